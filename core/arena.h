@@ -1,0 +1,47 @@
+/* Memory that is handed out in order and taken back all at once.
+ *
+ *     struct arena step;
+ *     TRY(arena_create(&step, (size_t)64 << 30, "step", error));   // reserves addresses, not memory
+ *     float *rows = arena_take(&step, count * sizeof *rows);        // 64-byte aligned; NULL when the limit is reached
+ *     struct arena_mark mark = arena_mark(&step);  ...  arena_release(&step, mark);
+ *     arena_reset(&step);                                           // the next step uses the same pages again
+ *
+ * Pages become resident when first touched and stay, so a training step allocates nothing after the first one; the highest mark
+ * is the memory that was needed. An arena is used from one thread at a time.
+ */
+#ifndef MTIL_CORE_ARENA_H
+#define MTIL_CORE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct arena {
+    const char *name; /* for messages: "model", "task", "step" */
+    uint8_t *base;
+    size_t limit, used, highest;
+};
+
+struct arena_mark {
+    size_t used;
+};
+
+/* Reserves limit bytes of addresses (0: three quarters of the machine's memory). */
+status arena_create(struct arena *arena, size_t limit, const char *name, struct error *error);
+
+/* size bytes, 64-byte aligned, of unspecified content; NULL when the arena's limit is reached. */
+void *arena_take(struct arena *arena, size_t size);
+
+/* arena_take, filled with zeros. */
+void *arena_take_zeroed(struct arena *arena, size_t size);
+
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_release(struct arena *arena, struct arena_mark mark); /* gives back everything taken since mark */
+void arena_reset(struct arena *arena);
+void arena_destroy(struct arena *arena);
+
+/* count · size, or SIZE_MAX when that does not fit; an arena refuses SIZE_MAX bytes, and so does malloc. */
+size_t array_size(size_t count, size_t size);
+
+#endif

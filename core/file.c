@@ -1,0 +1,288 @@
+#include "core/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static status open_regular(const char *path, int *descriptor, uint64_t *size, struct error *error)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return error_errno(error, errno, "%s: cannot open for reading", path);
+    struct stat information;
+    if (fstat(file, &information) != 0) {
+        int number = errno;
+        close(file);
+        return error_errno(error, number, "%s: cannot read its size", path);
+    }
+    if (!S_ISREG(information.st_mode)) {
+        close(file);
+        return error_set(error, ERROR_IO, "%s: expected a file, found %s", path,
+                         S_ISDIR(information.st_mode) ? "a directory" : "something that is no regular file");
+    }
+    *descriptor = file;
+    *size = (uint64_t)information.st_size;
+    return OK;
+}
+
+status file_read(const char *path, size_t limit, struct bytes *bytes, struct error *error)
+{
+    int file;
+    uint64_t size;
+    *bytes = (struct bytes){0};
+    TRY(open_regular(path, &file, &size, error));
+    if (size > limit) {
+        close(file);
+        return error_set(error, ERROR_FORMAT, "%s: has %llu bytes, at most %zu are expected here", path,
+                         (unsigned long long)size, limit);
+    }
+    uint8_t *data = malloc((size_t)size + 1);
+    size_t got = 0;
+    int number = data == NULL ? ENOMEM : 0;
+    while (number == 0 && got < size) {
+        ssize_t part = read(file, data + got, (size_t)size - got);
+        if (part < 0 && errno != EINTR)
+            number = errno;
+        if (part == 0)
+            break;
+        if (part > 0)
+            got += (size_t)part;
+    }
+    close(file);
+    if (number != 0) {
+        free(data);
+        return error_errno(error, number, "%s: cannot read %llu bytes", path, (unsigned long long)size);
+    }
+    data[got] = 0;
+    *bytes = (struct bytes){data, got};
+    return OK;
+}
+
+void bytes_free(struct bytes *bytes)
+{
+    free(bytes->data);
+    *bytes = (struct bytes){0};
+}
+
+status file_map_open(struct file_map *map, const char *path, struct error *error)
+{
+    int file;
+    uint64_t size;
+    *map = (struct file_map){0};
+    TRY(open_regular(path, &file, &size, error));
+    void *data = NULL;
+    if (size > 0)
+        data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
+    int number = errno;
+    close(file);
+    if (data == MAP_FAILED)
+        return error_errno(error, number, "%s: cannot map %llu bytes", path, (unsigned long long)size);
+    *map = (struct file_map){data, (size_t)size};
+    return OK;
+}
+
+void file_map_close(struct file_map *map)
+{
+    if (map->data != NULL)
+        munmap((void *)map->data, map->size);
+    *map = (struct file_map){0};
+}
+
+status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
+{
+    *writer = (struct file_writer){.path = strdup(path), .temporary = path_format("%s.tmp-%ld", path, (long)getpid())};
+    if (writer->path == NULL || writer->temporary == NULL) {
+        file_writer_abandon(writer);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    }
+    writer->stream = fopen(writer->temporary, "wbe");
+    if (writer->stream == NULL) {
+        int number = errno;
+        free(writer->temporary);
+        writer->temporary = NULL;
+        file_writer_abandon(writer);
+        return error_errno(error, number, "%s: cannot write here", path);
+    }
+    return OK;
+}
+
+status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error)
+{
+    if (size == 0 || fwrite(data, 1, size, writer->stream) == size)
+        return OK;
+    error_errno(error, errno, "%s: cannot write %zu bytes", writer->path, size);
+    file_writer_abandon(writer);
+    return ERROR_IO;
+}
+
+/* The name is durable only once its folder is synced; a file system that cannot do that is no reason to fail. */
+static void sync_parent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    int folder = parent != NULL ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (folder >= 0) {
+        fsync(folder);
+        close(folder);
+    }
+    free(parent);
+}
+
+status file_writer_close(struct file_writer *writer, struct error *error)
+{
+    errno = 0;
+    bool good = ferror(writer->stream) == 0 && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0;
+    int number = errno;
+    if (fclose(writer->stream) != 0 && good) {
+        good = false;
+        number = errno;
+    }
+    writer->stream = NULL;
+    if (good && rename(writer->temporary, writer->path) != 0) {
+        good = false;
+        number = errno;
+    }
+    if (!good) {
+        error_errno(error, number != 0 ? number : EIO, "%s: cannot finish writing", writer->path);
+        file_writer_abandon(writer);
+        return ERROR_IO;
+    }
+    sync_parent(writer->path);
+    free(writer->temporary);
+    free(writer->path);
+    *writer = (struct file_writer){0};
+    return OK;
+}
+
+void file_writer_abandon(struct file_writer *writer)
+{
+    if (writer->stream != NULL)
+        fclose(writer->stream);
+    if (writer->temporary != NULL)
+        unlink(writer->temporary);
+    free(writer->temporary);
+    free(writer->path);
+    *writer = (struct file_writer){0};
+}
+
+status file_write(const char *path, const void *data, size_t size, struct error *error)
+{
+    struct file_writer writer;
+    TRY(file_writer_open(&writer, path, error));
+    TRY(file_writer_write(&writer, data, size, error));
+    return file_writer_close(&writer, error);
+}
+
+bool file_exists(const char *path)
+{
+    struct stat information;
+    return stat(path, &information) == 0;
+}
+
+bool file_is_directory(const char *path)
+{
+    struct stat information;
+    return stat(path, &information) == 0 && S_ISDIR(information.st_mode);
+}
+
+status file_size(const char *path, uint64_t *size, struct error *error)
+{
+    struct stat information;
+    if (stat(path, &information) != 0)
+        return error_errno(error, errno, "%s: cannot read its size", path);
+    *size = (uint64_t)information.st_size;
+    return OK;
+}
+
+status directory_create(const char *path, struct error *error)
+{
+    char *partial = strdup(path);
+    if (partial == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    for (char *p = partial + 1;; p++) {
+        if (*p != '/' && *p != 0)
+            continue;
+        char end = *p;
+        *p = 0;
+        if (mkdir(partial, 0777) != 0 && !file_is_directory(partial)) {
+            error_errno(error, errno, "%s: cannot create this folder", partial);
+            free(partial);
+            return ERROR_IO;
+        }
+        *p = end;
+        if (end == 0)
+            break;
+    }
+    free(partial);
+    return OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static status read_names(DIR *stream, struct directory *directory, const char *path, struct error *error)
+{
+    size_t capacity = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(stream);
+        if (entry == NULL)
+            return errno == 0 ? OK : error_errno(error, errno, "%s: cannot list this folder", path);
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (directory->count == capacity) {
+            capacity = capacity == 0 ? 64 : capacity * 2;
+            char **grown = realloc(directory->names, capacity * sizeof *grown);
+            if (grown == NULL)
+                return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
+            directory->names = grown;
+        }
+        char *name = strdup(entry->d_name);
+        if (name == NULL)
+            return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
+        directory->names[directory->count++] = name;
+    }
+}
+
+status directory_list(struct directory *directory, const char *path, struct error *error)
+{
+    *directory = (struct directory){0};
+    DIR *stream = opendir(path);
+    if (stream == NULL)
+        return error_errno(error, errno, "%s: cannot list this folder", path);
+    status result = read_names(stream, directory, path, error);
+    closedir(stream);
+    if (result != OK) {
+        directory_free(directory);
+        return result;
+    }
+    if (directory->count > 1)
+        qsort(directory->names, directory->count, sizeof *directory->names, compare_names);
+    return OK;
+}
+
+void directory_free(struct directory *directory)
+{
+    for (size_t i = 0; i < directory->count; i++)
+        free(directory->names[i]);
+    free(directory->names);
+    *directory = (struct directory){0};
+}
+
+char *path_format(const char *format, ...)
+{
+    char *path;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&path, format, arguments);
+    va_end(arguments);
+    return length >= 0 ? path : NULL;
+}

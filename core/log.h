@@ -1,0 +1,23 @@
+/* Where warnings and notes go. Nothing below harness/ prints; it tells a log, and whoever owns the log decides.
+ *
+ *     log_warn(log, "%s: prompt %zu has %zu tokens, cut to %zu", path, line, found, context);
+ */
+#ifndef MTIL_CORE_LOG_H
+#define MTIL_CORE_LOG_H
+
+#include "core/status.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN };
+
+struct log {
+    void (*write)(void *context, enum log_level level, const char *message); /* NULL: silence */
+    void *context;
+    enum log_level least; /* messages below are dropped */
+};
+
+/* log may be NULL: silence. */
+void log_debug(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
+void log_info(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
+void log_warn(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif

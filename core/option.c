@@ -1,0 +1,245 @@
+#include "core/option.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+struct value {
+    char *text; /* as given */
+    bool given, boolean;
+    int64_t integer;
+    double real;
+    size_t choice, item_count;
+    char **items, *item_memory;
+};
+
+struct options {
+    const struct option *table;
+    size_t count;
+    struct value values[];
+};
+
+static size_t table_size(const struct option *table)
+{
+    size_t count = 0;
+    while (table != NULL && table[count].name != NULL)
+        count++;
+    return count;
+}
+
+static void value_free(struct value *value)
+{
+    free(value->text);
+    free(value->items);
+    free(value->item_memory);
+    *value = (struct value){0};
+}
+
+static status unknown_option(const struct options *options, const char *name, const char *where, struct error *error)
+{
+    struct text allowed = {0};
+    const char *names[128];
+    size_t count = 0;
+    for (size_t i = 0; i < options->count; i++) {
+        text_add(&allowed, "%s%s", i > 0 ? ", " : "", options->table[i].name);
+        if (count < sizeof names / sizeof *names)
+            names[count++] = options->table[i].name;
+    }
+    const char *near = nearest_word(name, names, count);
+    error_set(error, ERROR_ARGUMENT, "%s: unknown key \"%s\"%s%s%s; expected one of: %s", where, name,
+              near != NULL ? ", did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
+              allowed.data != NULL ? allowed.data : "(there are none)");
+    text_free(&allowed);
+    return ERROR_ARGUMENT;
+}
+
+static bool find_choice(const char *choices, const char *word, size_t *position)
+{
+    size_t length = strlen(word);
+    *position = 0;
+    for (const char *p = choices; length > 0; (*position)++) {
+        size_t span = strcspn(p, "|");
+        if (span == length && memcmp(p, word, span) == 0)
+            return true;
+        if (p[span] == 0)
+            return false;
+        p += span + 1;
+    }
+    return false;
+}
+
+static bool split_list(struct value *value)
+{
+    static const char separators[] = ", \t\n";
+    value->item_memory = strdup(value->text);
+    value->items = malloc((strlen(value->text) / 2 + 1) * sizeof *value->items);
+    if (value->item_memory == NULL || value->items == NULL)
+        return false;
+    char *rest, *item = strtok_r(value->item_memory, separators, &rest);
+    for (; item != NULL; item = strtok_r(NULL, separators, &rest))
+        value->items[value->item_count++] = item;
+    return true;
+}
+
+static status wrong_value(const struct option *option, const char *value, const char *where, struct error *error)
+{
+    switch (option->type) {
+    case OPTION_INTEGER:
+    case OPTION_REAL:
+        if (option->minimum < option->maximum)
+            return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s from %g to %g, found \"%s\"", where,
+                             option->name, option->type == OPTION_INTEGER ? "a whole number" : "a number", option->minimum,
+                             option->maximum, value);
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s, found \"%s\"", where, option->name,
+                         option->type == OPTION_INTEGER ? "a whole number" : "a number", value);
+    case OPTION_BOOLEAN:
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected true or false, found \"%s\"", where, option->name, value);
+    case OPTION_CHOICE:
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected one of %s, found \"%s\"", where, option->name,
+                         option->choices, value);
+    case OPTION_TEXT:
+    case OPTION_LIST:
+        break;
+    }
+    return error_set(error, ERROR_MEMORY, "%s: %s: no memory for its value", where, option->name);
+}
+
+static bool parse_value(const struct option *option, struct value *value)
+{
+    bool ranged = option->minimum < option->maximum;
+    switch (option->type) {
+    case OPTION_INTEGER:
+        return parse_integer(value->text, &value->integer) &&
+               (!ranged || ((double)value->integer >= option->minimum && (double)value->integer <= option->maximum));
+    case OPTION_REAL:
+        return parse_real(value->text, &value->real) &&
+               (!ranged || (value->real >= option->minimum && value->real <= option->maximum));
+    case OPTION_BOOLEAN:
+        return parse_boolean(value->text, &value->boolean);
+    case OPTION_CHOICE:
+        return find_choice(option->choices, value->text, &value->choice);
+    case OPTION_LIST:
+        return split_list(value);
+    case OPTION_TEXT:
+        return true;
+    }
+    return false;
+}
+
+status options_set(struct options *options, const char *name, const char *text, const char *where, struct error *error)
+{
+    const struct option *option = options_find(options->table, name);
+    if (option == NULL)
+        return unknown_option(options, name, where, error);
+    struct value value = {.text = strdup(text), .given = true};
+    if (value.text == NULL || !parse_value(option, &value)) {
+        value_free(&value);
+        return wrong_value(option, text, where, error);
+    }
+    struct value *old = &options->values[option - options->table];
+    value_free(old);
+    *old = value;
+    return OK;
+}
+
+status options_create(struct options **result, const struct option *table, struct error *error)
+{
+    size_t count = table_size(table);
+    struct options *options = calloc(1, sizeof *options + count * sizeof options->values[0]);
+    if (options == NULL)
+        return error_set(error, ERROR_MEMORY, "options: no memory for %zu values", count);
+    options->table = table;
+    options->count = count;
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].fallback == NULL)
+            continue;
+        status set = options_set(options, table[i].name, table[i].fallback, "built-in default", error);
+        if (set != OK) {
+            options_destroy(options);
+            return set;
+        }
+        options->values[i].given = false;
+    }
+    *result = options;
+    return OK;
+}
+
+void options_destroy(struct options *options)
+{
+    if (options == NULL)
+        return;
+    for (size_t i = 0; i < options->count; i++)
+        value_free(&options->values[i]);
+    free(options);
+}
+
+const struct option *options_find(const struct option *table, const char *name)
+{
+    for (const struct option *option = table; option != NULL && option->name != NULL; option++)
+        if (strcmp(option->name, name) == 0)
+            return option;
+    return NULL;
+}
+
+static const struct value *value_of(const struct options *options, const char *name)
+{
+    const struct option *option = options_find(options->table, name);
+    assert(option != NULL);
+    return &options->values[option - options->table];
+}
+
+int64_t options_integer(const struct options *options, const char *name)
+{
+    return value_of(options, name)->integer;
+}
+
+double options_real(const struct options *options, const char *name)
+{
+    return value_of(options, name)->real;
+}
+
+bool options_boolean(const struct options *options, const char *name)
+{
+    return value_of(options, name)->boolean;
+}
+
+const char *options_text(const struct options *options, const char *name)
+{
+    return value_of(options, name)->text;
+}
+
+size_t options_choice(const struct options *options, const char *name)
+{
+    return value_of(options, name)->choice;
+}
+
+size_t options_list_size(const struct options *options, const char *name)
+{
+    return value_of(options, name)->item_count;
+}
+
+const char *options_list_item(const struct options *options, const char *name, size_t index)
+{
+    const struct value *value = value_of(options, name);
+    assert(index < value->item_count);
+    return value->items[index];
+}
+
+bool options_given(const struct options *options, const char *name)
+{
+    return value_of(options, name)->given;
+}
+
+const char *options_as_text(const struct options *options, const char *name)
+{
+    const char *text = value_of(options, name)->text;
+    return text != NULL ? text : "";
+}
+
+const struct option *options_table(const struct options *options)
+{
+    return options->table;
+}

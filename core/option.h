@@ -1,0 +1,66 @@
+/* Options beside their owner: a dataset, method or policy declares its keys in a table; suites and command lines fill them in.
+ *
+ *     static const struct option options[] = {
+ *         {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e9, .fallback = "100", .help = "iterations between merges"},
+ *         {.name = "moments", .type = OPTION_CHOICE, .choices = "keep|average|reset", .fallback = "keep", .help = "…"},
+ *         {0}};
+ *     struct options *values;
+ *     TRY(options_create(&values, options, error));
+ *     TRY(options_set(values, "every", "50", "mini.yaml:12", error));   // checks name, type, range
+ *     int64_t every = options_integer(values, "every");
+ *     options_destroy(values);
+ */
+#ifndef MTIL_CORE_OPTION_H
+#define MTIL_CORE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+enum option_type {
+    OPTION_INTEGER,
+    OPTION_REAL,
+    OPTION_BOOLEAN,
+    OPTION_TEXT,
+    OPTION_CHOICE, /* one of choices */
+    OPTION_LIST    /* texts, separated by commas or spaces in a string */
+};
+
+/* Tables end with an entry without a name. */
+struct option {
+    const char *name;
+    enum option_type type;
+    double minimum, maximum; /* of integers and reals, both included; both 0: any value */
+    const char *choices;     /* "keep|average|reset" */
+    const char *fallback;    /* the default, as a user would write it; NULL for none (OPTION_TEXT: unset) */
+    const char *help;        /* one line, lower case, no full stop */
+};
+
+struct options; /* a table's values */
+
+/* All defaults. table is borrowed until destroy; a NULL table has no options. */
+status options_create(struct options **options, const struct option *table, struct error *error);
+void options_destroy(struct options *options);
+
+/* where ("suite.yaml:12:5" or "command line") begins the message of a failure. An unknown name lists the allowed ones. */
+status options_set(struct options *options, const char *name, const char *value, const char *where, struct error *error);
+
+const struct option *options_find(const struct option *table, const char *name); /* NULL: no such option */
+
+/* Values by name; asking for a name or type that the table lacks is a bug in the caller. */
+int64_t options_integer(const struct options *options, const char *name);
+double options_real(const struct options *options, const char *name);
+bool options_boolean(const struct options *options, const char *name);
+const char *options_text(const struct options *options, const char *name);      /* text or choice; NULL when unset */
+size_t options_choice(const struct options *options, const char *name);         /* the choice's position in choices */
+size_t options_list_size(const struct options *options, const char *name);
+const char *options_list_item(const struct options *options, const char *name, size_t index);
+bool options_given(const struct options *options, const char *name);            /* set, not defaulted */
+
+/* The value as text, for printing and storing; borrowed until the option is set again. */
+const char *options_as_text(const struct options *options, const char *name);
+const struct option *options_table(const struct options *options);
+
+#endif

@@ -1,0 +1,57 @@
+/* What can go wrong, and the words for it.
+ *
+ *     status result = file_read(path, &bytes, error);
+ *     if (result != OK)
+ *         return result;                       // the message is already in error
+ *     ...
+ *     return error_set(error, ERROR_FORMAT, "%s: expected 4 dimensions, found %d", path, rank);
+ *
+ * Every function that can fail returns a status and fills the struct error passed last. A message says what, where,
+ * what was expected, what was found and, where it helps, what to do next; it has no trailing newline.
+ */
+#ifndef MTIL_CORE_STATUS_H
+#define MTIL_CORE_STATUS_H
+
+typedef enum status {
+    OK = 0,
+    ERROR_ARGUMENT, /* the caller's or the user's value is out of range or unknown */
+    ERROR_IO,       /* the operating system refused: missing file, full disk, permissions */
+    ERROR_FORMAT,   /* a file does not hold what its format promises */
+    ERROR_MEMORY,   /* an allocation failed */
+    ERROR_BUSY,     /* somebody else holds the resource */
+    ERROR_STOPPED   /* the user asked to stop; nothing is wrong */
+} status;
+
+struct error {
+    status code;
+    char message[1024];
+};
+
+#if defined(__GNUC__)
+#define PRINTF_LIKE(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#else
+#define PRINTF_LIKE(format_index, first_index)
+#endif
+
+/* Fills error (which may be NULL) and returns code, so that a failure is one statement. */
+status error_set(struct error *error, status code, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Puts "context: " in front of the message that error already holds; returns its code. For callers that know more about
+ * the place than the callee did. */
+status error_context(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Like error_set, with ": " and the text of errno value number at the end. */
+status error_errno(struct error *error, int number, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* A short constant name: "argument", "io", "format", … */
+const char *status_name(status code);
+
+/* Passes a failure on to the caller. */
+#define TRY(expression)                                                                                               \
+    do {                                                                                                              \
+        status try_status_ = (expression);                                                                            \
+        if (try_status_ != OK)                                                                                        \
+            return try_status_;                                                                                       \
+    } while (0)
+
+#endif

@@ -1,0 +1,135 @@
+#include "core/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool make_room(struct text *text, size_t more)
+{
+    if (text->failed)
+        return false;
+    if (text->size + more + 1 > text->capacity) {
+        size_t capacity = text->capacity * 2 + more + 64;
+        char *grown = realloc(text->data, capacity);
+        if (grown == NULL) {
+            text_free(text);
+            text->failed = true;
+            return false;
+        }
+        text->data = grown;
+        text->capacity = capacity;
+    }
+    return true;
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    if (length >= 0 && make_room(text, (size_t)length)) {
+        vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
+        text->size += (size_t)length;
+    }
+    va_end(again);
+    va_end(arguments);
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t size)
+{
+    if (!make_room(text, size))
+        return;
+    memcpy(text->data + text->size, bytes, size);
+    text->size += size;
+    text->data[text->size] = 0;
+}
+
+void text_clear(struct text *text)
+{
+    text->size = 0;
+    if (text->data != NULL)
+        text->data[0] = 0;
+}
+
+void text_free(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}
+
+bool parse_integer(const char *string, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    long long parsed = strtoll(string, &end, 10);
+    if (errno != 0 || end == string || *end != 0)
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool parse_real(const char *string, double *value)
+{
+    char *end;
+    errno = 0;
+    double parsed = strtod(string, &end);
+    if (end == string || *end != 0 || !isfinite(parsed))
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool parse_boolean(const char *string, bool *value)
+{
+    static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no", "off"};
+    for (size_t i = 0; i < 3; i++) {
+        if (strcasecmp(string, yes[i]) == 0 || strcasecmp(string, no[i]) == 0) {
+            *value = strcasecmp(string, yes[i]) == 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t edit_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 63 };
+    size_t n = least(strlen(a), LONGEST), m = least(strlen(b), LONGEST);
+    size_t rows[3][LONGEST + 1];
+    for (size_t j = 0; j <= m; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[n % 3][m];
+}
+
+const char *nearest_word(const char *word, const char *const *candidates, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, candidates[i]);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = candidates[i];
+        }
+    }
+    return best;
+}

@@ -1,0 +1,39 @@
+/* Text: a growing buffer, numbers that parse completely or not at all, and "did you mean".
+ *
+ *     struct text text = {0};
+ *     text_add(&text, "task %zu of %zu", k, count);
+ *     if (text.failed) ...                           // out of memory at any point; data is then NULL
+ *     text_free(&text);
+ */
+#ifndef MTIL_CORE_TEXT_H
+#define MTIL_CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct text {
+    char *data; /* NUL-terminated once something was added, else NULL */
+    size_t size, capacity;
+    bool failed;
+};
+
+void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+void text_add_bytes(struct text *text, const char *bytes, size_t size);
+void text_clear(struct text *text); /* keeps the memory */
+void text_free(struct text *text);
+
+/* The whole string must be the number; false otherwise. */
+bool parse_integer(const char *string, int64_t *value);
+bool parse_real(const char *string, double *value); /* finite */
+bool parse_boolean(const char *string, bool *value); /* true|false|yes|no|on|off */
+
+/* Edit distance (insertions, deletions, substitutions, neighbours swapped). */
+size_t edit_distance(const char *a, const char *b);
+
+/* The candidate nearest to word, NULL when none is close enough to be what was meant. */
+const char *nearest_word(const char *word, const char *const *candidates, size_t count);
+
+#endif

@@ -1,0 +1,38 @@
+/* A pool of threads that shares out numbered jobs.
+ *
+ *     struct threads *pool;
+ *     TRY(threads_create(&pool, 0, error));                        // 0: one per available core
+ *     threads_run(pool, tiles, multiply_tile, &product);           // returns when every job has run
+ *     threads_destroy(pool);
+ *
+ * Jobs are taken in increasing order by whichever thread is free. A job must write only what no other job writes; then the
+ * result does not depend on the number of threads.
+ */
+#ifndef MTIL_CORE_THREADS_H
+#define MTIL_CORE_THREADS_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+
+struct threads;
+
+/* job in [0, jobs); worker in [0, threads_count), so that it can index per-thread scratch. */
+typedef void (*threads_job)(void *context, size_t job, size_t worker);
+
+/* count 0 means one per core this process may use. The caller destroys the pool. */
+status threads_create(struct threads **pool, size_t count, struct error *error);
+
+/* Runs function for every job in [0, jobs) and returns when all are done; the calling thread works too (as worker 0). Not to be
+ * called from inside a job, nor from two threads at once. */
+void threads_run(struct threads *pool, size_t jobs, threads_job function, void *context);
+
+/* The number of workers, the caller included. */
+size_t threads_count(const struct threads *pool);
+
+/* Cores this process may use (its affinity mask). */
+size_t threads_available(void);
+
+void threads_destroy(struct threads *pool); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,212 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+#include "core/file.h"
+#include "core/option.h"
+#include "core/rng.h"
+#include "core/text.h"
+#include "core/threads.h"
+
+/* Known answers of Philox-4x32-10 from the Random123 distribution (kat_vectors). */
+static void philox_matches_published_vectors(void **state)
+{
+    (void)state;
+    uint32_t words[4];
+    struct rng zero = {0};
+    rng_block(&zero, 0, words);
+    assert_int_equal(words[0], 0x6627e8d5);
+    assert_int_equal(words[1], 0xe169c58d);
+    assert_int_equal(words[2], 0xbc57ac4c);
+    assert_int_equal(words[3], 0x9b00dbd8);
+    struct rng ones = {.seed = UINT64_MAX, .purpose = 0xffff, .task = 0xffff, .step = UINT32_MAX};
+    rng_block(&ones, UINT64_MAX, words);
+    assert_int_equal(words[0], 0x408f276d);
+    assert_int_equal(words[1], 0x41c83b0e);
+    assert_int_equal(words[2], 0xa20bc7c6);
+    assert_int_equal(words[3], 0x6d5451fd);
+}
+
+static void permutation_holds_every_index_once(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    uint32_t order[N];
+    bool seen[N] = {0};
+    struct rng rng = rng_make(3, RNG_TEST, 0, 0);
+    rng_permutation(&rng, N, order);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(order[i] < N && !seen[order[i]]);
+        seen[order[i]] = true;
+    }
+}
+
+static void normals_have_mean_zero_and_variance_one(void **state)
+{
+    (void)state;
+    struct rng rng = rng_make(1, RNG_TEST, 0, 0);
+    double sum = 0, squares = 0;
+    enum { N = 100000 };
+    for (uint64_t i = 0; i < N; i++) {
+        double x = rng_normal(&rng, i);
+        sum += x;
+        squares += x * x;
+    }
+    assert_true(sum / N > -0.02 && sum / N < 0.02);
+    assert_true(squares / N > 0.98 && squares / N < 1.02);
+}
+
+static void count_job(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_int *)context + job, 1);
+}
+
+static void every_job_runs_exactly_once(void **state)
+{
+    (void)state;
+    struct threads *pool;
+    struct error error;
+    for (size_t count = 1; count <= 4; count++) {
+        assert_int_equal(threads_create(&pool, count, &error), OK);
+        for (int round = 0; round < 300; round++) {
+            atomic_int ran[50] = {0};
+            size_t jobs = (size_t)(round % 50) + 1;
+            threads_run(pool, jobs, count_job, ran);
+            for (size_t i = 0; i < 50; i++)
+                assert_int_equal(ran[i], i < jobs);
+        }
+        threads_destroy(pool);
+    }
+}
+
+static void arena_gives_aligned_memory_and_refuses_beyond_its_limit(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct error error;
+    assert_int_equal(arena_create(&arena, 1 << 20, "test", &error), OK);
+    void *a = arena_take(&arena, 1), *b = arena_take(&arena, 100);
+    assert_int_equal((uintptr_t)a % 64, 0);
+    assert_int_equal((uintptr_t)b - (uintptr_t)a, 64);
+    assert_null(arena_take(&arena, 1 << 20));
+    assert_null(arena_take(&arena, SIZE_MAX));
+    assert_true(array_size(SIZE_MAX / 2, 3) == SIZE_MAX);
+    arena_reset(&arena);
+    assert_ptr_equal(arena_take(&arena, 5), a);
+    arena_destroy(&arena);
+}
+
+static const struct option table[] = {
+    {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1000, .fallback = "100", .help = "cycle"},
+    {.name = "rate", .type = OPTION_REAL, .fallback = "0.5", .help = "rate"},
+    {.name = "moments", .type = OPTION_CHOICE, .choices = "keep|average|reset", .fallback = "keep", .help = "moments"},
+    {.name = "order", .type = OPTION_LIST, .help = "tasks"},
+    {.name = "quiet", .type = OPTION_BOOLEAN, .fallback = "no", .help = "no progress"},
+    {0}};
+
+static void options_check_names_types_and_ranges(void **state)
+{
+    (void)state;
+    struct options *options;
+    struct error error;
+    assert_int_equal(options_create(&options, table, &error), OK);
+    assert_int_equal(options_integer(options, "every"), 100);
+    assert_false(options_given(options, "every"));
+    assert_int_equal(options_set(options, "every", "50", "x:1", &error), OK);
+    assert_int_equal(options_integer(options, "every"), 50);
+    assert_int_equal(options_set(options, "every", "0", "x:1", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "from 1 to 1000"));
+    assert_int_equal(options_set(options, "every", "7x", "x:1", &error), ERROR_ARGUMENT);
+    assert_int_equal(options_integer(options, "every"), 50);
+    assert_int_equal(options_set(options, "evry", "7", "suite.yaml:3", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "suite.yaml:3: unknown key \"evry\", did you mean \"every\"?"));
+    assert_int_equal(options_set(options, "moments", "reset", "x:1", &error), OK);
+    assert_int_equal(options_choice(options, "moments"), 2);
+    assert_int_equal(options_set(options, "moments", "kee", "x:1", &error), ERROR_ARGUMENT);
+    assert_int_equal(options_set(options, "order", "a, b,c", "x:1", &error), OK);
+    assert_int_equal(options_list_size(options, "order"), 3);
+    assert_string_equal(options_list_item(options, "order", 1), "b");
+    assert_int_equal(options_set(options, "quiet", "maybe", "x:1", &error), ERROR_ARGUMENT);
+    options_destroy(options);
+}
+
+static void files_are_written_completely_or_not_at_all(void **state)
+{
+    (void)state;
+    struct error error;
+    char folder[] = "/tmp/mtil-core-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    char *path = path_format("%s/a/b.bin", folder), *parent = path_format("%s/a", folder);
+    assert_int_equal(file_write(path, "x", 1, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "b.bin"));
+    assert_int_equal(directory_create(parent, &error), OK);
+    assert_int_equal(file_write(path, "hello", 5, &error), OK);
+    struct file_writer writer;
+    assert_int_equal(file_writer_open(&writer, path, &error), OK);
+    assert_int_equal(file_writer_write(&writer, "half", 4, &error), OK);
+    file_writer_abandon(&writer);
+    struct bytes bytes;
+    assert_int_equal(file_read(path, 100, &bytes, &error), OK);
+    assert_int_equal(bytes.size, 5);
+    assert_string_equal((char *)bytes.data, "hello");
+    bytes_free(&bytes);
+    assert_int_equal(file_read(path, 3, &bytes, &error), ERROR_FORMAT);
+    assert_int_equal(file_read(parent, 3, &bytes, &error), ERROR_IO);
+    struct directory directory;
+    assert_int_equal(directory_list(&directory, parent, &error), OK);
+    assert_int_equal(directory.count, 1);
+    directory_free(&directory);
+    unlink(path);
+    rmdir(parent);
+    rmdir(folder);
+    free(path);
+    free(parent);
+}
+
+static void a_full_disk_is_reported(void **state)
+{
+    (void)state;
+    struct error error;
+    struct file_writer writer = {.stream = fopen("/dev/full", "wb"), .path = strdup("full.bin"), .temporary = strdup("/nowhere/x")};
+    assert_non_null(writer.stream);
+    char block[1 << 16] = {0};
+    status result = file_writer_write(&writer, block, sizeof block, &error);
+    if (result == OK)
+        result = file_writer_close(&writer, &error);
+    assert_int_equal(result, ERROR_IO);
+    assert_non_null(strstr(error.message, "No space left"));
+}
+
+static void near_words_are_suggested(void **state)
+{
+    (void)state;
+    const char *words[] = {"most_used", "none", "random"};
+    assert_string_equal(nearest_word("mostused", words, 3), "most_used");
+    assert_null(nearest_word("zebra", words, 3));
+    assert_int_equal(edit_distance("abcd", "acbd"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(philox_matches_published_vectors),
+        cmocka_unit_test(permutation_holds_every_index_once),
+        cmocka_unit_test(normals_have_mean_zero_and_variance_one),
+        cmocka_unit_test(every_job_runs_exactly_once),
+        cmocka_unit_test(arena_gives_aligned_memory_and_refuses_beyond_its_limit),
+        cmocka_unit_test(options_check_names_types_and_ranges),
+        cmocka_unit_test(files_are_written_completely_or_not_at_all),
+        cmocka_unit_test(a_full_disk_is_reported),
+        cmocka_unit_test(near_words_are_suggested),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
