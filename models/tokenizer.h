@@ -1,0 +1,40 @@
+/* CLIP's byte-pair encoding.
+ *
+ *     struct tokenizer *tokenizer;
+ *     TRY(tokenizer_open(&tokenizer, "bpe_simple_vocab_16e6.txt.gz", error));   // or a folder with vocab.json and merges.txt
+ *     int32_t row[77];
+ *     size_t tokens;                                                            // how many the text has, before cutting
+ *     TRY(tokenizer_encode(tokenizer, "a photo of a cat.", row, 77, &tokens, error));
+ *
+ * The text is cleaned as the reference does (fixtures/data/README.md, section 1): the cheap ftfy rules, HTML entities twice,
+ * white space, lower case; then split by a regular expression and merged by rank (Sennrich et al., ACL 2016).
+ */
+#ifndef MTIL_MODELS_TOKENIZER_H
+#define MTIL_MODELS_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct tokenizer;
+
+/* path: OpenAI's gzipped merges (.txt.gz or .txt), or a folder that holds vocab.json and merges.txt (or either file of it). */
+status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
+void tokenizer_close(struct tokenizer *tokenizer); /* NULL is allowed */
+
+size_t tokenizer_vocabulary(const struct tokenizer *tokenizer); /* ids are below this */
+int32_t tokenizer_start(const struct tokenizer *tokenizer);
+int32_t tokenizer_end(const struct tokenizer *tokenizer); /* the highest id */
+
+/* Fills row[context]: start, pieces, end, zeros. A text with more than context tokens keeps its end token in the last place;
+ * *tokens is its full length, so the caller can warn. Safe to call from several threads. */
+status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context, size_t *tokens,
+                        struct error *error);
+
+/* Learns merges from texts until the vocabulary has vocabulary entries or no pair occurs twice, and writes it to path in the
+ * format of merges.txt.gz that tokenizer_open reads (same cleaning, same splitting). For the built-in model. Only byte symbols
+ * that occur, and every ASCII letter, digit and punctuation mark, get ids. */
+status tokenizer_learn(const char *const *texts, size_t count, size_t vocabulary, const char *path, struct error *error);
+
+#endif
