@@ -1,0 +1,45 @@
+/* Batches of uint8 pixels at the model's resolution, decoded and cropped ahead of their use.
+ *
+ *     struct loader *loader;
+ *     struct loader_settings settings = {.dataset = dataset, .split = SPLIT_TRAIN, .resolution = 224, .batch = 64,
+ *                                        .shuffle = true, .augment = true, .seed = seed, .task = k, .threads = 2, .ahead = 4};
+ *     TRY(loader_create(&loader, &settings, error));
+ *     TRY(loader_read(loader, step, pixels, labels, NULL, &count, error));
+ *
+ * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one may be smaller,
+ * epoch e is shuffled with rng (seed, RNG_ORDER, task, e), and the crop of a training image is drawn with (seed, RNG_CROP, task,
+ * epoch) at the item's index. Reading steps in order finds them ready; any other step is decoded on the spot.
+ */
+#ifndef MTIL_DATASETS_LOADER_H
+#define MTIL_DATASETS_LOADER_H
+
+#include <stdbool.h>
+
+#include "datasets/dataset.h"
+
+struct loader;
+
+struct loader_settings {
+    const struct dataset *dataset; /* borrowed until loader_destroy */
+    enum split split;
+    const uint32_t *items; /* indices into the split, borrowed; NULL: all of them */
+    size_t item_count;
+    int resolution;
+    size_t batch;
+    bool shuffle, augment; /* augment: random-resized crop; otherwise resize and centre crop */
+    uint64_t seed;
+    uint32_t task;
+    size_t threads; /* that decode in the background; 0: the caller decodes */
+    size_t ahead;   /* batches kept ready */
+};
+
+status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error);
+
+/* pixels [count, R, R, 3] RGB, labels [count], items [count] (either may be NULL); count ≤ settings.batch. */
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items, size_t *count,
+                   struct error *error);
+
+size_t loader_batches(const struct loader *loader); /* per epoch */
+void loader_destroy(struct loader *loader);         /* NULL is allowed */
+
+#endif
