@@ -1,0 +1,29 @@
+/* SHA-256 (FIPS 180-4), in hexadecimal: identities of suites, test sets and files.
+ *
+ *     char hash[DIGEST_SIZE];
+ *     digest_text(suite_text, hash);
+ *     struct digest digest = digest_begin();              // or piece by piece
+ *     digest_add(&digest, data, size);
+ *     digest_end(&digest, hash);
+ */
+#ifndef MTIL_RESULTS_DIGEST_H
+#define MTIL_RESULTS_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIGEST_SIZE 65 /* 64 digits and a NUL */
+
+struct digest {
+    uint32_t state[8];
+    uint64_t size; /* bytes so far */
+    uint8_t block[64];
+};
+
+struct digest digest_begin(void);
+void digest_add(struct digest *digest, const void *data, size_t size);
+void digest_end(struct digest *digest, char hash[DIGEST_SIZE]);
+
+void digest_text(const char *text, char hash[DIGEST_SIZE]);
+
+#endif

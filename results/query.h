@@ -1,0 +1,51 @@
+/* Questions to a store, answered as tables.
+ *
+ *     struct table table = {0};
+ *     struct query_filter filter = {.suite = "mini", .policy = "most_used"};
+ *     TRY(query_named(store, "leaderboard", &filter, &table, error));
+ *     TRY(query_sql(store, "SELECT suite, count(*) FROM runs GROUP BY suite", &other, error));
+ *     TRY(query_summary(store, run, &summary, error));           // what is shown when a run ends
+ *     table_free(&table); ...
+ *
+ * The caller frees the tables, after a failure too. A named query is one entry of the table in query.c.
+ */
+#ifndef MTIL_RESULTS_QUERY_H
+#define MTIL_RESULTS_QUERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "results/store.h"
+#include "results/table.h"
+
+/* Which runs, and of them which tasks. A field that is NULL or 0 does not filter. */
+struct query_filter {
+    int64_t run;
+    const char *suite, *setting, *method, *policy, *selector, *status;
+    const char *dataset;        /* a task's name */
+    const char *since, *before; /* started in [since, before): "2026-01-31", or with a time "2026-01-31T12:00" in UTC */
+    bool has_seed;
+    int64_t seed;
+};
+
+struct query {
+    const char *name, *help;
+};
+
+/* metrics, matrix, leaderboard, experts, events, selector, runs */
+const struct query *query_list(size_t *count);
+
+/* ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows. */
+status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
+                   struct error *error);
+
+/* One SELECT (or WITH, VALUES, EXPLAIN). Whatever would write, attach or configure is ERROR_ARGUMENT, also on a store that is open for
+ * writing; so is an answer of more than ten million cells. */
+status query_sql(struct store *store, const char *sql, struct table *table, struct error *error);
+
+/* The end of a run: a row per checkpoint with the zero-shot one first, then Transfer, Average and Last; a column per task and
+ * their mean; percent. */
+status query_summary(struct store *store, int64_t run, struct table *table, struct error *error);
+
+#endif

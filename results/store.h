@@ -1,0 +1,193 @@
+/* The results database: every number a run produces, in one SQLite file.
+ *
+ *     struct store *store;
+ *     TRY(store_open(&store, "results.sqlite", STORE_WRITE, error));
+ *     struct run_start start;
+ *     TRY(store_run_start(store, &description, &start, error));     // finds or creates the run, and locks it
+ *     TRY(store_begin(store, error));
+ *     TRY(store_add_step(store, start.run, &(struct step_row){.task = 0, .iteration = 100, .loss = 1.25}, error));
+ *     TRY(store_commit(store, error));
+ *     TRY(store_run_end(store, start.run, RUN_FINISHED, NULL, error));
+ *     store_close(store);
+ *
+ * Observations are tables that are only appended to (results/schema.sql); whatever is derived is a view (results/views.sql).
+ * Outside store_begin … store_commit every call is a transaction of its own; inside, a failure leaves the transaction to be
+ * rolled back. Many processes may write different runs of one file. A store is used from one thread at a time.
+ *
+ * No table but `runs`, `timings` and `artifacts` holds anything that depends on the clock or the machine's folders, so a run that
+ * was stopped and went on has the same rows as one that was not.
+ */
+#ifndef MTIL_RESULTS_STORE_H
+#define MTIL_RESULTS_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "results/metrics.h"
+#include "results/per_image.h"
+
+struct store;
+
+enum store_mode {
+    STORE_READ, /* the file must exist; works on read-only media */
+    STORE_WRITE /* creates the file, brings an older schema up to date */
+};
+
+/* Opens path; the caller closes with store_close. Refuses a database of another program (ERROR_FORMAT), of a newer schema
+ * (ERROR_FORMAT), damaged (ERROR_FORMAT), or out of reach (ERROR_IO); each message names the file. */
+status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
+
+/* Rolls back what was not committed and gives up the locks; NULL is allowed. */
+void store_close(struct store *store);
+
+/* How long a write waits for another process's write, two minutes unless told otherwise; then it is ERROR_BUSY. */
+void store_set_patience(struct store *store, int milliseconds);
+
+const char *store_path(const struct store *store); /* borrowed until close */
+
+status store_begin(struct store *store, struct error *error);
+status store_commit(struct store *store, struct error *error);
+void store_rollback(struct store *store); /* harmless without a transaction */
+
+enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
+
+const char *run_status_name(enum run_status status); /* "running", "stopped", "finished", "failed" */
+
+/* What is known of a run when it starts. All strings are required and borrowed for the call. */
+struct run_description {
+    const char *suite;      /* its name: "mini" */
+    const char *suite_text; /* as resolved: defaults, overrides and all */
+    const char *suite_hash; /* digest_text (results/digest.h) of what decides the numbers, without the seed */
+    const char *setting;    /* "full_shot", "few_shot", "x_tail" */
+    const char *method, *policy, *selector;
+    const char *selection; /* how the selector decides: "per_image", "per_batch", "oracle" */
+    const char *order;     /* "I", "II", or the suite's own name for it */
+    const char *model;
+    const char *backend, *precision;
+    const char *program_version;
+    int64_t seed;
+    int64_t tasks;                /* T */
+    int64_t trainable_parameters; /* of one task; 0 when unknown */
+};
+
+struct run_start {
+    int64_t run;          /* the row's id, positive */
+    bool created;         /* false: the run was there before */
+    enum run_status past; /* where it stood; RUN_RUNNING and not created: its process died */
+};
+
+/* Finds the run of (suite_hash, seed) or creates it, marks it running (a finished one stays finished) and locks it until
+ * store_run_end or store_close. ERROR_BUSY, with the process that has it, when it is in use; a process that died holds
+ * nothing. Not to be called inside a transaction. */
+status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
+                       struct error *error);
+
+/* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is given up even on failure. */
+status store_run_end(struct store *store, int64_t run, enum run_status status, const char *message,
+                     struct error *error);
+
+/* Looks without locking; *run is 0 when there is none. */
+status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
+                      struct error *error);
+
+/* Deletes what a run wrote after a checkpoint taken when `iteration` iterations of `task` were done (0: the task had not
+ * begun, so (t + 1, 0) is the state after task t, its evaluations included). The zero-shot row goes only with task −1. */
+status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
+
+/* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing a row that is there already is
+ * ERROR_ARGUMENT. Strings and arrays are borrowed for the call. */
+struct task_row {
+    int64_t task;
+    const char *name; /* the dataset's */
+    int64_t classes, training_images, test_images;
+    const char *test_digest; /* of the test items in order, so that runs can be compared image by image; may be NULL */
+};
+/* A task that is already there with the same values is fine: a resumed run describes its tasks again. */
+status store_add_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
+
+struct evaluation_row {
+    int64_t checkpoint; /* the last task trained; −1: zero-shot, the untouched model */
+    int64_t task;
+    int64_t correct, images;
+    const struct per_image *per_image; /* NULL: none kept */
+};
+status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error);
+
+/* Selections of each expert of one block over one task, [experts]. */
+struct expert_counts_row {
+    int64_t task, block;
+    const char *encoder;
+    const uint64_t *counts;
+    size_t experts;
+};
+status store_add_expert_counts(struct store *store, int64_t run, const struct expert_counts_row *row,
+                               struct error *error);
+
+enum expert_event { EVENT_MERGE, EVENT_SKIP, EVENT_FREEZE };
+
+/* merge: target becomes Σ weight · source; skip: it would have, but for `reason`; freeze: of target, after the task. */
+struct expert_event_row {
+    enum expert_event event;
+    int64_t task, iteration; /* a freeze's iteration is the task's last */
+    const char *encoder;
+    int64_t block;
+    int64_t target; /* −1: none was free */
+    size_t sources; /* at most 16; the paper's t1 and t2 */
+    const int64_t *source;
+    const double *weight; /* NULL: equal */
+    const char *reason;   /* of a skip, else NULL */
+};
+status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row,
+                              struct error *error);
+
+/* Test images of `task` sent to each router; counts[0] is the untouched model, counts[1 + t] router t. Zeros are not kept. */
+struct router_choices_row {
+    int64_t checkpoint, task;
+    const uint64_t *counts;
+    size_t routers; /* counts has one more */
+};
+status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,
+                                struct error *error);
+
+struct step_row {
+    int64_t task, iteration;
+    double loss, learning_rate;
+};
+status store_add_step(struct store *store, int64_t run, const struct step_row *row, struct error *error);
+
+struct timing_row {
+    int64_t task, iteration; /* where the phase ended; task −1: before the first */
+    const char *phase;       /* "train", "evaluate", "features", "selector" */
+    double seconds;
+    int64_t iterations, images; /* done in that time; 0 when that means nothing */
+    int64_t peak_bytes;         /* highest resident memory so far; 0 when unknown */
+};
+status store_add_timing(struct store *store, int64_t run, const struct timing_row *row, struct error *error);
+
+/* A file beside the database. One of the same kind and task is replaced. */
+struct artifact_row {
+    int64_t task;     /* −1: of the whole run */
+    const char *kind; /* "adapters", "weights", "selector", "resume" */
+    const char *path;
+    int64_t bytes;
+    const char *digest; /* digest_text's form; NULL: not taken */
+};
+status store_add_artifact(struct store *store, int64_t run, const struct artifact_row *row, struct error *error);
+
+/* A run's accuracies in percent, NAN where there is no evaluation yet. */
+struct run_matrix {
+    struct accuracy_matrix matrix; /* points into storage */
+    const char **names;            /* [tasks] */
+    void *storage;
+};
+/* The caller frees with run_matrix_free. ERROR_ARGUMENT when there is no such run. */
+status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error);
+void run_matrix_free(struct run_matrix *matrix);
+
+/* What was kept per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if nothing was. */
+status store_read_per_image(struct store *store, int64_t run, int64_t checkpoint, int64_t task,
+                            struct per_image *per_image, struct error *error);
+
+#endif

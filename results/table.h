@@ -1,0 +1,78 @@
+/* A table of typed cells, and its forms: aligned text, CSV, JSON, Markdown, LaTeX.
+ *
+ *     struct table table = {0};
+ *     table_add_column(&table, &(struct table_column){.title = "task"});
+ *     table_add_column(&table, &(struct table_column){.title = "last", .align = ALIGN_RIGHT, .decimals = 1, .best = BEST_HIGHEST});
+ *     table_add_text(&table, "mnist");
+ *     table_add_real(&table, 97.84);                                      // cells come row by row
+ *     TRY(table_render(&table, TABLE_LATEX, false, &text, error));        // appends to a struct text
+ *     table_free(&table);
+ *
+ * People get rounded numbers (table, Markdown, LaTeX), programs get all digits (CSV, JSON).
+ */
+#ifndef MTIL_RESULTS_TABLE_H
+#define MTIL_RESULTS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "core/text.h"
+
+enum table_align { ALIGN_LEFT, ALIGN_RIGHT };
+enum table_best { BEST_NONE, BEST_HIGHEST, BEST_LOWEST }; /* which cells of a column stand out, ties included */
+
+#define DECIMALS_ALL (-1) /* as many as the number needs */
+
+struct table_column {
+    const char *title; /* copied */
+    enum table_align align;
+    int decimals; /* of reals, for people */
+    enum table_best best;
+};
+
+enum cell_kind { CELL_EMPTY, CELL_INTEGER, CELL_REAL, CELL_TEXT };
+
+struct table_cell {
+    enum cell_kind kind;
+    union {
+        int64_t integer;
+        double real;
+        char *text;
+    };
+};
+
+/* Zero-initialised is empty. After a failed allocation `failed` stays set and table_render reports it. */
+struct table {
+    size_t columns, count; /* count: cells so far; rows are count / columns */
+    size_t columns_capacity, cells_capacity;
+    struct table_column *column;
+    struct table_cell *cell; /* [rows, columns] */
+    bool failed;
+};
+
+/* Columns come before the first cell. */
+void table_add_column(struct table *table, const struct table_column *column);
+
+void table_add_empty(struct table *table);
+void table_add_integer(struct table *table, int64_t value);
+void table_add_real(struct table *table, double value);      /* NAN and infinities become empty cells */
+void table_add_text(struct table *table, const char *value); /* copied; NULL becomes an empty cell */
+void table_add_text_bytes(struct table *table, const char *value, size_t size);
+
+size_t table_rows(const struct table *table);
+const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);
+void table_free(struct table *table);
+
+enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LATEX };
+
+/* "table", "csv", "json", "markdown", "latex"; an unknown name is ERROR_ARGUMENT with the nearest and all of them. */
+status table_format_parse(const char *name, enum table_format *format, struct error *error);
+
+/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone. Text is made
+ * valid UTF-8, and control characters are made visible where a terminal would obey them. Nothing is kept of text on failure. */
+status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
+                    struct error *error);
+
+#endif
