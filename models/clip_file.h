@@ -1,0 +1,38 @@
+/* CLIP's weights in a safetensors file, under OpenAI's names or Hugging Face's; read by OpenAI's names either way.
+ *
+ *     struct clip_file *file;
+ *     TRY(clip_file_open(&file, "ViT-B-16.safetensors", error));
+ *     const struct clip_dimensions *d = clip_file_dimensions(file);
+ *     TRY(clip_file_read(file, "visual.proj", 2, (size_t[]){d->image_width, d->embed}, values, error));
+ *     clip_file_close(file);
+ */
+#ifndef MTIL_MODELS_CLIP_FILE_H
+#define MTIL_MODELS_CLIP_FILE_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+
+/* Everything follows from the shapes of the weights; heads are width / 64. */
+struct clip_dimensions {
+    size_t embed;
+    size_t resolution, patch, image_width, image_blocks;
+    size_t context, vocabulary, text_width, text_blocks;
+};
+
+struct clip_file;
+
+/* Opens the file, tells its naming and infers the dimensions. Missing tensors, tensors that belong to neither naming (but for the
+ * known harmless ones: position_ids, input_resolution, context_length, vocab_size, …) and wrong shapes are errors that name the
+ * tensor, the file and both shapes. */
+status clip_file_open(struct clip_file **file, const char *path, struct error *error);
+void clip_file_close(struct clip_file *file); /* NULL is allowed */
+
+const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file);
+const char *clip_file_naming(const struct clip_file *file); /* "openai" or "huggingface" */
+
+/* The tensor with OpenAI's name and this shape, as floats (F16 and BF16 are widened; q, k, v are stacked; projections transposed). */
+status clip_file_read(const struct clip_file *file, const char *name, int rank, const size_t *shape, float *values,
+                      struct error *error);
+
+#endif
