@@ -40,20 +40,11 @@ static void value_free(struct value *value)
 
 static status unknown_option(const struct options *options, const char *name, const char *where, struct error *error)
 {
-    struct text allowed = {0};
     const char *names[128];
     size_t count = 0;
-    for (size_t i = 0; i < options->count; i++) {
-        text_add(&allowed, "%s%s", i > 0 ? ", " : "", options->table[i].name);
-        if (count < sizeof names / sizeof *names)
-            names[count++] = options->table[i].name;
-    }
-    const char *near = nearest_word(name, names, count);
-    error_set(error, ERROR_ARGUMENT, "%s: unknown key \"%s\"%s%s%s; expected one of: %s", where, name,
-              near != NULL ? ", did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
-              allowed.data != NULL ? allowed.data : "(there are none)");
-    text_free(&allowed);
-    return ERROR_ARGUMENT;
+    for (size_t i = 0; i < options->count && count < sizeof names / sizeof *names; i++)
+        names[count++] = options->table[i].name;
+    return error_unknown_word(error, where, "key", name, names, count);
 }
 
 static bool find_choice(const char *choices, const char *word, size_t *position)

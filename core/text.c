@@ -133,3 +133,19 @@ const char *nearest_word(const char *word, const char *const *candidates, size_t
     }
     return best;
 }
+
+status error_unknown_word(struct error *error, const char *where, const char *kind, const char *word,
+                          const char *const *names, size_t count)
+{
+    struct text message = {0};
+    text_add(&message, "%s: unknown %s \"%s\"", where, kind, word);
+    const char *near = nearest_word(word, names, count);
+    if (near != NULL)
+        text_add(&message, " (did you mean \"%s\"?)", near);
+    text_add(&message, "; expected one of: %s", count == 0 ? "(there are none)" : "");
+    for (size_t i = 0; i < count; i++)
+        text_add(&message, "%s%s", i > 0 ? ", " : "", names[i]);
+    error_set(error, ERROR_ARGUMENT, "%s", message.failed ? "no memory for a message about an unknown word" : message.data);
+    text_free(&message);
+    return ERROR_ARGUMENT;
+}

@@ -36,4 +36,9 @@ size_t edit_distance(const char *a, const char *b);
 /* The candidate nearest to word, NULL when none is close enough to be what was meant. */
 const char *nearest_word(const char *word, const char *const *candidates, size_t count);
 
+/* Fails with ERROR_ARGUMENT: «where: unknown policy "most_usd" (did you mean "most_used"?); expected one of: none, most_used».
+ * kind is what names are: "policy", "key". */
+status error_unknown_word(struct error *error, const char *where, const char *kind, const char *word,
+                          const char *const *names, size_t count);
+
 #endif
