@@ -19,8 +19,19 @@
 enum { SAFETENSORS_RANK = 8 };
 
 enum safetensor_type {
-    SAFETENSOR_BOOL, SAFETENSOR_U8, SAFETENSOR_I8, SAFETENSOR_U16, SAFETENSOR_I16, SAFETENSOR_F16, SAFETENSOR_BF16,
-    SAFETENSOR_U32, SAFETENSOR_I32, SAFETENSOR_F32, SAFETENSOR_U64, SAFETENSOR_I64, SAFETENSOR_F64
+    SAFETENSOR_BOOL,
+    SAFETENSOR_U8,
+    SAFETENSOR_I8,
+    SAFETENSOR_U16,
+    SAFETENSOR_I16,
+    SAFETENSOR_F16,
+    SAFETENSOR_BF16,
+    SAFETENSOR_U32,
+    SAFETENSOR_I32,
+    SAFETENSOR_F32,
+    SAFETENSOR_U64,
+    SAFETENSOR_I64,
+    SAFETENSOR_F64
 };
 
 struct safetensor {
@@ -28,7 +39,7 @@ struct safetensor {
     enum safetensor_type type;
     int rank;
     size_t shape[SAFETENSORS_RANK];
-    const void *data; /* aligned for its type; in a file's own byte order, little-endian */
+    const void *data; /* aligned for its type; little-endian, as the file has it */
 };
 
 struct safetensors_metadata {
@@ -38,12 +49,16 @@ struct safetensors_metadata {
 struct safetensors;
 
 status safetensors_open(struct safetensors **file, const char *path, struct error *error);
+
+/* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
+status safetensors_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
+                               struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
 
 size_t safetensors_count(const struct safetensors *file);
-const struct safetensor *safetensors_at(const struct safetensors *file, size_t index); /* sorted by name */
+const struct safetensor *safetensors_at(const struct safetensors *file, size_t index);       /* sorted by name */
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name); /* NULL: absent */
-const char *safetensors_metadata_value(const struct safetensors *file, const char *key);    /* NULL: absent */
+const char *safetensors_metadata_value(const struct safetensors *file, const char *key);     /* NULL: absent */
 const char *safetensors_path(const struct safetensors *file);
 
 /* The tensor called name with exactly this type and shape, or an error that names tensor, file and both shapes. */
@@ -54,10 +69,17 @@ size_t safetensor_elements(const struct safetensor *tensor);
 size_t safetensor_type_size(enum safetensor_type type);
 const char *safetensor_type_name(enum safetensor_type type); /* "F32" */
 
+/* A shape in words, "[3, 224, 224]", for messages. */
+struct shape_text {
+    char text[192];
+};
+struct shape_text shape_text(int rank, const size_t *shape);
+
 /* Copies any of F32, F16, BF16, F64 to floats (values [safetensor_elements]); other types are an error. */
 status safetensor_to_floats(const struct safetensor *tensor, float *values, struct error *error);
 
-/* Writes the tensors in the order given; the data is aligned to 64 bytes. */
+/* Writes the tensors in the order given, without gaps as the format demands; the first one's data starts at a multiple of
+ * 64 bytes. Names must differ and be UTF-8. */
 status safetensors_write(const char *path, const struct safetensor *tensors, size_t count,
                          const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
 
