@@ -1,10 +1,21 @@
-/* Images in memory: 8-bit RGB, rows from the top, 3 bytes a pixel, no padding. */
+/* Images in memory: 8-bit RGB, rows from the top, 3 bytes a pixel, no padding.
+ *
+ *     struct image image;
+ *     TRY(image_decode_file(&image, "sun_aabb.jpg", error));       // JPEG, PNG, GIF or BMP, whatever the name says
+ *     status result = image_evaluation_crop(&image, 224, pixels, error);   // [224, 224, 3]
+ *     image_free(&image);
+ *     ...
+ *     image_normalize(pixels, 224, planes);                        // [3, 224, 224], what CLIP's towers are given
+ *
+ * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in several threads.
+ */
 #ifndef MTIL_DATASETS_IMAGE_IMAGE_H
 #define MTIL_DATASETS_IMAGE_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/rng.h"
 #include "core/status.h"
 
 struct image {
@@ -12,28 +23,44 @@ struct image {
     int width, height;
 };
 
-status image_create(struct image *image, int width, int height, struct error *error); /* content unspecified */
+#define IMAGE_PIXELS_MOST 178956970 /* Pillow's limit, checked before anything is allocated */
+
+/* Content unspecified; an error when a side is below 1 or there are more than IMAGE_PIXELS_MOST pixels. */
+status image_create(struct image *image, int width, int height, struct error *error);
 void image_free(struct image *image);
 
-/* Decodes JPEG, PNG, GIF (first frame) or BMP, told apart by content, to the RGB that Pillow gives (fixtures/data/README.md 2.1).
- * name only serves messages. At most 178,956,970 pixels. The caller frees the image. */
+/* Decodes JPEG, PNG, GIF (first frame) or 24-bit BMP, told apart by content, to RGB: grey is copied to three channels, alpha and
+ * transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing data is an error. name only serves
+ * messages. The caller frees the image; after an error there is none. */
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
+/* Both are there completely or not at all. quality: 1 to 100, chroma is halved both ways (4:2:0). */
 status image_write_png(const char *path, const struct image *image, struct error *error);
 status image_write_jpeg(const char *path, const struct image *image, int quality, struct error *error);
 
-/* A crop in pixels, resampled to width × height by Pillow's antialiased bicubic (2.2). */
+/* A part of an image, in pixels. */
 struct image_box {
     int left, top, width, height;
 };
+
+/* The box resampled to width × height by Pillow's antialiased bicubic, horizontal pass first; no pixel outside the box is used. The
+ * caller frees result. */
 status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
                     struct error *error);
 
-/* Evaluation transform (2.3): shorter side to R, centre crop; pixels [R, R, 3] of the caller's. */
+/* Evaluation transform: the shorter side to R = resolution, then the centre; pixels [R, R, 3] of the caller's. */
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
-/* Training transform (2.4): the box to R × R. */
-status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels, struct error *error);
+/* Training transform: the box to R × R; pixels [R, R, 3] of the caller's. */
+status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
+                           struct error *error);
+
+/* The box of a random-resized crop (torchvision's: scale 0.9 to 1, ratio 3/4 to 4/3, ten tries, then the centre) of an image of
+ * width × height. Uses the blocks 10·index … 10·index + 9 of rng, whose purpose is RNG_CROP. */
+struct image_box image_draw_box(int width, int height, const struct rng *rng, uint64_t index);
+
+/* ((p / 255) − mean) / std with CLIP's constants, each step rounded to float: pixels [R, R, 3] to planes [3, R, R]. */
+void image_normalize(const uint8_t *pixels, int resolution, float *planes);
 
 #endif

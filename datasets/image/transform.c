@@ -1,0 +1,108 @@
+/* The two transforms of CLIP's pipeline on decoded images, and the step from bytes to what the towers are given. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "datasets/image/resample.h"
+
+static bool box_fits(struct image_box box, int width, int height)
+{
+    return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 && box.width <= width &&
+           box.height <= height && box.left <= width - box.width && box.top <= height - box.height;
+}
+
+static status check_box(const struct image *image, struct image_box box, struct error *error)
+{
+    if (box_fits(box, image->width, image->height))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "a crop of %d×%d pixels at (%d, %d) does not lie in an image of %d×%d", box.width,
+                     box.height, box.left, box.top, image->width, image->height);
+}
+
+status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
+                    struct error *error)
+{
+    *result = (struct image){0};
+    TRY(check_box(source, box, error));
+    TRY(image_create(result, width, height, error));
+    struct resampling resampling = {source, box, width, height, {0, 0, width, height}, NULL};
+    status outcome = resample(&resampling, result->pixels, error);
+    if (outcome != OK)
+        image_free(result);
+    return outcome;
+}
+
+/* (size − resolution) / 2, a half rounded to the even neighbour. */
+static int center_offset(int size, int resolution)
+{
+    int twice = size - resolution;
+    return twice / 2 + (twice % 2 != 0 && twice / 2 % 2 != 0);
+}
+
+status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
+{
+    int64_t shorter = image->width < image->height ? image->width : image->height;
+    int64_t width = (int64_t)resolution * image->width / shorter, height = (int64_t)resolution * image->height / shorter;
+    if (resolution < 1 || width > INT32_MAX || height > INT32_MAX)
+        return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be brought to a resolution of %d",
+                         image->width, image->height, resolution);
+    struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution), resolution,
+                               resolution};
+    struct resampling resampling = {image, {0, 0, image->width, image->height}, (int)width, (int)height, wanted, NULL};
+    return resample(&resampling, pixels, error);
+}
+
+status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
+                           struct error *error)
+{
+    TRY(check_box(image, box, error));
+    if (resolution < 1)
+        return error_set(error, ERROR_ARGUMENT, "expected a resolution of at least 1, found %d", resolution);
+    struct resampling resampling = {image, box, resolution, resolution, {0, 0, resolution, resolution}, NULL};
+    return resample(&resampling, pixels, error);
+}
+
+/* Where no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */
+static struct image_box fallback_box(int width, int height)
+{
+    double ratio = (double)width / height;
+    struct image_box box = {0, 0, width, height};
+    if (ratio < 3.0 / 4)
+        box.height = (int)nearbyint(width / (3.0 / 4));
+    else if (ratio > 4.0 / 3)
+        box.width = (int)nearbyint(height * (4.0 / 3));
+    box.left = (width - box.width) / 2;
+    box.top = (height - box.height) / 2;
+    return box;
+}
+
+struct image_box image_draw_box(int width, int height, const struct rng *rng, uint64_t index)
+{
+    enum { TRIES = 10 };
+    const double unit = 0x1p-32, least = log(3.0 / 4), most = log(4.0 / 3);
+    for (uint64_t k = 0; k < TRIES; k++) {
+        uint32_t words[4];
+        rng_block(rng, index * TRIES + k, words);
+        double area = (double)width * height * (0.9 + (1 - 0.9) * (words[0] * unit));
+        double ratio = exp(least + (most - least) * (words[1] * unit));
+        struct image_box box = {.width = (int)nearbyint(sqrt(area * ratio)), .height = (int)nearbyint(sqrt(area / ratio))};
+        if (box.width < 1 || box.height < 1 || box.width > width || box.height > height)
+            continue;
+        box.left = (int)((uint64_t)words[2] * (uint64_t)(width - box.width + 1) >> 32);
+        box.top = (int)((uint64_t)words[3] * (uint64_t)(height - box.height + 1) >> 32);
+        return box;
+    }
+    return fallback_box(width, height);
+}
+
+void image_normalize(const uint8_t *pixels, int resolution, float *planes)
+{
+    static const float mean[] = {0.48145466F, 0.4578275F, 0.40821073F}, deviation[] = {0.26862954F, 0.26130258F, 0.27577711F};
+    size_t count = (size_t)resolution * (size_t)resolution;
+    for (size_t c = 0; c < 3; c++) {
+        float values[256];
+        for (int p = 0; p < 256; p++)
+            values[p] = ((float)p / 255.0F - mean[c]) / deviation[c];
+        for (size_t i = 0; i < count; i++)
+            planes[c * count + i] = values[pixels[3 * i + c]];
+    }
+}
