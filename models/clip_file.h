@@ -12,20 +12,18 @@
 #include <stddef.h>
 
 #include "core/status.h"
-
-/* Everything follows from the shapes of the weights; heads are width / 64. */
-struct clip_dimensions {
-    size_t embed;
-    size_t resolution, patch, image_width, image_blocks;
-    size_t context, vocabulary, text_width, text_blocks;
-};
+#include "models/clip_names.h"
 
 struct clip_file;
 
 /* Opens the file, tells its naming and infers the dimensions. Missing tensors, tensors that belong to neither naming (but for the
  * known harmless ones: position_ids, input_resolution, context_length, vocab_size, …) and wrong shapes are errors that name the
- * tensor, the file and both shapes. */
+ * tensor, the file and both shapes. A wrapper's prefix ("module.", "model.") is seen through. */
 status clip_file_open(struct clip_file **file, const char *path, struct error *error);
+
+/* The same for bytes in memory, borrowed until clip_file_close; name stands for the path in messages. */
+status clip_file_open_memory(struct clip_file **file, const char *name, const void *bytes, size_t size,
+                             struct error *error);
 void clip_file_close(struct clip_file *file); /* NULL is allowed */
 
 const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file);
