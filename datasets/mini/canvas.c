@@ -151,8 +151,8 @@ void canvas_ellipse(struct canvas *canvas, const struct frame *frame, float x, f
     canvas_polygon(canvas, frame, points, CORNERS, paint);
 }
 
-void canvas_rectangle(struct canvas *canvas, const struct frame *frame, float left, float top, float right, float bottom,
-                      const struct paint *paint)
+void canvas_rectangle(struct canvas *canvas, const struct frame *frame, float left, float top, float right,
+                      float bottom, const struct paint *paint)
 {
     struct point corners[] = {{left, top}, {right, top}, {right, bottom}, {left, bottom}};
     canvas_polygon(canvas, frame, corners, 4, paint);
@@ -167,8 +167,8 @@ static float segment_distance(struct point p, struct point a, struct point b)
     return sqrtf(rx * rx + ry * ry);
 }
 
-void canvas_stroke(struct canvas *canvas, const struct frame *frame, const struct point *points, size_t count, float width,
-                   const struct paint *paint)
+void canvas_stroke(struct canvas *canvas, const struct frame *frame, const struct point *points, size_t count,
+                   float width, const struct paint *paint)
 {
     assert(count >= 2 && count <= CANVAS_POINTS);
     struct point placed[CANVAS_POINTS];

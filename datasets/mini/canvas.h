@@ -46,12 +46,12 @@ void canvas_polygon(struct canvas *canvas, const struct frame *frame, const stru
                     const struct paint *paint);
 void canvas_ellipse(struct canvas *canvas, const struct frame *frame, float x, float y, float radius_x, float radius_y,
                     const struct paint *paint);
-void canvas_rectangle(struct canvas *canvas, const struct frame *frame, float left, float top, float right, float bottom,
-                      const struct paint *paint);
+void canvas_rectangle(struct canvas *canvas, const struct frame *frame, float left, float top, float right,
+                      float bottom, const struct paint *paint);
 
 /* points[count]: an open line of the given width (in frame units) with round ends and joints. */
-void canvas_stroke(struct canvas *canvas, const struct frame *frame, const struct point *points, size_t count, float width,
-                   const struct paint *paint);
+void canvas_stroke(struct canvas *canvas, const struct frame *frame, const struct point *points, size_t count,
+                   float width, const struct paint *paint);
 void canvas_line(struct canvas *canvas, const struct frame *frame, struct point from, struct point to, float width,
                  const struct paint *paint);
 

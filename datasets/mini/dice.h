@@ -24,10 +24,10 @@ struct dice {
 /* stream tells the uses apart (below 2^16): the captions, one per domain of the suite. */
 struct dice dice_make(uint64_t seed, uint32_t stream, uint64_t index);
 
-uint32_t dice_word(struct dice *dice);                         /* 32 fresh bits */
-float dice_between(struct dice *dice, float low, float high);  /* uniform in [low, high) */
-float dice_bell(struct dice *dice);                            /* mean 0, variance 1: the sum of eight uniforms, |x| < 5 */
-int dice_below(struct dice *dice, int count);                  /* uniform in [0, count) */
+uint32_t dice_word(struct dice *dice);                        /* 32 fresh bits */
+float dice_between(struct dice *dice, float low, float high); /* uniform in [low, high) */
+float dice_bell(struct dice *dice);           /* mean 0, variance 1: the sum of eight uniforms, |x| < 5 */
+int dice_below(struct dice *dice, int count); /* uniform in [0, count) */
 bool dice_chance(struct dice *dice, float probability);
 
 float turn_sine(float turns); /* sin(2π turns), error below 0.0012 */

@@ -34,20 +34,20 @@ enum pattern {
     PATTERN_HONEYCOMB,
     PATTERN_WOVEN,
     PATTERN_CROSSHATCH,
-    PATTERN_NOISE,  /* smooth transitions, needs noise */
+    PATTERN_NOISE,    /* smooth transitions, needs noise */
     PATTERN_BLOTCHES, /* hard borders, needs noise */
-    PATTERN_MARBLE, /* stripes bent by noise, needs noise */
+    PATTERN_MARBLE,   /* stripes bent by noise, needs noise */
     PATTERNS
 };
 
 struct paint {
     enum pattern pattern;
     struct colour first, second;
-    float period;       /* points, > 0 for every pattern but solid */
-    float cosine, sine; /* of the pattern's turn; 0, 0 means not turned */
-    float x, y;         /* the pattern's origin in points */
-    float share;        /* of the second colour in a period, 0 means a half */
-    float opacity;      /* 0 means 1 */
+    float period;              /* points, > 0 for every pattern but solid */
+    float cosine, sine;        /* of the pattern's turn; 0, 0 means not turned */
+    float x, y;                /* the pattern's origin in points */
+    float share;               /* of the second colour in a period, 0 means a half */
+    float opacity;             /* 0 means 1 */
     const struct noise *noise; /* borrowed */
 };
 
@@ -57,7 +57,7 @@ struct colour paint_at(const struct paint *paint, float x, float y);
 
 struct colour colour_mix(struct colour a, struct colour b, float share_of_b);
 struct colour colour_jitter(struct dice *dice, struct colour colour, float amount); /* ± amount a channel */
-float colour_distance(struct colour a, struct colour b);                           /* the largest channel difference */
+float colour_distance(struct colour a, struct colour b);                            /* the largest channel difference */
 struct colour colour_random(struct dice *dice);
 
 void noise_fill(struct noise *noise, struct dice *dice);
