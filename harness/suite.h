@@ -17,7 +17,6 @@
 #define MTIL_HARNESS_SUITE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "core/option.h"
 #include "core/status.h"
@@ -63,7 +62,7 @@ const char *suite_name(const struct suite *suite);
 /* Every value, defaults included, as YAML in the order of the tables: reading it again gives the same text and hash. */
 const char *suite_text(const struct suite *suite);
 
-/* 64-bit FNV-1a of suite_text without the incidental keys: equal for two suites that compute the same. */
-uint64_t suite_hash(const struct suite *suite);
+/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal for two suites that compute the same. */
+const char *suite_hash(const struct suite *suite);
 
 #endif

@@ -12,6 +12,7 @@
 #ifndef MTIL_HARNESS_COMMANDS_COMMAND_H
 #define MTIL_HARNESS_COMMANDS_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -46,12 +47,23 @@ struct command {
 /* The table of commands.c, in the order that --help shows; ends with NULL. */
 extern const struct command *const commands[];
 
-/* What a call's command line came to. */
-enum command_outcome { COMMAND_RUN, COMMAND_HELP };
+/* A command line taken apart. */
+struct command_line {
+    bool help, quiet, verbose;
+    struct options *options;
+    const char *const *arguments; /* a part of argv */
+    size_t argument_count;
+};
 
-/* Reads the options and arguments that follow the command's name (argv[0] is "mtil query"; argv is reordered). With COMMAND_HELP,
- * --help was printed to out and there is nothing to run. The caller destroys *values. */
-status command_parse(const struct command *command, int argc, char **argv, FILE *out, enum command_outcome *outcome,
-                     struct options **values, struct command_call *call, struct error *error);
+/* Reads what follows the command's name; argv[0] stands for the name itself, and argv is reordered. Without --help the number of
+ * arguments is within bounds. The caller frees line. */
+status command_parse(const struct command *command, int argc, char **argv, struct command_line *line, struct error *error);
+void command_line_free(struct command_line *line);
+
+/* Prints usage, options and example of a command. */
+status command_help(const struct command *command, FILE *out, struct error *error);
+
+/* The command called name, or an error that lists them. */
+status command_find(const char *name, const struct command **command, struct error *error);
 
 #endif

@@ -1,0 +1,32 @@
+# Two commands do everything on a fresh Debian or Ubuntu: `make demo` and `make test`. All of it lands in build/.
+#
+#   make demo    installs what is missing, builds, runs the built-in suite and shows its result
+#   make test    installs what is missing, builds with the tests, runs them
+#   make build   only builds: the program is build/mtil
+#   make clean   removes build/
+#
+# FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
+BUILD := build
+FLAGS :=
+
+.PHONY: demo test build build-tests install clean
+
+demo: install build
+	$(BUILD)/mtil run mini
+
+test: install build-tests
+	@ctest --test-dir $(BUILD) --output-on-failure
+
+build:
+	cmake -S . -B $(BUILD) -G Ninja -DMTIL_TESTS=OFF $(FLAGS)
+	cmake --build $(BUILD)
+
+build-tests:
+	cmake -S . -B $(BUILD) -G Ninja -DMTIL_TESTS=ON $(FLAGS)
+	cmake --build $(BUILD)
+
+install:
+	@cmake/install-dependencies
+
+clean:
+	rm -rf $(BUILD)

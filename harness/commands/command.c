@@ -1,0 +1,211 @@
+/* <argp.h> brings getopt's struct option along, which is not ours. */
+#define option getopt_option
+#include <argp.h>
+#undef option
+
+#include "harness/commands/command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+enum { KEY_HELP = 'h', KEY_QUIET = 'q', KEY_VERBOSE = 'v', KEY_OPTION = 256, COMMON = 3 };
+
+/* A command's table in argp's words. */
+struct parser {
+    const struct command *command;
+    struct command_line *line;
+    struct argp_option *options;
+    char (*help)[256];
+    int next; /* the argument after the one that argp stumbled over */
+    struct error *error;
+};
+
+static size_t option_count(const struct command *command)
+{
+    size_t count = 0;
+    while (command->options != NULL && command->options[count].name != NULL)
+        count++;
+    return count;
+}
+
+static const char *value_name(const struct option *option)
+{
+    switch (option->type) {
+    case OPTION_INTEGER:
+        return "N";
+    case OPTION_REAL:
+        return "X";
+    case OPTION_CHOICE:
+        return option->choices;
+    case OPTION_TEXT:
+        return "TEXT";
+    case OPTION_LIST:
+        return "A,B,...";
+    case OPTION_BOOLEAN:
+        break;
+    }
+    return option->fallback != NULL && strcmp(option->fallback, "true") == 0 ? "true|false" : NULL;
+}
+
+static status parser_create(struct parser *parser, struct error *error)
+{
+    size_t count = option_count(parser->command);
+    parser->options = calloc(count + COMMON + 1, sizeof *parser->options);
+    parser->help = calloc(count + 1, sizeof *parser->help);
+    if (parser->options == NULL || parser->help == NULL) {
+        free(parser->options);
+        free(parser->help);
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu options", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct option *option = &parser->command->options[i];
+        bool shows_default = option->fallback != NULL && *option->fallback != 0 && option->type != OPTION_BOOLEAN;
+        snprintf(parser->help[i], sizeof parser->help[i], "%s%s%s%s", option->help, shows_default ? " (default " : "",
+                 shows_default ? option->fallback : "", shows_default ? ")" : "");
+        parser->options[i] = (struct argp_option){.name = option->name,
+                                                  .key = KEY_OPTION + (int)i,
+                                                  .arg = value_name(option),
+                                                  .flags = option->type == OPTION_BOOLEAN ? OPTION_ARG_OPTIONAL : 0,
+                                                  .doc = parser->help[i]};
+    }
+    parser->options[count] =
+        (struct argp_option){.name = "quiet", .key = KEY_QUIET, .doc = "no progress and notes", .group = 1};
+    parser->options[count + 1] =
+        (struct argp_option){.name = "verbose", .key = KEY_VERBOSE, .doc = "more notes", .group = 1};
+    parser->options[count + 2] = (struct argp_option){.name = "help", .key = KEY_HELP, .doc = "this text", .group = 1};
+    return OK;
+}
+
+static void parser_free(struct parser *parser)
+{
+    free(parser->options);
+    free(parser->help);
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct parser *parser = state->input;
+    struct command_line *line = parser->line;
+    switch (key) {
+    case KEY_HELP:
+        line->help = true;
+        return 0;
+    case KEY_QUIET:
+        line->quiet = true;
+        return 0;
+    case KEY_VERBOSE:
+        line->verbose = true;
+        return 0;
+    case ARGP_KEY_ARGS:
+        line->arguments = (const char *const *)state->argv + state->next;
+        line->argument_count = (size_t)(state->argc - state->next);
+        return 0;
+    case ARGP_KEY_ERROR:
+        parser->next = state->next;
+        return 0;
+    }
+    if (key < KEY_OPTION || key >= KEY_OPTION + (int)option_count(parser->command))
+        return ARGP_ERR_UNKNOWN;
+    const char *name = parser->command->options[key - KEY_OPTION].name;
+    return options_set(line->options, name, argument != NULL ? argument : "true", "command line", parser->error) == OK
+               ? 0
+               : EINVAL;
+}
+
+/* What argp did not take: an option without its value, or one that there is not. */
+static status wrong_option(const struct parser *parser, char **argv, struct error *error)
+{
+    const char *names[128];
+    size_t count = 0;
+    const char *word = argv[parser->next > 0 ? parser->next - 1 : 0];
+    for (const struct argp_option *option = parser->options; option->name != NULL && count < 128; option++) {
+        names[count++] = option->name;
+        if (strncmp(word, "--", 2) == 0 && strcmp(word + 2, option->name) == 0)
+            return error_set(error, ERROR_ARGUMENT, "command line: %s: expected a value (%s) after it", word,
+                             option->arg != NULL ? option->arg : "none");
+    }
+    char stem[64];
+    const char *name = word + strspn(word, "-");
+    snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "="), name);
+    return error_unknown_word(error, "command line", "option", stem, names, count);
+}
+
+static status check_arguments(const struct command *command, const struct command_line *line, struct error *error)
+{
+    if (line->argument_count >= command->least && line->argument_count <= command->most)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "command line: %s: expected %s, found %zu argument%s; see mtil %s --help",
+                     command->name, *command->arguments != 0 ? command->arguments : "no arguments",
+                     line->argument_count, line->argument_count == 1 ? "" : "s", command->name);
+}
+
+status command_parse(const struct command *command, int argc, char **argv, struct command_line *line, struct error *error)
+{
+    struct error cause = {.code = OK};
+    struct parser parser = {.command = command, .line = line, .error = &cause};
+    *line = (struct command_line){0};
+    TRY(options_create(&line->options, command->options, error));
+    status result = parser_create(&parser, error);
+    if (result != OK) {
+        command_line_free(line);
+        return result;
+    }
+    struct argp argp = {.options = parser.options, .parser = parse_option};
+    error_t failure = argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &parser);
+    if (cause.code != OK)
+        result = error_set(error, cause.code, "%s", cause.message);
+    else if (failure == ENOMEM)
+        result = error_set(error, ERROR_MEMORY, "command line: no memory for %d arguments", argc);
+    else if (failure != 0)
+        result = wrong_option(&parser, argv, error);
+    else if (!line->help)
+        result = check_arguments(command, line, error);
+    parser_free(&parser);
+    if (result != OK)
+        command_line_free(line);
+    return result;
+}
+
+void command_line_free(struct command_line *line)
+{
+    options_destroy(line->options);
+    *line = (struct command_line){0};
+}
+
+status command_help(const struct command *command, FILE *out, struct error *error)
+{
+    struct parser parser = {.command = command};
+    TRY(parser_create(&parser, error));
+    struct text doc = {0};
+    text_add(&doc, "mtil %s: %s.%s%s\v", command->name, command->summary, command->details != NULL ? "\n\n" : "",
+             command->details != NULL ? command->details : "");
+    text_add(&doc, "Example:\n%s", command->example);
+    char name[64];
+    snprintf(name, sizeof name, "mtil %s", command->name);
+    status result = OK;
+    if (doc.failed)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory for the help", name);
+    else
+        argp_help(&(struct argp){.options = parser.options, .args_doc = command->arguments, .doc = doc.data}, out,
+                  ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+    text_free(&doc);
+    parser_free(&parser);
+    return result;
+}
+
+status command_find(const char *name, const struct command **command, struct error *error)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (; commands[count] != NULL && count < sizeof names / sizeof *names; count++) {
+        names[count] = commands[count]->name;
+        if (strcmp(names[count], name) == 0) {
+            *command = commands[count];
+            return OK;
+        }
+    }
+    return error_unknown_word(error, "command line", "command", name, names, count);
+}

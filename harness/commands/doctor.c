@@ -1,0 +1,151 @@
+/* mtil doctor: what this program is built from, what the machine offers, which datasets are there. */
+#include <stdio.h> /* before jpeglib.h */
+
+#include <gif_lib.h>
+#include <jansson.h>
+#include <jpeglib.h>
+#include <matio.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <png.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utf8proc.h>
+#include <yaml.h>
+#include <zlib.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "core/threads.h"
+#include "datasets/dataset.h"
+#include "harness/commands/command.h"
+
+static const struct option options[] = {
+    {.name = "data", .type = OPTION_TEXT, .help = "look for datasets in this folder"},
+    {0},
+};
+
+static void print_row(const struct command_call *call, const char *name, const char *value)
+{
+    fprintf(call->out, "  %-14s %s\n", name, value);
+}
+
+static void print_program(const struct command_call *call)
+{
+    fprintf(call->out, "program\n");
+    print_row(call, "mtil", MTIL_VERSION);
+    print_row(call, "compiler", __VERSION__);
+#if defined(__SANITIZE_ADDRESS__)
+    print_row(call, "sanitizer", "address");
+#elif defined(__SANITIZE_THREAD__)
+    print_row(call, "sanitizer", "thread");
+#endif
+    print_row(call, "backends", "cpu");
+    print_row(call, "cuda", "not built in");
+}
+
+/* __builtin_cpu_supports takes a literal alone, hence the macro. */
+static void print_instructions(const struct command_call *call)
+{
+    struct text names = {0};
+#if defined(__x86_64__)
+#define ADD_IF_SUPPORTED(name)                                                                                         \
+    if (__builtin_cpu_supports(name))                                                                                  \
+    text_add(&names, "%s%s", names.size > 0 ? " " : "", name)
+    ADD_IF_SUPPORTED("sse4.2");
+    ADD_IF_SUPPORTED("avx");
+    ADD_IF_SUPPORTED("avx2");
+    ADD_IF_SUPPORTED("fma");
+    ADD_IF_SUPPORTED("avx512f");
+    ADD_IF_SUPPORTED("avx512bw");
+    ADD_IF_SUPPORTED("avx512vnni");
+    ADD_IF_SUPPORTED("avx512bf16");
+#undef ADD_IF_SUPPORTED
+#elif defined(__aarch64__)
+    text_add(&names, "neon");
+#endif
+    print_row(call, "instructions", names.data != NULL ? names.data : "no vector instructions known");
+    text_free(&names);
+}
+
+static void print_machine(const struct command_call *call)
+{
+    char value[128];
+    fprintf(call->out, "machine\n");
+    snprintf(value, sizeof value, "%zu", threads_available());
+    print_row(call, "cores", value);
+    print_instructions(call);
+    double page = (double)sysconf(_SC_PAGESIZE), gigabyte = 1 << 30;
+    snprintf(value, sizeof value, "%.1f GiB, %.1f free", page * (double)sysconf(_SC_PHYS_PAGES) / gigabyte,
+             page * (double)sysconf(_SC_AVPHYS_PAGES) / gigabyte);
+    print_row(call, "memory", value);
+}
+
+static bool is_in_path(const char *program)
+{
+    const char *path = getenv("PATH");
+    for (const char *p = path != NULL ? path : ""; *p != 0;) {
+        int span = (int)strcspn(p, ":");
+        char *file = path_format("%.*s/%s", span, p, program);
+        bool found = file != NULL && access(file, X_OK) == 0;
+        free(file);
+        if (found)
+            return true;
+        p += span + (p[span] == ':');
+    }
+    return false;
+}
+
+/* libjpeg-turbo spells its version without quotes. */
+#define QUOTED(text) QUOTED_(text)
+#define QUOTED_(text) #text
+
+static void print_libraries(const struct command_call *call)
+{
+    char value[128];
+    int matio[3];
+    fprintf(call->out, "libraries\n");
+    const dnnl_version_t *dnnl = dnnl_version();
+    snprintf(value, sizeof value, "%d.%d.%d (%s)", dnnl->major, dnnl->minor, dnnl->patch, dnnl->hash);
+    print_row(call, "oneDNN", value);
+    print_row(call, "SQLite", MTIL_SQLITE_VERSION);
+    print_row(call, "libjpeg-turbo", QUOTED(LIBJPEG_TURBO_VERSION));
+    print_row(call, "libpng", png_get_libpng_ver(NULL));
+    snprintf(value, sizeof value, "%d.%d.%d", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE);
+    print_row(call, "giflib", value);
+    print_row(call, "zlib", zlibVersion());
+    Mat_GetLibraryVersion(&matio[0], &matio[1], &matio[2]);
+    snprintf(value, sizeof value, "%d.%d.%d", matio[0], matio[1], matio[2]);
+    print_row(call, "matio", value);
+    print_row(call, "jansson", JANSSON_VERSION);
+    print_row(call, "libyaml", yaml_get_version_string());
+    pcre2_config(PCRE2_CONFIG_VERSION, value);
+    print_row(call, "PCRE2", value);
+    print_row(call, "utf8proc", utf8proc_version());
+    print_row(call, "gnuplot", is_in_path("gnuplot") ? "found" : "not found: reports have no plots; install gnuplot-nox");
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    const char *root = options_text(call->options, "data");
+    if (root != NULL && !file_is_directory(root))
+        return error_set(error, ERROR_IO, "%s: expected a folder with datasets, found none", root);
+    print_program(call);
+    print_machine(call);
+    print_libraries(call);
+    if (root != NULL)
+        print_datasets(call, root);
+    return OK;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .summary = "show what is built in, what the machine offers and which datasets are there",
+    .example = "  mtil doctor --data data/mini\n",
+    .options = options,
+    .run = run,
+};

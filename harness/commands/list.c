@@ -1,0 +1,67 @@
+/* mtil list: what can be named in a suite or on the command line. A new kind: one function and one line in kinds. */
+#include <string.h>
+
+#include "harness/commands/output.h"
+#include "harness/suite_library.h"
+
+static void add_row(struct table *table, const char *name, const char *description)
+{
+    table_add_text(table, name);
+    table_add_text(table, description);
+}
+
+static void list_suites(struct table *table)
+{
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite suite = suite_library_get(i);
+        add_row(table, suite.name, suite.summary);
+    }
+}
+
+static const struct kind {
+    const char *name, *title;
+    void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
+} kinds[] = {
+    {"suites", "what it runs", list_suites},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static const struct kind *find_kind(const char *name, struct error *error)
+{
+    const char *names[KINDS];
+    for (size_t i = 0; i < KINDS; i++) {
+        names[i] = kinds[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return &kinds[i];
+    }
+    error_unknown_word(error, "command line", "kind", name, names, KINDS);
+    return NULL;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    const struct kind *kind = find_kind(call->arguments[0], error);
+    if (kind == NULL)
+        return ERROR_ARGUMENT;
+    struct table table = {0};
+    table_add_column(&table, &(struct table_column){.title = "name"});
+    table_add_column(&table, &(struct table_column){.title = kind->title});
+    kind->list(&table);
+    status result = output_table(call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
+
+const struct command command_list = {
+    .name = "list",
+    .arguments = "methods|policies|datasets|models|suites",
+    .summary = "list what a suite can name",
+    .example = "  mtil list datasets\n",
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -1,0 +1,17 @@
+#include "harness/commands/output.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+status output_table(const struct command_call *call, const struct table *table, struct error *error)
+{
+    enum table_format format;
+    TRY(table_format_parse(options_text(call->options, "format"), &format, error));
+    bool colour = isatty(fileno(call->out)) && getenv("NO_COLOR") == NULL;
+    struct text text = {0};
+    status result = table_render(table, format, colour, &text, error);
+    if (result == OK && text.size > 0)
+        fwrite(text.data, 1, text.size, call->out);
+    text_free(&text);
+    return result;
+}

@@ -1,0 +1,21 @@
+/* Tables as a command's answer: the --format option and what obeys it.
+ *
+ *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
+ *     TRY(output_table(call, &table, error));          // to call->out, in the form that was asked for
+ */
+#ifndef MTIL_HARNESS_COMMANDS_OUTPUT_H
+#define MTIL_HARNESS_COMMANDS_OUTPUT_H
+
+#include "harness/commands/command.h"
+#include "results/table.h"
+
+#define OUTPUT_FORMAT_OPTION                                                                                           \
+    {                                                                                                                  \
+        .name = "format", .type = OPTION_CHOICE, .choices = "table|csv|json|markdown|latex", .fallback = "table",      \
+        .help = "form of the answer"                                                                                   \
+    }
+
+/* Colour only where a terminal shows it and NO_COLOR (no-color.org) is not set. */
+status output_table(const struct command_call *call, const struct table *table, struct error *error);
+
+#endif

@@ -1,0 +1,85 @@
+/* The program: finds the subcommand, gives it its surroundings, and says what went wrong, if anything did. */
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/commands/command.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+
+static void print_overview(FILE *out)
+{
+    fprintf(out, "Usage: mtil COMMAND [OPTION...] [ARGUMENT...]\n"
+                 "Continual learning of vision-language models with mixtures of experts.\n\n");
+    for (size_t i = 0; commands[i] != NULL; i++)
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(out, "\n  mtil COMMAND --help   options and an example\n  mtil --version        the program's version\n");
+}
+
+static int print_error(const struct error *error, const struct stop *stop)
+{
+    fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ", error->message);
+    if (error->code == ERROR_STOPPED)
+        return EXIT_SIGNAL + atomic_load(&stop->signal);
+    return error->code == ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static status run_command(const struct command *command, const struct command_line *line, const struct stop *stop,
+                          struct error *error)
+{
+    struct progress *progress;
+    struct progress_settings settings = {.stream = stderr, .style = line->quiet ? PROGRESS_QUIET : PROGRESS_AUTOMATIC};
+    TRY(progress_create(&progress, &settings, error));
+    struct log log = progress_log(progress, line->quiet ? LOG_WARN : line->verbose ? LOG_DEBUG : LOG_INFO);
+    struct command_call call = {.options = line->options,
+                                .arguments = line->arguments,
+                                .argument_count = line->argument_count,
+                                .out = stdout,
+                                .log = &log,
+                                .progress = progress,
+                                .stop = stop};
+    status result = command->run(&call, error);
+    progress_destroy(progress);
+    return result;
+}
+
+/* A full disk behind stdout is found at the latest when it is flushed. */
+static status flush_results(struct error *error)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return error_set(error, ERROR_IO, "standard output: could not be written to the end");
+    return OK;
+}
+
+static status dispatch(int argc, char **argv, const struct stop *stop, struct error *error)
+{
+    const struct command *command;
+    TRY(command_find(argv[0], &command, error));
+    struct command_line line;
+    TRY(command_parse(command, argc, argv, &line, error));
+    status result = line.help ? command_help(command, stdout, error) : run_command(command, &line, stop, error);
+    command_line_free(&line);
+    TRY(result);
+    return flush_results(error);
+}
+
+int main(int argc, char **argv)
+{
+    static struct stop stop;
+    stop_on_signals(&stop);
+    if (argc < 2) {
+        print_overview(stderr);
+        return EXIT_USAGE;
+    }
+    struct error error = {.code = OK};
+    status result = OK;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_overview(stdout);
+        result = flush_results(&error);
+    } else if (strcmp(argv[1], "--version") == 0) {
+        puts("mtil " MTIL_VERSION);
+        result = flush_results(&error);
+    } else {
+        result = dispatch(argc - 1, argv + 1, &stop, &error);
+    }
+    return result == OK ? EXIT_OK : print_error(&error, &stop);
+}
