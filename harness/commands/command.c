@@ -115,21 +115,22 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
                : EINVAL;
 }
 
-/* What argp did not take: an option without its value, or one that there is not. */
+/* What argp did not take: an option without its value, with one that it does not take, or one that there is not. */
 static status wrong_option(const struct parser *parser, char **argv, struct error *error)
 {
     const char *names[128];
     size_t count = 0;
-    const char *word = argv[parser->next > 0 ? parser->next - 1 : 0];
+    const char *word = argv[parser->next > 0 ? parser->next - 1 : 0], *name = word + strspn(word, "-");
+    char stem[64];
+    snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "="), name);
     for (const struct argp_option *option = parser->options; option->name != NULL && count < 128; option++) {
         names[count++] = option->name;
-        if (strncmp(word, "--", 2) == 0 && strcmp(word + 2, option->name) == 0)
-            return error_set(error, ERROR_ARGUMENT, "command line: %s: expected a value (%s) after it", word,
-                             option->arg != NULL ? option->arg : "none");
+        if (strcmp(stem, option->name) != 0)
+            continue;
+        if (option->arg == NULL)
+            return error_set(error, ERROR_ARGUMENT, "command line: --%s takes no value, found \"%s\"", stem, word);
+        return error_set(error, ERROR_ARGUMENT, "command line: --%s: expected a value (%s) after it", stem, option->arg);
     }
-    char stem[64];
-    const char *name = word + strspn(word, "-");
-    snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "="), name);
     return error_unknown_word(error, "command line", "option", stem, names, count);
 }
 
