@@ -25,7 +25,7 @@ struct metric {
     double (*of_task)(const struct accuracy_matrix *matrix, size_t task);
 };
 
-/* All metrics: transfer, average, last, forgetting, backward_transfer, gain (of last over zero-shot). */
+/* All metrics: transfer, average, last, forgetting, backward_transfer, gain (of last over zero-shot), zero_shot. */
 const struct metric *metric_list(size_t *count);
 const struct metric *metric_find(const char *name); /* NULL: no such metric */
 

@@ -1,13 +1,13 @@
 /* What is kept of each test image of an evaluation, and its form in the database.
  *
- *     struct per_image kept = {.kind = PER_IMAGE_PREDICTIONS, .images = n, .right = right, .predicted = classes, .router = routers};
+ *     struct per_image kept = {.kind = PER_IMAGE_BITS, .images = n, .right = right};
  *     struct bytes packed;
  *     TRY(per_image_pack(&kept, &packed, error));          // the caller frees with bytes_free
- *     TRY(per_image_unpack(&again, PER_IMAGE_PREDICTIONS, n, packed.data, packed.size, error));
+ *     TRY(per_image_unpack(&again, PER_IMAGE_BITS, n, packed.data, packed.size, error));
  *     per_image_free(&again);
  *
- * The form, least significant bit and byte first: ⌈images / 8⌉ bytes of "right" bits; for predictions, then a 16-bit class
- * per image, then a signed 16-bit router per image (−1: the untouched model).
+ * The form, least significant bit and byte first: ⌈images / 8⌉ bytes of "right" bits; for predictions, then a 16-bit
+ * class per image, then a signed 16-bit router per image (−1: the untouched model).
  */
 #ifndef MTIL_RESULTS_PER_IMAGE_H
 #define MTIL_RESULTS_PER_IMAGE_H

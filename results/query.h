@@ -13,6 +13,7 @@
 #define MTIL_RESULTS_QUERY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/status.h"
@@ -33,19 +34,22 @@ struct query {
     const char *name, *help;
 };
 
-/* metrics, matrix, leaderboard, experts, events, selector, runs */
-const struct query *query_list(size_t *count);
+/* The queries in order, NULL behind the last: runs, metrics, tasks, matrix, leaderboard, experts, events, selector,
+ * time. */
+const struct query *query_at(size_t index);
 
-/* ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows. */
+/* ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows.
+ * A leaderboard has the configurations of the chosen runs, each over all its finished runs. Matrices of several runs
+ * stand below one another, which is ERROR_ARGUMENT when their tasks differ. */
 status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
                    struct error *error);
 
-/* One SELECT (or WITH, VALUES, EXPLAIN). Whatever would write, attach or configure is ERROR_ARGUMENT, also on a store that is open for
- * writing; so is an answer of more than ten million cells. */
+/* One SELECT (or WITH, VALUES, EXPLAIN). Whatever would write, attach or configure is ERROR_ARGUMENT, also on a store
+ * that is open for writing; so is an answer of more than ten million cells. */
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error);
 
-/* The end of a run: a row per checkpoint with the zero-shot one first, then Transfer, Average and Last; a column per task and
- * their mean; percent. */
+/* The end of a run: a row per checkpoint with the zero-shot one first, then Transfer, Average and Last; a column per
+ * task and their mean; percent. */
 status query_summary(struct store *store, int64_t run, struct table *table, struct error *error);
 
 #endif

@@ -10,12 +10,13 @@
  *     TRY(store_run_end(store, start.run, RUN_FINISHED, NULL, error));
  *     store_close(store);
  *
- * Observations are tables that are only appended to (results/schema.sql); whatever is derived is a view (results/views.sql).
- * Outside store_begin … store_commit every call is a transaction of its own; inside, a failure leaves the transaction to be
- * rolled back. Many processes may write different runs of one file. A store is used from one thread at a time.
+ * Observations are tables that are only appended to (results/schema.sql); whatever is derived is a view
+ * (results/views.sql). Outside store_begin … store_commit every call is a transaction of its own; inside, a failure
+ * leaves the transaction to be rolled back. Many processes may write different runs of one file. A store is used from
+ * one thread at a time.
  *
- * No table but `runs`, `timings` and `artifacts` holds anything that depends on the clock or the machine's folders, so a run that
- * was stopped and went on has the same rows as one that was not.
+ * No table but `runs`, `timings` and `artifacts` holds anything that depends on the clock or the machine's folders, so
+ * a run that was stopped and went on has the same rows as one that was not.
  */
 #ifndef MTIL_RESULTS_STORE_H
 #define MTIL_RESULTS_STORE_H
@@ -35,8 +36,8 @@ enum store_mode {
     STORE_WRITE /* creates the file, brings an older schema up to date */
 };
 
-/* Opens path; the caller closes with store_close. Refuses a database of another program (ERROR_FORMAT), of a newer schema
- * (ERROR_FORMAT), damaged (ERROR_FORMAT), or out of reach (ERROR_IO); each message names the file. */
+/* Opens path; the caller closes with store_close. Refuses a database of another program (ERROR_FORMAT), of a newer
+ * schema (ERROR_FORMAT), damaged (ERROR_FORMAT), or out of reach (ERROR_IO); each message names the file. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
 
 /* Rolls back what was not committed and gives up the locks; NULL is allowed. */
@@ -47,13 +48,16 @@ void store_set_patience(struct store *store, int milliseconds);
 
 const char *store_path(const struct store *store); /* borrowed until close */
 
+/* Reads the whole file; ERROR_FORMAT when something in it is damaged. */
+status store_check(struct store *store, struct error *error);
+
 status store_begin(struct store *store, struct error *error);
 status store_commit(struct store *store, struct error *error);
 void store_rollback(struct store *store); /* harmless without a transaction */
 
 enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
 
-const char *run_status_name(enum run_status status); /* "running", "stopped", "finished", "failed" */
+const char *run_status_name(enum run_status standing); /* "running", "stopped", "finished", "failed" */
 
 /* What is known of a run when it starts. All strings are required and borrowed for the call. */
 struct run_description {
@@ -78,22 +82,22 @@ struct run_start {
     enum run_status past; /* where it stood; RUN_RUNNING and not created: its process died */
 };
 
-/* Finds the run of (suite_hash, seed) or creates it, marks it running (a finished one stays finished) and locks it until
- * store_run_end or store_close. ERROR_BUSY, with the process that has it, when it is in use; a process that died holds
- * nothing. Not to be called inside a transaction. */
+/* Finds the run of (suite_hash, seed) or creates it, marks it running (a finished one stays finished) and locks it
+ * until store_run_end or store_close. ERROR_BUSY, with the process that has it, when it is in use; a process that died
+ * holds nothing. Not to be called inside a transaction. */
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error);
 
 /* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is given up even on failure. */
-status store_run_end(struct store *store, int64_t run, enum run_status status, const char *message,
-                     struct error *error);
+status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error);
 
 /* Looks without locking; *run is 0 when there is none. */
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error);
 
-/* Deletes what a run wrote after a checkpoint taken when `iteration` iterations of `task` were done (0: the task had not
- * begun, so (t + 1, 0) is the state after task t, its evaluations included). The zero-shot row goes only with task −1. */
+/* Deletes what a run wrote after a checkpoint taken when `iteration` iterations of `task` were done (0: the task had
+ * not begun, so (t + 1, 0) is the state after task t, its evaluations included). The zero-shot row goes only with task
+ * −1. */
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
 
 /* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing a row that is there already is
@@ -142,7 +146,8 @@ struct expert_event_row {
 status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row,
                               struct error *error);
 
-/* Test images of `task` sent to each router; counts[0] is the untouched model, counts[1 + t] router t. Zeros are not kept. */
+/* Test images of `task` sent to each router; counts[0] is the untouched model, counts[1 + t] router t. Zeros are not
+ * kept. */
 struct router_choices_row {
     int64_t checkpoint, task;
     const uint64_t *counts;
@@ -178,15 +183,15 @@ status store_add_artifact(struct store *store, int64_t run, const struct artifac
 
 /* A run's accuracies in percent, NAN where there is no evaluation yet. */
 struct run_matrix {
-    struct accuracy_matrix matrix; /* points into storage */
-    const char **names;            /* [tasks] */
-    void *storage;
+    struct accuracy_matrix matrix; /* owned, like names */
+    char **names;                  /* [tasks] */
 };
 /* The caller frees with run_matrix_free. ERROR_ARGUMENT when there is no such run. */
 status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error);
 void run_matrix_free(struct run_matrix *matrix);
 
-/* What was kept per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if nothing was. */
+/* What was kept per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if nothing
+ * was. */
 status store_read_per_image(struct store *store, int64_t run, int64_t checkpoint, int64_t task,
                             struct per_image *per_image, struct error *error);
 

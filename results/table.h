@@ -2,7 +2,7 @@
  *
  *     struct table table = {0};
  *     table_add_column(&table, &(struct table_column){.title = "task"});
- *     table_add_column(&table, &(struct table_column){.title = "last", .align = ALIGN_RIGHT, .decimals = 1, .best = BEST_HIGHEST});
+ *     table_add_column(&table, &(struct table_column){.title = "last", .decimals = 1, .best = BEST_HIGHEST});
  *     table_add_text(&table, "mnist");
  *     table_add_real(&table, 97.84);                                      // cells come row by row
  *     TRY(table_render(&table, TABLE_LATEX, false, &text, error));        // appends to a struct text
@@ -20,7 +20,7 @@
 #include "core/status.h"
 #include "core/text.h"
 
-enum table_align { ALIGN_LEFT, ALIGN_RIGHT };
+enum table_align { ALIGN_AUTO, ALIGN_LEFT, ALIGN_RIGHT }; /* auto: columns of numbers to the right */
 enum table_best { BEST_NONE, BEST_HIGHEST, BEST_LOWEST }; /* which cells of a column stand out, ties included */
 
 #define DECIMALS_ALL (-1) /* as many as the number needs */
@@ -70,8 +70,9 @@ enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LAT
 /* "table", "csv", "json", "markdown", "latex"; an unknown name is ERROR_ARGUMENT with the nearest and all of them. */
 status table_format_parse(const char *name, enum table_format *format, struct error *error);
 
-/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone. Text is made
- * valid UTF-8, and control characters are made visible where a terminal would obey them. Nothing is kept of text on failure. */
+/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone. Text
+ * is made valid UTF-8, and control characters are made visible where a terminal would obey them. Nothing is kept of
+ * text on failure. */
 status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
                     struct error *error);
 

@@ -1,0 +1,435 @@
+#include "results/database.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/text.h"
+
+#define PATIENCE_MS 120000
+#define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
+
+struct database {
+    sqlite3 *handle;
+    char *path;
+    bool writable;
+    int patience;
+};
+
+struct statement {
+    sqlite3_stmt *handle;
+    struct database *database;
+};
+
+static bool disk_is_full(int code, int number)
+{
+    return (code & 0xff) == SQLITE_FULL || number == ENOSPC || number == EDQUOT || number == EFBIG;
+}
+
+static status fail_io(const struct database *database, int code, struct error *error)
+{
+    int number = sqlite3_system_errno(database->handle);
+    if (disk_is_full(code, number))
+        return error_set(
+            error, ERROR_IO,
+            "%s: the disk is full or the file may not grow; what was not committed is not written: free some "
+            "space and go on",
+            database->path);
+    if ((code & 0xff) == SQLITE_READONLY)
+        return error_set(error, ERROR_IO,
+                         "%s: cannot be written: the file, its folder or the medium is read-only; copy it elsewhere or "
+                         "change its permissions",
+                         database->path);
+    if (number != 0)
+        return error_errno(error, number, "%s: %s", database->path, sqlite3_errstr(code));
+    return error_set(error, ERROR_IO, "%s: %s", database->path, sqlite3_errmsg(database->handle));
+}
+
+/* The one place where an SQLite code becomes a message. */
+static status fail(const struct database *database, int code, struct error *error)
+{
+    const char *path = database->path, *said = sqlite3_errmsg(database->handle);
+    switch (code & 0xff) {
+    case SQLITE_NOTADB:
+        return error_set(error, ERROR_FORMAT, "%s: expected a results database (SQLite), found something else", path);
+    case SQLITE_CORRUPT:
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the database is damaged (%s); go back to a copy, or save what is left with "
+                         "`sqlite3 FILE .recover`",
+                         path, said);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(error, ERROR_BUSY,
+                         "%s: another program kept the database locked for %g seconds; end it or try again", path,
+                         database->patience / 1000.0);
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        return fail_io(database, code, error);
+    case SQLITE_NOMEM:
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    default:
+        return error_set(error, ERROR_ARGUMENT, "%s: %s", path, said);
+    }
+}
+
+/* path as an URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
+static void add_immutable_uri(struct text *uri, const char *path)
+{
+    text_add(uri, "file:");
+    for (const char *at = path; *at; at++)
+        text_add(uri, strchr("%?#", *at) ? "%%%02X" : "%c", (unsigned char)*at);
+    text_add(uri, "?immutable=1");
+}
+
+static int open_handle(struct database *database, const char *name, int flags)
+{
+    sqlite3_close(database->handle);
+    database->handle = NULL;
+    int code = sqlite3_open_v2(name, &database->handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, NULL);
+    return code == SQLITE_OK ? sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL)
+                             : code;
+}
+
+static bool has_log(const char *path)
+{
+    char *log = path_format("%s-wal", path);
+    uint64_t size = 0;
+    bool found = log && file_exists(log) && (file_size(log, &size, NULL) != OK || size > 0);
+    free(log);
+    return found;
+}
+
+static int open_immutable(struct database *database, const char *path, int code)
+{
+    struct text uri = {0};
+    add_immutable_uri(&uri, path);
+    if (!uri.failed)
+        code = open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    text_free(&uri);
+    return code;
+}
+
+/* A name that SQLite takes for a path, whatever it looks like (":memory:", "file:…"). */
+static char *plain_name(const char *path)
+{
+    return path_format("%s%s", path[0] == '/' ? "" : "./", path);
+}
+
+static status open_file(struct database *database, struct error *error)
+{
+    char *name = plain_name(database->path);
+    if (!name)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    int code = open_handle(database, name,
+                           database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+    bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
+    if (out_of_reach && !database->writable && access(name, R_OK) == 0 && !has_log(name))
+        code = open_immutable(database, name, code);
+    free(name);
+    if (!database->handle)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    return code == SQLITE_OK ? OK : fail(database, code, error);
+}
+
+/* What the file says is not trusted: no triggers, no functions with side effects from views, no huge values. */
+static status configure(struct database *database, struct error *error)
+{
+    sqlite3 *handle = database->handle;
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_LIMIT);
+    database_set_patience(database, PATIENCE_MS);
+    if (database->writable && sqlite3_db_readonly(handle, "main") == 1)
+        return fail(database, SQLITE_READONLY, error);
+    return OK;
+}
+
+static status check_path(const char *path, bool writable, struct error *error)
+{
+    if (path[0] == '\0')
+        return error_set(error, ERROR_ARGUMENT, "the name of the results database is empty");
+    if (file_is_directory(path))
+        return error_set(error, ERROR_ARGUMENT, "%s: expected a results database, found a folder", path);
+    if (!writable && !file_exists(path))
+        return error_set(error, ERROR_IO, "%s: there is no such file; `mtil run` writes results databases", path);
+    return OK;
+}
+
+status database_open(struct database **opened, const char *path, bool writable, struct error *error)
+{
+    *opened = NULL;
+    TRY(check_path(path, writable, error));
+    struct database *database = calloc(1, sizeof *database);
+    char *copy = strdup(path);
+    if (!database || !copy) {
+        free(database);
+        free(copy);
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    }
+    *database = (struct database){.path = copy, .writable = writable};
+    status result = open_file(database, error);
+    if (result == OK)
+        result = configure(database, error);
+    if (result != OK) {
+        database_close(database);
+        return result;
+    }
+    *opened = database;
+    return OK;
+}
+
+void database_close(struct database *database)
+{
+    if (!database)
+        return;
+    sqlite3_close_v2(database->handle);
+    free(database->path);
+    free(database);
+}
+
+const char *database_path(const struct database *database)
+{
+    return database->path;
+}
+
+const char *database_full_path(const struct database *database)
+{
+    return sqlite3_db_filename(database->handle, "main");
+}
+
+bool database_writable(const struct database *database)
+{
+    return database->writable;
+}
+
+int database_patience(const struct database *database)
+{
+    return database->patience;
+}
+
+void database_set_patience(struct database *database, int milliseconds)
+{
+    database->patience = milliseconds;
+    sqlite3_busy_timeout(database->handle, milliseconds);
+}
+
+status database_execute(struct database *database, const char *script, struct error *error)
+{
+    int code = sqlite3_exec(database->handle, script, NULL, NULL, NULL);
+    return code == SQLITE_OK ? OK : fail(database, code, error);
+}
+
+status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, database, sql, error));
+    bool row;
+    status result = statement_step(statement, &row, error);
+    *integer = result == OK && row ? statement_integer(statement, 0) : 0;
+    statement_close(statement);
+    return result;
+}
+
+status database_begin(struct database *database, bool *began, struct error *error)
+{
+    *began = sqlite3_get_autocommit(database->handle) != 0;
+    return *began ? database_execute(database, "BEGIN IMMEDIATE", error) : OK;
+}
+
+status database_commit(struct database *database, struct error *error)
+{
+    return database_execute(database, "COMMIT", error);
+}
+
+void database_rollback(struct database *database)
+{
+    if (!sqlite3_get_autocommit(database->handle))
+        sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
+}
+
+status database_end(struct database *database, bool began, status result, struct error *error)
+{
+    if (began && result == OK)
+        result = database_commit(database, error);
+    if (began && result != OK)
+        database_rollback(database);
+    return result;
+}
+
+int64_t database_last_row(const struct database *database)
+{
+    return sqlite3_last_insert_rowid(database->handle);
+}
+
+int64_t database_changes(const struct database *database)
+{
+    return sqlite3_changes64(database->handle);
+}
+
+static status prepare(struct statement **opened, struct database *database, const char *sql, struct error *error)
+{
+    *opened = NULL;
+    struct statement *statement = calloc(1, sizeof *statement);
+    if (!statement)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    statement->database = database;
+    const char *rest = "";
+    int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
+    status result = OK;
+    if (code != SQLITE_OK)
+        result = fail(database, code, error);
+    else if (!statement->handle || rest[strspn(rest, " \t\r\n;")] != '\0')
+        result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
+                           statement->handle ? "more behind it" : "none");
+    if (result != OK) {
+        statement_close(statement);
+        return result;
+    }
+    *opened = statement;
+    return OK;
+}
+
+status statement_open(struct statement **statement, struct database *database, const char *sql, struct error *error)
+{
+    return prepare(statement, database, sql, error);
+}
+
+/* sqlite3_stmt_readonly says yes to BEGIN, ATTACH and some PRAGMAs; so only what a query is made of passes. */
+static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
+                         const char *trigger)
+{
+    (void)context, (void)first, (void)schema, (void)trigger;
+    if (action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE)
+        return SQLITE_OK;
+    bool harmless = action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0;
+    return harmless ? SQLITE_OK : SQLITE_DENY;
+}
+
+status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
+                             struct error *error)
+{
+    sqlite3_set_authorizer(database->handle, allow_reading, NULL);
+    status result = prepare(statement, database, sql, error);
+    bool denied = result != OK && (sqlite3_errcode(database->handle) & 0xff) == SQLITE_AUTH;
+    sqlite3_set_authorizer(database->handle, NULL, NULL);
+    if (result == OK && !sqlite3_stmt_readonly((*statement)->handle)) {
+        statement_close(*statement);
+        *statement = NULL;
+        denied = true;
+    }
+    if (denied)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: a query only reads: expected SELECT, WITH, VALUES or EXPLAIN, found \"%.60s\"",
+                         database->path, sql);
+    return result;
+}
+
+void statement_close(struct statement *statement)
+{
+    if (!statement)
+        return;
+    sqlite3_finalize(statement->handle);
+    free(statement);
+}
+
+static int bind_value(sqlite3_stmt *handle, int index, const struct value *value)
+{
+    switch (value->kind) {
+    case VALUE_INTEGER:
+        return sqlite3_bind_int64(handle, index, value->integer);
+    case VALUE_REAL:
+        return sqlite3_bind_double(handle, index, value->real);
+    case VALUE_TEXT:
+        return sqlite3_bind_text64(handle, index, value->bytes.data, value->bytes.size, SQLITE_STATIC, SQLITE_UTF8);
+    case VALUE_BLOB:
+        return sqlite3_bind_blob64(handle, index, value->bytes.size ? value->bytes.data : "", value->bytes.size,
+                                   SQLITE_STATIC);
+    case VALUE_NULL:
+        break;
+    }
+    return sqlite3_bind_null(handle, index);
+}
+
+status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error)
+{
+    sqlite3_reset(statement->handle);
+    size_t parameters = (size_t)sqlite3_bind_parameter_count(statement->handle);
+    for (size_t i = 0; i < count && i < parameters; i++) {
+        int code = bind_value(statement->handle, (int)i + 1, &values[i]);
+        if (code != SQLITE_OK)
+            return fail(statement->database, code, error);
+    }
+    return OK;
+}
+
+status statement_step(struct statement *statement, bool *row, struct error *error)
+{
+    int code = sqlite3_step(statement->handle);
+    *row = code == SQLITE_ROW;
+    if (code == SQLITE_ROW)
+        return OK;
+    status result = code == SQLITE_DONE ? OK : fail(statement->database, code, error);
+    sqlite3_reset(statement->handle);
+    return result;
+}
+
+status statement_run(struct statement *statement, const struct value *values, size_t count, struct error *error)
+{
+    TRY(statement_bind(statement, values, count, error));
+    bool row;
+    TRY(statement_step(statement, &row, error));
+    sqlite3_reset(statement->handle);
+    return OK;
+}
+
+size_t statement_columns(const struct statement *statement)
+{
+    return (size_t)sqlite3_column_count(statement->handle);
+}
+
+const char *statement_title(const struct statement *statement, size_t column)
+{
+    const char *title = sqlite3_column_name(statement->handle, (int)column);
+    return title ? title : "";
+}
+
+struct value statement_value(struct statement *statement, size_t column)
+{
+    sqlite3_stmt *handle = statement->handle;
+    int at = (int)column;
+    switch (sqlite3_column_type(handle, at)) {
+    case SQLITE_INTEGER:
+        return value_integer(sqlite3_column_int64(handle, at));
+    case SQLITE_FLOAT:
+        return value_real(sqlite3_column_double(handle, at));
+    case SQLITE_TEXT: {
+        const void *data = sqlite3_column_text(handle, at);
+        return (struct value){.kind = VALUE_TEXT,
+                              .bytes = {data ? data : "", (size_t)sqlite3_column_bytes(handle, at)}};
+    }
+    case SQLITE_BLOB: {
+        const void *data = sqlite3_column_blob(handle, at);
+        return value_blob(data, (size_t)sqlite3_column_bytes(handle, at));
+    }
+    default:
+        return value_null();
+    }
+}
+
+int64_t statement_integer(struct statement *statement, size_t column)
+{
+    return sqlite3_column_int64(statement->handle, (int)column);
+}
+
+const char *statement_text(struct statement *statement, size_t column)
+{
+    const unsigned char *text = sqlite3_column_text(statement->handle, (int)column);
+    return text ? (const char *)text : "";
+}

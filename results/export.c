@@ -1,0 +1,424 @@
+/* The forms of a table. Each is a function in the table at the end that appends to a text. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "results/table.h"
+
+#define NUMBER_SIZE 400 /* the longest double with decimals */
+#define WIDTH_LIMIT 72  /* columns of a cell on a terminal */
+
+/* The shortest digits that read back as the same number. */
+static void format_exact(double value, char number[NUMBER_SIZE])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(number, NUMBER_SIZE, "%.*g", digits, value);
+        if (strtod(number, NULL) == value)
+            return;
+    }
+}
+
+static void format_rounded(double value, int decimals, char number[NUMBER_SIZE])
+{
+    if (decimals == DECIMALS_ALL) {
+        snprintf(number, NUMBER_SIZE, "%.6g", value);
+        return;
+    }
+    snprintf(number, NUMBER_SIZE, "%.*f", decimals, value);
+    if (strtod(number, NULL) == 0 && number[0] == '-') /* no "-0.0" */
+        memmove(number, number + 1, strlen(number));
+}
+
+/* The cell's own text, or its number written into number. */
+static const char *cell_text(const struct table_cell *cell, int decimals, char number[NUMBER_SIZE])
+{
+    switch (cell->kind) {
+    case CELL_TEXT:
+        return cell->text;
+    case CELL_INTEGER:
+        snprintf(number, NUMBER_SIZE, "%" PRId64, cell->integer);
+        return number;
+    case CELL_REAL:
+        format_rounded(cell->real, decimals, number);
+        return number;
+    case CELL_EMPTY:
+        break;
+    }
+    return "";
+}
+
+/* Calls add for every character of bytes, as valid UTF-8; what is not becomes U+FFFD. */
+static void each_character(const char *bytes, void (*add)(struct text *, const char *, size_t, utf8proc_int32_t),
+                           struct text *text)
+{
+    for (size_t left = strlen(bytes); left > 0;) {
+        utf8proc_int32_t code;
+        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)left, &code);
+        if (size > 0)
+            add(text, bytes, (size_t)size, code);
+        else
+            add(text, "\xef\xbf\xbd", 3, 0xfffd);
+        size = size > 0 ? size : 1;
+        bytes += size;
+        left -= (size_t)size;
+    }
+}
+
+static bool is_control(utf8proc_int32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069); /* the last two turn the writing direction */
+}
+
+static void add_plain(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
+{
+    (void)code;
+    text_add_bytes(text, bytes, size);
+}
+
+static void add_visible(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
+{
+    if (is_control(code))
+        text_add(text, code <= 0xff ? "\\x%02X" : "\\u%04X", (unsigned)code);
+    else
+        text_add_bytes(text, bytes, size);
+}
+
+/* What a terminal shows of string, long ones cut: the full text is for the forms that programs read. Returns its
+ * columns. */
+static size_t clip(const char *string, struct text *shown)
+{
+    struct text visible = {0};
+    each_character(string, add_visible, &visible);
+    size_t width = 0, fits = 0; /* bytes that leave room for the ellipsis */
+    const char *at = visible.data ? visible.data : "";
+    while (*at && width <= WIDTH_LIMIT) {
+        utf8proc_int32_t code;
+        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)at, -1, &code);
+        width += (size_t)utf8proc_charwidth(code);
+        at += size;
+        if (width < WIDTH_LIMIT)
+            fits = (size_t)(at - visible.data);
+    }
+    bool cut = width > WIDTH_LIMIT;
+    if (visible.data)
+        text_add_bytes(shown, visible.data, cut ? fits : visible.size);
+    if (cut)
+        text_add(shown, "…");
+    shown->failed |= visible.failed;
+    text_free(&visible);
+    return cut ? WIDTH_LIMIT : width;
+}
+
+static size_t display_width(const char *string)
+{
+    struct text shown = {0};
+    size_t width = clip(string, &shown);
+    text_free(&shown);
+    return width;
+}
+
+static bool aligned_right(const struct table *table, size_t column)
+{
+    if (table->column[column].align != ALIGN_AUTO)
+        return table->column[column].align == ALIGN_RIGHT;
+    bool number = false;
+    for (size_t row = 0; row < table_rows(table); row++) {
+        enum cell_kind kind = table_cell_at(table, row, column)->kind;
+        if (kind == CELL_TEXT)
+            return false;
+        number |= kind != CELL_EMPTY;
+    }
+    return number;
+}
+
+/* What a column's best cell reads, "" when the column has none; cells that read the same are as good. */
+struct best {
+    char number[NUMBER_SIZE];
+};
+
+static double cell_number(const struct table_cell *cell)
+{
+    return cell->kind == CELL_INTEGER ? (double)cell->integer : cell->real;
+}
+
+static void find_best(const struct table *table, size_t column, struct best *best)
+{
+    const struct table_column *about = &table->column[column];
+    const struct table_cell *found = NULL;
+    best->number[0] = '\0';
+    if (about->best == BEST_NONE || table_rows(table) < 2)
+        return;
+    for (size_t row = 0; row < table_rows(table); row++) {
+        const struct table_cell *cell = table_cell_at(table, row, column);
+        if (cell->kind != CELL_INTEGER && cell->kind != CELL_REAL)
+            continue;
+        double ahead = found ? cell_number(cell) - cell_number(found) : 0;
+        if (!found || (about->best == BEST_HIGHEST ? ahead > 0 : ahead < 0))
+            found = cell;
+    }
+    char number[NUMBER_SIZE];
+    if (found)
+        snprintf(best->number, sizeof best->number, "%s", cell_text(found, about->decimals, number));
+}
+
+static bool is_best(const struct best *best, const struct table_cell *cell, const char *reads)
+{
+    return best->number[0] && cell->kind != CELL_TEXT && strcmp(best->number, reads) == 0;
+}
+
+/* What the forms for people need to know of a column. */
+struct layout {
+    size_t width;
+    bool right;
+    struct best best;
+};
+
+static struct layout *lay_out(const struct table *table)
+{
+    struct layout *layout = calloc(table->columns ? table->columns : 1, sizeof *layout);
+    for (size_t column = 0; layout && column < table->columns; column++) {
+        layout[column].right = aligned_right(table, column);
+        find_best(table, column, &layout[column].best);
+        layout[column].width = display_width(table->column[column].title);
+        for (size_t row = 0; row < table_rows(table); row++) {
+            char number[NUMBER_SIZE];
+            size_t width =
+                display_width(cell_text(table_cell_at(table, row, column), table->column[column].decimals, number));
+            if (width > layout[column].width)
+                layout[column].width = width;
+        }
+    }
+    return layout;
+}
+
+static void add_padded(struct text *text, const char *string, const struct layout *layout, bool last, const char *style)
+{
+    struct text shown = {0};
+    int padding = (int)(layout->width - clip(string, &shown));
+    text_add(text, "%*s%s%s%s", layout->right ? padding : 0, "", style, shown.data ? shown.data : "",
+             style[0] ? "\033[0m" : "");
+    text_add(text, "%*s%s", layout->right || last ? 0 : padding, "", last ? "\n" : "  ");
+    text->failed |= shown.failed;
+    text_free(&shown);
+}
+
+static void render_text(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+{
+    for (size_t column = 0; column < table->columns; column++)
+        add_padded(text, table->column[column].title, &layout[column], column + 1 == table->columns,
+                   colour ? "\033[1m" : "");
+    for (size_t column = 0; column < table->columns; column++) {
+        for (size_t i = 0; i < layout[column].width; i++)
+            text_add(text, "─");
+        text_add(text, column + 1 == table->columns ? "\n" : "  ");
+    }
+    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
+        size_t column = i % table->columns;
+        char number[NUMBER_SIZE];
+        const char *reads = cell_text(&table->cell[i], table->column[column].decimals, number);
+        bool best = colour && is_best(&layout[column].best, &table->cell[i], reads);
+        add_padded(text, reads, &layout[column], column + 1 == table->columns, best ? "\033[1;32m" : "");
+    }
+}
+
+/* RFC 4180. */
+static void add_csv_field(struct text *text, const char *field, bool last)
+{
+    bool quoted = strpbrk(field, ",\"\r\n") != NULL;
+    text_add(text, "%s", quoted ? "\"" : "");
+    struct text valid = {0};
+    each_character(field, add_plain, &valid);
+    for (const char *at = valid.data ? valid.data : ""; *at; at++)
+        text_add(text, *at == '"' ? "\"\"" : "%c", *at);
+    text->failed |= valid.failed;
+    text_free(&valid);
+    text_add(text, "%s%s", quoted ? "\"" : "", last ? "\r\n" : ",");
+}
+
+static const char *exact_text(const struct table_cell *cell, char number[NUMBER_SIZE])
+{
+    if (cell->kind != CELL_REAL)
+        return cell_text(cell, 0, number);
+    format_exact(cell->real, number);
+    return number;
+}
+
+static void render_csv(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+{
+    (void)layout, (void)colour;
+    for (size_t column = 0; column < table->columns; column++)
+        add_csv_field(text, table->column[column].title, column + 1 == table->columns);
+    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
+        char number[NUMBER_SIZE];
+        add_csv_field(text, exact_text(&table->cell[i], number), (i + 1) % table->columns == 0);
+    }
+}
+
+static void add_json_string(struct text *text, const char *string)
+{
+    struct text valid = {0};
+    each_character(string, add_plain, &valid);
+    json_t *value = valid.failed ? NULL : json_string(valid.data ? valid.data : "");
+    char *encoded = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    if (encoded)
+        text_add(text, "%s", encoded);
+    else
+        text->failed = true;
+    free(encoded);
+    json_decref(value);
+    text_free(&valid);
+}
+
+static void add_json_cell(struct text *text, const struct table_cell *cell)
+{
+    char number[NUMBER_SIZE];
+    if (cell->kind == CELL_TEXT)
+        add_json_string(text, cell->text);
+    else
+        text_add(text, "%s", cell->kind == CELL_EMPTY ? "null" : exact_text(cell, number));
+}
+
+/* An array with an object per row, a row per line. */
+static void render_json(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+{
+    (void)layout, (void)colour;
+    text_add(text, "[");
+    for (size_t row = 0; row < table_rows(table); row++) {
+        text_add(text, "%s\n  {", row ? "," : "");
+        for (size_t column = 0; column < table->columns; column++) {
+            text_add(text, "%s", column ? ", " : "");
+            add_json_string(text, table->column[column].title);
+            text_add(text, ": ");
+            add_json_cell(text, table_cell_at(table, row, column));
+        }
+        text_add(text, "}");
+    }
+    text_add(text, table_rows(table) ? "\n]\n" : "]\n");
+}
+
+static void add_markdown(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
+{
+    if (code == '\n')
+        text_add(text, "<br>");
+    else if (code == '<' || code == '&')
+        text_add(text, code == '<' ? "&lt;" : "&amp;");
+    else if (code == '|' || code == '\\' || code == '`' || code == '*' || code == '_')
+        text_add(text, "\\%c", (char)code);
+    else
+        add_visible(text, bytes, size, code);
+}
+
+static void render_markdown(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+{
+    (void)colour;
+    for (size_t column = 0; column < table->columns; column++) {
+        text_add(text, "| ");
+        each_character(table->column[column].title, add_markdown, text);
+        text_add(text, column + 1 == table->columns ? " |\n" : " ");
+    }
+    for (size_t column = 0; column < table->columns; column++)
+        text_add(text, "| %s %s", layout[column].right ? "---:" : "---", column + 1 == table->columns ? "|\n" : "");
+    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
+        size_t column = i % table->columns;
+        char number[NUMBER_SIZE];
+        const char *reads = cell_text(&table->cell[i], table->column[column].decimals, number);
+        const char *style = is_best(&layout[column].best, &table->cell[i], reads) ? "**" : "";
+        text_add(text, "| %s", style);
+        each_character(reads, add_markdown, text);
+        text_add(text, "%s %s", style, column + 1 == table->columns ? "|\n" : "");
+    }
+}
+
+static void add_latex(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
+{
+    if (code == '\n')
+        text_add(text, " ");
+    else if (code == '\\')
+        text_add(text, "\\textbackslash{}");
+    else if (code == '~' || code == '^')
+        text_add(text, code == '~' ? "\\textasciitilde{}" : "\\textasciicircum{}");
+    else if (code == '<' || code == '>' || code == '|')
+        text_add(text, "$%c$", (char)code); /* other glyphs in the old font encoding */
+    else if (code < 0x80 && code > 0 && strchr("&%$#_{}", (int)code))
+        text_add(text, "\\%c", (char)code);
+    else if (is_control(code))
+        text_add(text, "\\textbackslash{}x%02X", (unsigned)code);
+    else
+        text_add_bytes(text, bytes, size);
+}
+
+static void add_latex_cell(struct text *text, const char *string, bool bold, bool last)
+{
+    text_add(text, "%s", bold ? "\\textbf{" : "");
+    each_character(string, add_latex, text);
+    text_add(text, "%s%s", bold ? "}" : "", last ? " \\\\\n" : " & ");
+}
+
+/* For a document that loads booktabs. */
+static void render_latex(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+{
+    (void)colour;
+    text_add(text, "\\begin{tabular}{");
+    for (size_t column = 0; column < table->columns; column++)
+        text_add(text, layout[column].right ? "r" : "l");
+    text_add(text, "}\n\\toprule\n");
+    for (size_t column = 0; column < table->columns; column++)
+        add_latex_cell(text, table->column[column].title, false, column + 1 == table->columns);
+    text_add(text, "\\midrule\n");
+    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
+        size_t column = i % table->columns;
+        char number[NUMBER_SIZE];
+        const char *reads = cell_text(&table->cell[i], table->column[column].decimals, number);
+        add_latex_cell(text, reads, is_best(&layout[column].best, &table->cell[i], reads),
+                       column + 1 == table->columns);
+    }
+    text_add(text, "\\bottomrule\n\\end{tabular}\n");
+}
+
+/* In the order of enum table_format. */
+static const struct form {
+    const char *name;
+    void (*render)(const struct table *, const struct layout *, bool colour, struct text *);
+} forms[] = {{"table", render_text},
+             {"csv", render_csv},
+             {"json", render_json},
+             {"markdown", render_markdown},
+             {"latex", render_latex}};
+
+#define FORMS (sizeof forms / sizeof *forms)
+
+status table_format_parse(const char *name, enum table_format *format, struct error *error)
+{
+    const char *names[FORMS];
+    for (size_t i = 0; i < FORMS; i++) {
+        names[i] = forms[i].name;
+        if (strcmp(name, names[i]) == 0) {
+            *format = (enum table_format)i;
+            return OK;
+        }
+    }
+    const char *nearest = nearest_word(name, names, FORMS);
+    return error_set(error, ERROR_ARGUMENT,
+                     "unknown format \"%.40s\"%s%s%s: expected table, csv, json, markdown or latex", name,
+                     nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+}
+
+status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
+                    struct error *error)
+{
+    struct layout *layout = table->failed ? NULL : lay_out(table);
+    struct text rendered = {0};
+    if (layout) {
+        forms[format].render(table, layout, colour, &rendered);
+        if (!rendered.failed)
+            text_add_bytes(text, rendered.data ? rendered.data : "", rendered.size);
+    }
+    bool failed = !layout || rendered.failed || text->failed;
+    text_free(&rendered);
+    free(layout);
+    return failed ? error_set(error, ERROR_MEMORY, "out of memory for a table of %zu rows", table_rows(table)) : OK;
+}

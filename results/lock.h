@@ -1,0 +1,35 @@
+/* Numbered locks between processes, kept in an empty file beside the database.
+ *
+ *     struct lock_file locks;
+ *     TRY(lock_file_open(&locks, "/data/results.sqlite", error));      // /data/results.sqlite-lock
+ *     bool taken;
+ *     TRY(lock_take(&locks, run, 0, &taken, error));                  // 0: do not wait
+ *     lock_give(&locks, run);
+ *     lock_file_close(&locks);                                        // gives up all
+ *
+ * A lock is one byte of the file, held by the open file (fcntl F_OFD_SETLK): the kernel gives it up when its process
+ * ends, however it ends, and two stores in one process exclude each other too. The database file itself cannot serve:
+ * closing a second descriptor of it would drop SQLite's own locks.
+ */
+#ifndef MTIL_RESULTS_LOCK_H
+#define MTIL_RESULTS_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct lock_file {
+    int descriptor; /* −1: not open */
+    char *path;
+};
+
+status lock_file_open(struct lock_file *locks, const char *database_path, struct error *error);
+void lock_file_close(struct lock_file *locks); /* harmless when not open */
+
+/* Waits up to patience milliseconds; *taken tells whether it worked. number ≥ 0; taking a lock twice is taking it once.
+ * */
+status lock_take(struct lock_file *locks, int64_t number, int patience, bool *taken, struct error *error);
+void lock_give(struct lock_file *locks, int64_t number);
+
+#endif

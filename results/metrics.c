@@ -1,0 +1,101 @@
+#include "results/metrics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+static double after(const struct accuracy_matrix *matrix, size_t trained, size_t task)
+{
+    return matrix->accuracy[trained * matrix->tasks + task];
+}
+
+static double mean_after(const struct accuracy_matrix *matrix, size_t checkpoints, size_t task)
+{
+    double sum = 0;
+    for (size_t i = 0; i < checkpoints; i++)
+        sum += after(matrix, i, task);
+    return sum / (double)checkpoints;
+}
+
+static double transfer(const struct accuracy_matrix *matrix, size_t task)
+{
+    return mean_after(matrix, task, task);
+}
+
+static double average(const struct accuracy_matrix *matrix, size_t task)
+{
+    return mean_after(matrix, matrix->tasks, task);
+}
+
+static double last(const struct accuracy_matrix *matrix, size_t task)
+{
+    return after(matrix, matrix->tasks - 1, task);
+}
+
+/* fmax would pass over a NAN. */
+static double forgetting(const struct accuracy_matrix *matrix, size_t task)
+{
+    double best = after(matrix, task, task);
+    for (size_t i = task + 1; i < matrix->tasks; i++) {
+        double accuracy = after(matrix, i, task);
+        if (isnan(accuracy) || accuracy > best)
+            best = accuracy;
+    }
+    return best - last(matrix, task);
+}
+
+static double backward_transfer(const struct accuracy_matrix *matrix, size_t task)
+{
+    return last(matrix, task) - after(matrix, task, task);
+}
+
+static double zero_shot(const struct accuracy_matrix *matrix, size_t task)
+{
+    return matrix->zero_shot ? matrix->zero_shot[task] : (double)NAN;
+}
+
+static double gain(const struct accuracy_matrix *matrix, size_t task)
+{
+    return last(matrix, task) - zero_shot(matrix, task);
+}
+
+static const struct metric metrics[] = {
+    {"transfer", "Transfer", "ZSCL (ICCV 2023): zero-shot accuracy on tasks yet to come", 1, 0, transfer},
+    {"average", "Average", "ZSCL (ICCV 2023): mean over all checkpoints", 0, 0, average},
+    {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last},
+    {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting},
+    {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer},
+    {"gain", "Gain", "Last less the untouched model's accuracy", 0, 0, gain},
+    {"zero_shot", "Zero-shot", "the untouched model's accuracy", 0, 0, zero_shot},
+};
+
+const struct metric *metric_list(size_t *count)
+{
+    *count = sizeof metrics / sizeof *metrics;
+    return metrics;
+}
+
+const struct metric *metric_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
+        if (strcmp(metrics[i].name, name) == 0)
+            return &metrics[i];
+    return NULL;
+}
+
+double metric_of_task(const struct metric *metric, const struct accuracy_matrix *matrix, size_t task)
+{
+    assert(task < matrix->tasks);
+    bool defined = task >= metric->skip_first && task + metric->skip_last < matrix->tasks;
+    return defined ? metric->of_task(matrix, task) : (double)NAN;
+}
+
+double metric_mean(const struct metric *metric, const struct accuracy_matrix *matrix)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t task = metric->skip_first; task + metric->skip_last < matrix->tasks; task++, count++)
+        sum += metric->of_task(matrix, task);
+    return count ? sum / (double)count : (double)NAN;
+}

@@ -1,0 +1,352 @@
+#include "results/query.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "results/store_internal.h"
+
+#define CELLS_LIMIT 10000000
+#define BYTES_LIMIT ((size_t)1 << 30)
+
+/* Every named query reads the runs that the filter leaves; parameters in the order of bind_filter. */
+#define CHOSEN                                                                                                         \
+    "WITH chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                 \
+    " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"                \
+    " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"                 \
+    " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
+    " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))) "
+
+typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
+                              struct error *error);
+
+static query_function answer_matrix, answer_leaderboard;
+
+/* A query is SQL whose columns are the answer's, or a function that fills the table. */
+static const struct named_query {
+    struct query about;
+    const char *sql;
+    query_function *answer;
+} queries[] = {
+    {{"runs", "what has been run: suite, settings, seed, status, dates"},
+     CHOSEN
+     "SELECT run, suite, setting, method, policy, selector, selection, task_order AS \"order\", model, seed, status, "
+     "started, finished, message FROM chosen ORDER BY run",
+     NULL},
+    {{"metrics", "transfer, average, last and more of each run whose matrix is complete"},
+     CHOSEN "SELECT run, suite, method, policy, seed, transfer, average, last, forgetting, backward_transfer, "
+            "gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
+     NULL},
+    {{"tasks", "the same per task"},
+     CHOSEN "SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, "
+            "backward_transfer, gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) "
+            "WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task",
+     NULL},
+    {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, answer_matrix},
+    {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, answer_leaderboard},
+    {{"experts", "how often each expert was chosen, per task and block"},
+     CHOSEN "SELECT run, task, name, encoder, block, expert, count, share, frozen FROM chosen JOIN expert_usage "
+            "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, encoder, block, expert",
+     NULL},
+    {{"events", "merges, skips and freezes in their order"},
+     CHOSEN "SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason FROM chosen JOIN events "
+            "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
+     NULL},
+    {{"selector", "which router the test images of each task were sent to, after each task"},
+     CHOSEN "SELECT run, checkpoint, task, name, router, coalesce(selector.chosen, 'untouched model') AS chosen, "
+            "count, share FROM chosen JOIN selector USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, "
+            "checkpoint, task, router",
+     NULL},
+    {{"time", "where the time of each run went, and how fast it was"},
+     CHOSEN "SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_per_second, peak_bytes "
+            "FROM chosen JOIN throughput USING (run) ORDER BY run, phase",
+     NULL},
+};
+
+#define QUERIES (sizeof queries / sizeof *queries)
+
+/* How the numbers of a column are shown; others with all their digits. */
+static const struct table_column shown[] = {
+    {.title = "transfer", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "average", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "last", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "forgetting", .decimals = 1, .best = BEST_LOWEST},
+    {.title = "backward_transfer", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "gain", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "zero_shot", .decimals = 1},
+    {.title = "share", .decimals = 1},
+    {.title = "seconds", .decimals = 1},
+    {.title = "seconds_per_iteration", .decimals = 3},
+    {.title = "images_per_second", .decimals = 1},
+};
+
+const struct query *query_at(size_t index)
+{
+    return index < QUERIES ? &queries[index].about : NULL;
+}
+
+static void add_titles(const struct statement *statement, struct table *table)
+{
+    for (size_t column = 0; column < statement_columns(statement); column++) {
+        struct table_column about = {.title = statement_title(statement, column), .decimals = DECIMALS_ALL};
+        for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+            if (strcmp(shown[i].title, about.title) == 0)
+                about = shown[i];
+        table_add_column(table, &about);
+    }
+}
+
+static void add_blob(struct table *table, const uint8_t *data, size_t size)
+{
+    struct text text = {0};
+    text_add(&text, "x'");
+    for (size_t i = 0; i < size; i++)
+        text_add(&text, "%02x", data[i]);
+    text_add(&text, "'");
+    table->failed |= text.failed;
+    table_add_text(table, text.data);
+    text_free(&text);
+}
+
+static void add_value(struct table *table, const struct value *value)
+{
+    switch (value->kind) {
+    case VALUE_INTEGER:
+        table_add_integer(table, value->integer);
+        break;
+    case VALUE_REAL:
+        table_add_real(table, value->real);
+        break;
+    case VALUE_TEXT:
+        table_add_text_bytes(table, value->bytes.data, value->bytes.size);
+        break;
+    case VALUE_BLOB:
+        add_blob(table, value->bytes.data, value->bytes.size);
+        break;
+    case VALUE_NULL:
+        table_add_empty(table);
+        break;
+    }
+}
+
+/* Appends the answer of a statement that is bound. */
+static status fill(const struct store *store, struct statement *statement, struct table *table, struct error *error)
+{
+    add_titles(statement, table);
+    size_t bytes = 0;
+    for (bool row;;) {
+        TRY(statement_step(statement, &row, error));
+        if (!row)
+            return OK;
+        for (size_t column = 0; column < table->columns; column++) {
+            struct value value = statement_value(statement, column);
+            bytes += value.kind == VALUE_TEXT || value.kind == VALUE_BLOB ? value.bytes.size : 0;
+            add_value(table, &value);
+        }
+        if (table->failed)
+            return error_set(error, ERROR_MEMORY, "%s: out of memory after %zu rows", store_path(store),
+                             table_rows(table));
+        if (table->count > CELLS_LIMIT || bytes > BYTES_LIMIT)
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with LIMIT",
+                             store_path(store), CELLS_LIMIT, BYTES_LIMIT);
+    }
+}
+
+static status bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
+{
+    return statement_bind(statement,
+                          VALUES(filter->run ? value_integer(filter->run) : value_null(), value_text(filter->suite),
+                                 value_text(filter->setting), value_text(filter->method), value_text(filter->policy),
+                                 value_text(filter->selector), value_text(filter->status),
+                                 filter->has_seed ? value_integer(filter->seed) : value_null(),
+                                 value_text(filter->since), value_text(filter->before), value_text(filter->dataset)),
+                          error);
+}
+
+static status answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+                         struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, sql, error));
+    status result = bind_filter(statement, filter, error);
+    if (result == OK)
+        result = fill(store, statement, table, error);
+    statement_close(statement);
+    return result;
+}
+
+status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
+                   struct error *error)
+{
+    const char *names[QUERIES];
+    for (size_t i = 0; i < QUERIES; i++) {
+        names[i] = queries[i].about.name;
+        if (strcmp(name, names[i]) == 0)
+            return queries[i].answer ? queries[i].answer(store, filter, table, error)
+                                     : answer_sql(store, queries[i].sql, filter, table, error);
+    }
+    struct text known = {0};
+    for (size_t i = 0; i < QUERIES; i++)
+        text_add(&known, "%s%s", i ? ", " : "", names[i]);
+    const char *nearest = nearest_word(name, names, QUERIES);
+    error_set(error, ERROR_ARGUMENT, "unknown query \"%.40s\"%s%s%s: expected one of %s, or SQL", name,
+              nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
+              known.data ? known.data : "those of the list");
+    text_free(&known);
+    return ERROR_ARGUMENT;
+}
+
+status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open_reader(&statement, store->database, sql, error));
+    status result = fill(store, statement, table, error);
+    statement_close(statement);
+    return result;
+}
+
+static bool ends_with(const char *string, const char *end)
+{
+    size_t size = strlen(string), length = strlen(end);
+    return size >= length && strcmp(string + size - length, end) == 0;
+}
+
+/* SQLite need not know the square root, so the view holds variances. */
+static void take_roots(struct table *table)
+{
+    for (size_t column = 0; column < table->columns; column++) {
+        if (!ends_with(table->column[column].title, "_sd"))
+            continue;
+        table->column[column].decimals = 2;
+        for (size_t row = 0; row < table_rows(table); row++) {
+            struct table_cell *cell = &table->cell[row * table->columns + column];
+            if (cell->kind == CELL_REAL)
+                cell->real = sqrt(fmax(cell->real, 0)); /* rounding can leave a little below 0 */
+        }
+    }
+}
+
+static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
+                                 struct error *error)
+{
+    TRY(answer_sql(store,
+                   CHOSEN
+                   "SELECT suite, setting, method, policy, selector, selection, task_order AS \"order\", model, "
+                   "substr(suite_hash, 1, 8) AS configuration, runs, transfer, transfer_variance AS transfer_sd, "
+                   "average, average_variance AS average_sd, last, last_variance AS last_sd, forgetting, gain "
+                   "FROM leaderboard WHERE suite_hash IN (SELECT suite_hash FROM chosen) "
+                   "ORDER BY last DESC, suite_hash",
+                   filter, table, error));
+    take_roots(table);
+    return OK;
+}
+
+static void add_matrix_columns(struct table *table, const struct run_matrix *matrix)
+{
+    table_add_column(table, &(struct table_column){.title = "after", .align = ALIGN_LEFT});
+    for (size_t task = 0; task < matrix->matrix.tasks; task++)
+        table_add_column(table,
+                         &(struct table_column){.title = matrix->names[task], .align = ALIGN_RIGHT, .decimals = 1});
+    table_add_column(table, &(struct table_column){.title = "mean", .align = ALIGN_RIGHT, .decimals = 1});
+}
+
+static bool any_known(const double *accuracy, size_t tasks)
+{
+    for (size_t task = 0; task < tasks; task++)
+        if (!isnan(accuracy[task]))
+            return true;
+    return false;
+}
+
+/* A row that was not evaluated at all is left out; one in part has no mean. */
+static void add_matrix_row(struct table *table, const char *after, const double *accuracy, size_t tasks, int64_t run)
+{
+    if (!any_known(accuracy, tasks))
+        return;
+    if (run)
+        table_add_integer(table, run);
+    table_add_text(table, after);
+    double sum = 0;
+    for (size_t task = 0; task < tasks; task++) {
+        table_add_real(table, accuracy[task]);
+        sum += accuracy[task];
+    }
+    table_add_real(table, sum / (double)tasks);
+}
+
+/* run 0: without a column for it. */
+static void add_matrix_rows(struct table *table, const struct run_matrix *matrix, int64_t run)
+{
+    const struct accuracy_matrix *cells = &matrix->matrix;
+    add_matrix_row(table, "zero-shot", cells->zero_shot, cells->tasks, run);
+    for (size_t checkpoint = 0; checkpoint < cells->tasks; checkpoint++)
+        add_matrix_row(table, matrix->names[checkpoint], cells->accuracy + checkpoint * cells->tasks, cells->tasks,
+                       run);
+}
+
+static bool same_names(const struct table *table, const struct run_matrix *matrix)
+{
+    size_t tasks = matrix->matrix.tasks;
+    if (table->columns != tasks + 3) /* run, after, mean */
+        return false;
+    for (size_t task = 0; task < tasks; task++)
+        if (strcmp(table->column[task + 2].title, matrix->names[task]) != 0)
+            return false;
+    return true;
+}
+
+static status add_run(struct store *store, int64_t run, struct table *table, struct error *error)
+{
+    struct run_matrix matrix;
+    TRY(store_read_matrix(store, run, &matrix, error));
+    if (table->columns == 1)
+        add_matrix_columns(table, &matrix);
+    bool fits = table->failed || same_names(table, &matrix);
+    if (fits)
+        add_matrix_rows(table, &matrix, run);
+    run_matrix_free(&matrix);
+    if (fits && table->count <= CELLS_LIMIT)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "%s: run %" PRId64 " %s; choose runs by number, suite or setting",
+                     store_path(store), run,
+                     fits ? "makes the answer too long" : "has other tasks than those before it");
+}
+
+static status answer_matrix(struct store *store, const struct query_filter *filter, struct table *table,
+                            struct error *error)
+{
+    table_add_column(table, &(struct table_column){.title = "run"});
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, CHOSEN "SELECT run FROM chosen ORDER BY run", error));
+    bool row = true;
+    status result = bind_filter(statement, filter, error);
+    while (result == OK && (result = statement_step(statement, &row, error)) == OK && row)
+        result = add_run(store, statement_integer(statement, 0), table, error);
+    statement_close(statement);
+    return result;
+}
+
+static void add_metric_row(struct table *table, const char *name, const struct accuracy_matrix *matrix)
+{
+    const struct metric *metric = metric_find(name);
+    table_add_text(table, metric->title);
+    for (size_t task = 0; task < matrix->tasks; task++)
+        table_add_real(table, metric_of_task(metric, matrix, task));
+    table_add_real(table, metric_mean(metric, matrix));
+}
+
+status query_summary(struct store *store, int64_t run, struct table *table, struct error *error)
+{
+    struct run_matrix matrix;
+    TRY(store_read_matrix(store, run, &matrix, error));
+    add_matrix_columns(table, &matrix);
+    add_matrix_rows(table, &matrix, 0);
+    add_metric_row(table, "transfer", &matrix.matrix);
+    add_metric_row(table, "average", &matrix.matrix);
+    add_metric_row(table, "last", &matrix.matrix);
+    run_matrix_free(&matrix);
+    return OK;
+}

@@ -1,0 +1,141 @@
+-- Schema version 1: observations. Rows are only appended; whatever can be computed from them is a view (views.sql).
+-- A later version is a file of its own that changes this one: see results/README.md. Indices count from 0, iterations
+-- from 1.
+
+-- One row per suite and seed. The clock and the machine are here, in timings and in artifacts, and nowhere else.
+CREATE TABLE runs (
+    run INTEGER PRIMARY KEY,
+    suite TEXT NOT NULL,
+    suite_hash TEXT NOT NULL,            -- of what decides the numbers, without the seed
+    suite_text TEXT NOT NULL,            -- as resolved
+    setting TEXT NOT NULL,
+    method TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    selector TEXT NOT NULL,
+    selection TEXT NOT NULL,             -- per_image, per_batch or oracle
+    task_order TEXT NOT NULL,
+    model TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    "precision" TEXT NOT NULL,
+    program_version TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    tasks INTEGER NOT NULL CHECK (tasks BETWEEN 1 AND 4096),
+    trainable_parameters INTEGER,
+    status TEXT NOT NULL CHECK (status IN ('running', 'stopped', 'finished', 'failed')),
+    message TEXT,                        -- why it failed
+    started TEXT NOT NULL,               -- UTC, 2026-01-31T12:00:00Z
+    finished TEXT,
+    host TEXT NOT NULL,                  -- who writes it, or did last
+    process INTEGER NOT NULL,
+    UNIQUE (suite_hash, seed)
+) STRICT;
+
+CREATE TABLE tasks (
+    run INTEGER NOT NULL REFERENCES runs,
+    task INTEGER NOT NULL CHECK (task >= 0),
+    name TEXT NOT NULL,
+    classes INTEGER NOT NULL,
+    training_images INTEGER NOT NULL,
+    test_images INTEGER NOT NULL,
+    test_digest TEXT,                    -- of the test items in order
+    PRIMARY KEY (run, task)
+) STRICT, WITHOUT ROWID;
+
+-- The accuracy matrix as counts. In this order of the key a view reads a run's columns one after another, without
+-- sorting.
+CREATE TABLE evaluations (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1), -- last task trained; -1: the untouched model
+    correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
+    images INTEGER NOT NULL CHECK (images > 0),
+    PRIMARY KEY (run, task, checkpoint),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+-- Beside evaluations, so that reading accuracies does not read these. The form of data: results/per_image.h.
+CREATE TABLE per_image (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    checkpoint INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')),
+    data BLOB NOT NULL,
+    PRIMARY KEY (run, task, checkpoint),
+    FOREIGN KEY (run, task, checkpoint) REFERENCES evaluations ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE expert_counts (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    encoder TEXT NOT NULL CHECK (encoder IN ('image', 'text')),
+    block INTEGER NOT NULL CHECK (block >= 0),
+    expert INTEGER NOT NULL CHECK (expert >= 0),
+    count INTEGER NOT NULL CHECK (count >= 0),
+    PRIMARY KEY (run, task, encoder, block, expert),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE expert_events (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    iteration INTEGER NOT NULL CHECK (iteration >= 0),
+    encoder TEXT NOT NULL CHECK (encoder IN ('image', 'text')),
+    block INTEGER NOT NULL CHECK (block >= 0),
+    position INTEGER NOT NULL,           -- counts what happened to the block in this iteration
+    event TEXT NOT NULL CHECK (event IN ('merge', 'skip', 'freeze')),
+    target INTEGER,                      -- the expert that was overwritten or frozen
+    sources TEXT,                        -- JSON: [3, 0]
+    weights TEXT,                        -- JSON: [0.5, 0.5]
+    reason TEXT,                         -- of a skip
+    PRIMARY KEY (run, task, iteration, encoder, block, position),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE router_choices (
+    run INTEGER NOT NULL,
+    checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1),
+    task INTEGER NOT NULL,               -- the true one
+    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: the untouched model
+    count INTEGER NOT NULL CHECK (count > 0),
+    PRIMARY KEY (run, checkpoint, task, router),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE steps (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    iteration INTEGER NOT NULL CHECK (iteration >= 1),
+    loss REAL,                           -- empty: not a number
+    learning_rate REAL NOT NULL,
+    PRIMARY KEY (run, task, iteration),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE timings (
+    timing INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs,
+    task INTEGER NOT NULL CHECK (task >= -1), -- -1: before the first
+    iteration INTEGER NOT NULL CHECK (iteration >= 0),
+    phase TEXT NOT NULL,                 -- train, evaluate, features, selector
+    seconds REAL NOT NULL,
+    iterations INTEGER,
+    images INTEGER,
+    peak_bytes INTEGER
+) STRICT;
+CREATE INDEX timings_of_run ON timings (run, task, iteration);
+
+CREATE TABLE artifacts (
+    run INTEGER NOT NULL REFERENCES runs,
+    task INTEGER NOT NULL CHECK (task >= -1), -- -1: of the whole run
+    kind TEXT NOT NULL,                  -- adapters, weights, selector, resume
+    path TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    digest TEXT,                         -- SHA-256
+    PRIMARY KEY (run, task, kind)
+) STRICT, WITHOUT ROWID;
+
+-- What the database knows of itself: the digest of the views it holds.
+CREATE TABLE properties (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,273 @@
+#include "results/store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "results/schema.h"
+#include "results/store_internal.h"
+
+#define SCHEMA_LOCK 0 /* runs count from 1 */
+
+static const char *const status_names[] = {"running", "stopped", "finished", "failed"};
+
+const char *run_status_name(enum run_status standing)
+{
+    return status_names[standing];
+}
+
+static status run_status_parse(const struct store *store, const char *name, enum run_status *parsed,
+                               struct error *error)
+{
+    for (size_t i = 0; i < sizeof status_names / sizeof *status_names; i++) {
+        *parsed = (enum run_status)i;
+        if (strcmp(name, status_names[i]) == 0)
+            return OK;
+    }
+    return error_set(error, ERROR_FORMAT, "%s: a run has the unknown status \"%.40s\"", store_path(store), name);
+}
+
+static status prepare_to_read(struct database *database, int64_t version, struct error *error)
+{
+    if (version < SCHEMA_VERSION)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected schema %d, found %" PRId64 "%s; open it for writing once, as `mtil run` does",
+                         database_path(database), SCHEMA_VERSION, version, version == 0 ? " (an empty file)" : "");
+    return schema_overlay_views(database, error);
+}
+
+static status bring_up_to_date(struct store *store, struct error *error)
+{
+    TRY(database_execute(store->database, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", error));
+    TRY(schema_upgrade(store->database, schema_steps, SCHEMA_VERSION, error));
+    return schema_replace_views(store->database, error);
+}
+
+/* Changing the journal mode does not wait for others, so processes that open a new file take turns. */
+static status prepare_to_write(struct store *store, struct error *error)
+{
+    struct database *database = store->database;
+    TRY(lock_file_open(&store->locks, database_full_path(database), error));
+    bool taken;
+    TRY(lock_take(&store->locks, SCHEMA_LOCK, database_patience(database), &taken, error));
+    if (!taken)
+        return error_set(error, ERROR_BUSY,
+                         "%s: another program has been opening it for %g seconds; end it or try again",
+                         database_path(database), database_patience(database) / 1000.0);
+    status result = bring_up_to_date(store, error);
+    lock_give(&store->locks, SCHEMA_LOCK);
+    return result;
+}
+
+static status open_parts(struct store *store, const char *path, bool writable, struct error *error)
+{
+    int64_t version;
+    TRY(database_open(&store->database, path, writable, error));
+    TRY(schema_recognise(store->database, &version, error));
+    return writable ? prepare_to_write(store, error) : prepare_to_read(store->database, version, error);
+}
+
+status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
+{
+    *opened = NULL;
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    store->locks.descriptor = -1;
+    status result = open_parts(store, path, mode == STORE_WRITE, error);
+    if (result != OK) {
+        store_close(store);
+        return result;
+    }
+    *opened = store;
+    return OK;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    for (size_t i = 0; i < INSERT_COUNT; i++)
+        statement_close(store->insert[i]);
+    if (store->database)
+        database_rollback(store->database);
+    database_close(store->database);
+    lock_file_close(&store->locks);
+    free(store);
+}
+
+void store_set_patience(struct store *store, int milliseconds)
+{
+    database_set_patience(store->database, milliseconds);
+}
+
+const char *store_path(const struct store *store)
+{
+    return database_path(store->database);
+}
+
+status store_check(struct store *store, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, "PRAGMA integrity_check(1)", error));
+    bool row;
+    status result = statement_step(statement, &row, error);
+    if (result == OK && (!row || strcmp(statement_text(statement, 0), "ok") != 0))
+        result = error_set(error, ERROR_FORMAT, "%s: the database is damaged: %s", store_path(store),
+                           row ? statement_text(statement, 0) : "no answer");
+    statement_close(statement);
+    return result;
+}
+
+status store_begin(struct store *store, struct error *error)
+{
+    return database_execute(store->database, "BEGIN IMMEDIATE", error);
+}
+
+status store_commit(struct store *store, struct error *error)
+{
+    return database_commit(store->database, error);
+}
+
+void store_rollback(struct store *store)
+{
+    database_rollback(store->database);
+}
+
+status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
+                      struct error *error)
+{
+    *run = 0;
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
+                       error));
+    bool row = false;
+    status result = statement_bind(statement, VALUES(value_text(suite_hash), value_integer(seed)), error);
+    if (result == OK)
+        result = statement_step(statement, &row, error);
+    if (result == OK && row)
+        result = run_status_parse(store, statement_text(statement, 1), past, error);
+    if (result == OK && row)
+        *run = statement_integer(statement, 0);
+    statement_close(statement);
+    return result;
+}
+
+/* Runs SQL that is used once in a while. */
+static status run_once(struct store *store, const char *sql, const struct value *values, size_t count,
+                       struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, sql, error));
+    status result = statement_run(statement, values, count, error);
+    statement_close(statement);
+    return result;
+}
+
+static status insert_run(struct store *store, const struct run_description *run, int64_t *id, struct error *error)
+{
+    TRY(run_once(
+        store,
+        "INSERT INTO runs (suite, suite_hash, suite_text, setting, method, policy, selector, selection, task_order, "
+        "model, backend, \"precision\", program_version, seed, tasks, trainable_parameters, status, started, host, "
+        "process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0), 'running', "
+        "strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), '', 0)",
+        VALUES(value_text(run->suite), value_text(run->suite_hash), value_text(run->suite_text),
+               value_text(run->setting), value_text(run->method), value_text(run->policy), value_text(run->selector),
+               value_text(run->selection), value_text(run->order), value_text(run->model), value_text(run->backend),
+               value_text(run->precision), value_text(run->program_version), value_integer(run->seed),
+               value_integer(run->tasks), value_integer(run->trainable_parameters)),
+        error));
+    *id = database_last_row(store->database);
+    return OK;
+}
+
+static status refuse_used_run(struct store *store, int64_t run, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, "SELECT suite, seed, process, host FROM runs WHERE run = ?1",
+                       error));
+    bool row = false;
+    status result = statement_bind(statement, VALUES(value_integer(run)), error);
+    if (result == OK)
+        result = statement_step(statement, &row, error);
+    if (result == OK)
+        result = error_set(error, ERROR_BUSY,
+                           "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
+                           ") is being written by process %" PRId64
+                           " on %.100s; wait for it, stop it, or name another database",
+                           store_path(store), run, statement_text(statement, 0), statement_integer(statement, 1),
+                           statement_integer(statement, 2), statement_text(statement, 3));
+    statement_close(statement);
+    return result;
+}
+
+/* A finished run stays finished. */
+static status take_over(struct store *store, int64_t run, struct error *error)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    return run_once(store,
+                    "UPDATE runs SET host = ?2, process = ?3, status = iif(status = 'finished', status, 'running'), "
+                    "finished = iif(status = 'finished', finished, NULL), message = NULL WHERE run = ?1",
+                    VALUES(value_integer(run), value_text(host), value_integer(getpid())), error);
+}
+
+/* Inside a transaction, so that nobody else finds the run between its row and its lock. */
+static status claim_run(struct store *store, const struct run_description *description, struct run_start *start,
+                        bool *taken, struct error *error)
+{
+    TRY(store_run_find(store, description->suite_hash, description->seed, &start->run, &start->past, error));
+    start->created = start->run == 0;
+    if (start->created)
+        TRY(insert_run(store, description, &start->run, error));
+    TRY(lock_take(&store->locks, start->run, 0, taken, error));
+    return *taken ? take_over(store, start->run, error) : refuse_used_run(store, start->run, error);
+}
+
+status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
+                       struct error *error)
+{
+    *start = (struct run_start){.past = RUN_RUNNING};
+    bool taken = false;
+    TRY(store_begin(store, error));
+    status result = claim_run(store, description, start, &taken, error);
+    result = database_end(store->database, true, result, error);
+    if (result != OK && taken)
+        lock_give(&store->locks, start->run);
+    return result;
+}
+
+status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
+{
+    status result = run_once(store,
+                             "UPDATE runs SET status = ?2, message = ?3, finished = strftime('%Y-%m-%dT%H:%M:%SZ', "
+                             "'now') WHERE run = ?1",
+                             VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
+    lock_give(&store->locks, run);
+    return result;
+}
+
+/* What belongs to the end of a task goes with the whole task; ?2, ?3: the last iteration that stays. */
+static const char *const rewind_sql[] = {
+    "DELETE FROM steps WHERE run = ?1 AND (task, iteration) > (?2, ?3)",
+    "DELETE FROM expert_events WHERE run = ?1 AND ((task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze'))",
+    "DELETE FROM timings WHERE run = ?1 AND (task, iteration) > (?2, ?3)",
+    "DELETE FROM expert_counts WHERE run = ?1 AND task >= ?2",
+    "DELETE FROM router_choices WHERE run = ?1 AND checkpoint >= ?2",
+    "DELETE FROM evaluations WHERE run = ?1 AND checkpoint >= ?2",
+    "DELETE FROM artifacts WHERE run = ?1 AND task >= max(?2, 0)",
+};
+
+status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)
+{
+    bool began;
+    TRY(database_begin(store->database, &began, error));
+    status result = OK;
+    for (size_t i = 0; i < sizeof rewind_sql / sizeof *rewind_sql && result == OK; i++)
+        result =
+            run_once(store, rewind_sql[i],
+                     VALUES(value_integer(run), value_integer(task), value_integer(task < 0 ? -1 : iteration)), error);
+    return database_end(store->database, began, result, error);
+}

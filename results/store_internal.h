@@ -1,0 +1,27 @@
+/* What store.c, rows.c and query.c share; other folders see store.h alone. */
+#ifndef MTIL_RESULTS_STORE_INTERNAL_H
+#define MTIL_RESULTS_STORE_INTERNAL_H
+
+#include "results/database.h"
+#include "results/lock.h"
+#include "results/store.h"
+
+/* Rows that are written often keep their statement; its SQL is in rows.c. */
+enum insert {
+    INSERT_EVALUATION,
+    INSERT_PER_IMAGE,
+    INSERT_EXPERT_COUNT,
+    INSERT_EXPERT_EVENT,
+    INSERT_ROUTER_CHOICE,
+    INSERT_STEP,
+    INSERT_TIMING,
+    INSERT_COUNT
+};
+
+struct store {
+    struct database *database;
+    struct lock_file locks;
+    struct statement *insert[INSERT_COUNT]; /* opened when first used */
+};
+
+#endif

@@ -1,0 +1,100 @@
+#include "results/table.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more element of size bytes; the array as it was when there is no memory. */
+static void *grow(struct table *table, void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (table->failed || count < *capacity)
+        return array;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void *larger = wanted > SIZE_MAX / 2 / size ? NULL : realloc(array, wanted * size);
+    if (!larger) {
+        table->failed = true;
+        return array;
+    }
+    *capacity = wanted;
+    return larger;
+}
+
+void table_add_column(struct table *table, const struct table_column *column)
+{
+    assert(table->count == 0);
+    table->column = grow(table, table->column, table->columns, &table->columns_capacity, sizeof *table->column);
+    char *title = table->failed ? NULL : strdup(column->title);
+    if (!title) {
+        table->failed = true;
+        return;
+    }
+    table->column[table->columns] = *column;
+    table->column[table->columns++].title = title;
+}
+
+static void add_cell(struct table *table, struct table_cell cell)
+{
+    table->cell = grow(table, table->cell, table->count, &table->cells_capacity, sizeof *table->cell);
+    if (!table->failed)
+        table->cell[table->count++] = cell;
+    else if (cell.kind == CELL_TEXT)
+        free(cell.text);
+}
+
+void table_add_empty(struct table *table)
+{
+    add_cell(table, (struct table_cell){.kind = CELL_EMPTY});
+}
+
+void table_add_integer(struct table *table, int64_t value)
+{
+    add_cell(table, (struct table_cell){.kind = CELL_INTEGER, .integer = value});
+}
+
+void table_add_real(struct table *table, double value)
+{
+    if (isfinite(value))
+        add_cell(table, (struct table_cell){.kind = CELL_REAL, .real = value});
+    else
+        table_add_empty(table);
+}
+
+void table_add_text(struct table *table, const char *value)
+{
+    if (value)
+        table_add_text_bytes(table, value, strlen(value));
+    else
+        table_add_empty(table);
+}
+
+void table_add_text_bytes(struct table *table, const char *value, size_t size)
+{
+    char *text = strndup(value, size);
+    if (text)
+        add_cell(table, (struct table_cell){.kind = CELL_TEXT, .text = text});
+    else
+        table->failed = true;
+}
+
+size_t table_rows(const struct table *table)
+{
+    return table->columns ? table->count / table->columns : 0;
+}
+
+const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column)
+{
+    return &table->cell[row * table->columns + column];
+}
+
+void table_free(struct table *table)
+{
+    for (size_t i = 0; i < table->columns; i++)
+        free((char *)table->column[i].title);
+    for (size_t i = 0; i < table->count; i++)
+        if (table->cell[i].kind == CELL_TEXT)
+            free(table->cell[i].text);
+    free(table->column);
+    free(table->cell);
+    *table = (struct table){0};
+}

@@ -1,0 +1,111 @@
+-- Everything derived. A program whose text of this file differs replaces these views when it opens a database for
+-- writing, and puts its own over them for itself when it opens one for reading. One statement each, beginning with
+-- CREATE VIEW at the start of a line. Accuracies and metrics are in percent; metrics as in results/metrics.c.
+
+-- The accuracy matrix, a row per cell; checkpoint -1 is the untouched model.
+CREATE VIEW matrix AS
+SELECT evaluations.run AS run, checkpoint, trained.name AS trained, evaluations.task AS task, tasks.name AS name, correct,
+       images, 100.0 * correct / images AS accuracy
+FROM evaluations
+JOIN tasks USING (run, task)
+LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.checkpoint;
+
+-- A row per task of each run whose column of the matrix is complete.
+CREATE VIEW task_metrics AS
+SELECT run, task,
+       avg(100.0 * correct / images) FILTER (WHERE checkpoint BETWEEN 0 AND task - 1) AS transfer,
+       avg(100.0 * correct / images) FILTER (WHERE checkpoint >= 0) AS average,
+       max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1) AS last,
+       CASE WHEN task < tasks - 1
+            THEN max(100.0 * correct / images) FILTER (WHERE checkpoint >= task)
+                 - max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1) END AS forgetting,
+       CASE WHEN task < tasks - 1
+            THEN max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1)
+                 - max(100.0 * correct / images) FILTER (WHERE checkpoint = task) END AS backward_transfer,
+       max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1)
+           - max(100.0 * correct / images) FILTER (WHERE checkpoint = -1) AS gain,
+       max(100.0 * correct / images) FILTER (WHERE checkpoint = -1) AS zero_shot
+FROM (SELECT run, tasks FROM runs)
+JOIN evaluations USING (run)
+GROUP BY run, task
+HAVING count(*) FILTER (WHERE checkpoint BETWEEN 0 AND tasks - 1) = tasks;
+
+-- A row per run whose matrix is complete.
+CREATE VIEW metrics AS
+SELECT run, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last, avg(forgetting) AS forgetting,
+       avg(backward_transfer) AS backward_transfer,
+       CASE WHEN count(gain) = count(*) THEN avg(gain) END AS gain,
+       CASE WHEN count(zero_shot) = count(*) THEN avg(zero_shot) END AS zero_shot
+FROM task_metrics
+GROUP BY run
+HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run);
+
+-- A row per configuration over its finished runs, which differ in the seed alone. Variances are the unbiased ones.
+CREATE VIEW leaderboard AS
+SELECT max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
+       max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
+       count(*) AS runs,
+       avg(transfer) AS transfer,
+       (avg(transfer * transfer) - avg(transfer) * avg(transfer)) * count(*) / nullif(count(*) - 1, 0)
+           AS transfer_variance,
+       avg(average) AS average,
+       (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0)
+           AS average_variance,
+       avg(last) AS last,
+       (avg(last * last) - avg(last) * avg(last)) * count(*) / nullif(count(*) - 1, 0) AS last_variance,
+       avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, avg(gain) AS gain
+FROM runs
+JOIN metrics USING (run)
+WHERE status = 'finished'
+GROUP BY suite_hash;
+
+-- A row per frozen expert, with the task after which it was frozen first.
+CREATE VIEW frozen_experts AS
+SELECT run, encoder, block, target AS expert, min(task) AS task
+FROM expert_events
+WHERE event = 'freeze'
+GROUP BY run, encoder, block, target;
+
+-- Frozen experts of each block after each task that froze any: the set only grows.
+CREATE VIEW frozen_counts AS
+SELECT run, task, encoder, block,
+       sum(count(*)) OVER (PARTITION BY run, encoder, block ORDER BY task) AS frozen
+FROM frozen_experts
+GROUP BY run, task, encoder, block;
+
+-- Merges, skips and freezes with the paper's names: t1 and t2 make up target.
+CREATE VIEW events AS
+SELECT run, task, name, iteration, encoder, block, event, json_extract(sources, '$[0]') AS t1,
+       json_extract(sources, '$[1]') AS t2, target, reason, sources, weights, position
+FROM expert_events
+JOIN tasks USING (run, task);
+
+-- Use of each expert within its block and task; frozen: it is, once that task has ended.
+CREATE VIEW expert_usage AS
+SELECT expert_counts.run AS run, expert_counts.task AS task, name, expert_counts.encoder AS encoder,
+       expert_counts.block AS block, expert_counts.expert AS expert, count,
+       100.0 * count / nullif(sum(count) OVER (PARTITION BY expert_counts.run, expert_counts.task,
+                                                            expert_counts.encoder, expert_counts.block), 0) AS share,
+       coalesce(frozen_experts.task <= expert_counts.task, 0) AS frozen
+FROM expert_counts
+JOIN tasks USING (run, task)
+LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_experts.encoder = expert_counts.encoder
+                            AND frozen_experts.block = expert_counts.block
+                            AND frozen_experts.expert = expert_counts.expert;
+
+-- The router confusion: where the test images of a task were sent.
+CREATE VIEW selector AS
+SELECT router_choices.run AS run, checkpoint, router_choices.task AS task, tasks.name AS name, router,
+       chosen.name AS chosen, count,
+       100.0 * count / sum(count) OVER (PARTITION BY router_choices.run, checkpoint, router_choices.task) AS share
+FROM router_choices
+JOIN tasks USING (run, task)
+LEFT JOIN tasks AS chosen ON chosen.run = router_choices.run AND chosen.task = router_choices.router;
+
+-- Where the time went.
+CREATE VIEW throughput AS
+SELECT run, phase, sum(seconds) AS seconds, sum(iterations) AS iterations, sum(images) AS images,
+       sum(seconds) FILTER (WHERE iterations > 0) / sum(iterations) AS seconds_per_iteration,
+       sum(images) / sum(seconds) FILTER (WHERE images > 0) AS images_per_second, max(peak_bytes) AS peak_bytes
+FROM timings
+GROUP BY run, phase;
