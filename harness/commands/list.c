@@ -1,6 +1,7 @@
 /* mtil list: what can be named in a suite or on the command line. A new kind: one function and one line in kinds. */
 #include <string.h>
 
+#include "adapters/merge.h"
 #include "harness/commands/output.h"
 #include "harness/suite_library.h"
 
@@ -18,10 +19,18 @@ static void list_suites(struct table *table)
     }
 }
 
+static void list_policies(struct table *table)
+{
+    const struct merge_policy *policy;
+    for (size_t i = 0; (policy = merge_policy_at(i)) != NULL; i++)
+        add_row(table, policy->name, policy->source);
+}
+
 static const struct kind {
     const char *name, *title;
     void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
 } kinds[] = {
+    {"policies", "source", list_policies},
     {"suites", "what it runs", list_suites},
 };
 

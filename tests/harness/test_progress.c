@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,23 @@ static void stop_is_raised_and_asked_for(void **state)
     assert_true(stop_requested(&stop));
 }
 
+static void signals_raise_it_once(void **state)
+{
+    (void)state;
+    static struct stop stop;
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < 2; i++) {
+        stop_on_signals(&stop);
+        atomic_store(&stop.signal, 0);
+        raise(signals[i]);
+        assert_true(stop_requested(&stop));
+        assert_int_equal(atomic_load(&stop.signal), signals[i]);
+        struct sigaction action;
+        assert_int_equal(sigaction(signals[i], NULL, &action), 0);
+        assert_true(action.sa_handler == SIG_DFL); /* the second one ends the program */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +194,7 @@ int main(void)
         cmocka_unit_test(going_on_counts_time_from_today),
         cmocka_unit_test(messages_of_threads_stay_whole),
         cmocka_unit_test(stop_is_raised_and_asked_for),
+        cmocka_unit_test(signals_raise_it_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,173 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "harness/commands/command.h"
+
+/* What the program said and how it ended, started by a shell as a user would. */
+struct outcome {
+    int exit_status;
+    struct text out, errors;
+};
+
+static void read_all(const char *path, struct text *text)
+{
+    char part[4096];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text_add(text, "%s", "");
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;)
+        text_add_bytes(text, part, got);
+    fclose(file);
+}
+
+static struct outcome run(const char *arguments)
+{
+    struct outcome outcome = {0};
+    char folder[] = "/tmp/mtil-program-XXXXXX", command[1024], out[64], errors[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(out, sizeof out, "%s/out", folder);
+    snprintf(errors, sizeof errors, "%s/errors", folder);
+    snprintf(command, sizeof command, "%s >%s 2>%s %s", PROGRAM, out, errors, arguments);
+    int ended = system(command);
+    assert_true(WIFEXITED(ended));
+    outcome.exit_status = WEXITSTATUS(ended);
+    read_all(out, &outcome.out);
+    read_all(errors, &outcome.errors);
+    unlink(out);
+    unlink(errors);
+    rmdir(folder);
+    return outcome;
+}
+
+static void free_outcome(struct outcome *outcome)
+{
+    text_free(&outcome->out);
+    text_free(&outcome->errors);
+}
+
+/* Succeeds, says nothing on standard error and has part in its answer. */
+static void expect_answer(const char *arguments, const char *part)
+{
+    struct outcome outcome = run(arguments);
+    assert_string_equal(outcome.errors.data, "");
+    assert_int_equal(outcome.exit_status, 0);
+    if (strstr(outcome.out.data, part) == NULL)
+        assert_string_equal(outcome.out.data, part);
+    free_outcome(&outcome);
+}
+
+/* Fails with the status, nothing on standard output, and one line "mtil: error: …" that has part in it. */
+static void expect_error(const char *arguments, int exit_status, const char *part)
+{
+    static const char prefix[] = "mtil: error: ";
+    struct outcome outcome = run(arguments);
+    assert_int_equal(outcome.exit_status, exit_status);
+    assert_string_equal(outcome.out.data, "");
+    assert_memory_equal(outcome.errors.data, prefix, sizeof prefix - 1);
+    assert_ptr_equal(strchr(outcome.errors.data, '\n'), outcome.errors.data + outcome.errors.size - 1);
+    if (strstr(outcome.errors.data, part) == NULL)
+        assert_string_equal(outcome.errors.data, part);
+    free_outcome(&outcome);
+}
+
+static void overview_lists_every_command(void **state)
+{
+    (void)state;
+    expect_answer("--version", "mtil " MTIL_VERSION "\n");
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        expect_answer("--help", commands[i]->name);
+        expect_answer("help", commands[i]->summary);
+    }
+    struct outcome outcome = run("");
+    assert_int_equal(outcome.exit_status, 2);
+    assert_string_equal(outcome.out.data, "");
+    assert_non_null(strstr(outcome.errors.data, "Usage: mtil COMMAND"));
+    free_outcome(&outcome);
+}
+
+static void every_command_has_help_with_an_example(void **state)
+{
+    (void)state;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "%s --help", commands[i]->name);
+        expect_answer(arguments, "Example:\n");
+        expect_answer(arguments, commands[i]->summary);
+        snprintf(arguments, sizeof arguments, "%s --no-such-option", commands[i]->name);
+        expect_error(arguments, 2, "unknown option \"no-such-option\"");
+    }
+}
+
+static void mistakes_are_usage_errors(void **state)
+{
+    (void)state;
+    expect_error("qurey", 2, "unknown command \"qurey\" (did you mean \"query\"?)");
+    expect_error("list", 2, "see mtil list --help");
+    expect_error("list suite", 2, "did you mean \"suites\"?");
+    expect_error("query matrix x.sqlite --format xml", 2, "expected one of table|csv|json|markdown|latex");
+}
+
+static void lists_come_in_every_format(void **state)
+{
+    (void)state;
+    expect_answer("list policies", "most_used");
+    expect_answer("list policies --format json", "\"most_used\"");
+    expect_answer("list datasets --format csv", "mnist,");
+    expect_answer("list suites", "name");
+}
+
+static void doctor_knows_its_libraries(void **state)
+{
+    (void)state;
+    expect_answer("doctor", "oneDNN");
+    expect_answer("doctor", "not built in");
+    expect_error("doctor --data /no/such/folder", 1, "/no/such/folder");
+}
+
+static void files_that_are_no_databases_are_named(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[128];
+    int file = mkstemps(path, 7);
+    assert_true(file >= 0 && write(file, "this is not a database, and longer than a header of one ........", 64) == 64);
+    close(file);
+    snprintf(arguments, sizeof arguments, "query matrix %s", path);
+    expect_error(arguments, 1, path);
+    unlink(path);
+    expect_error(arguments, 1, path);
+}
+
+static void full_disk_is_an_error(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    struct outcome outcome = run("doctor >/dev/full");
+    assert_int_equal(outcome.exit_status, 1);
+    assert_string_equal(outcome.errors.data, "mtil: error: standard output: could not be written to the end\n");
+    free_outcome(&outcome);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overview_lists_every_command),
+        cmocka_unit_test(every_command_has_help_with_an_example),
+        cmocka_unit_test(mistakes_are_usage_errors),
+        cmocka_unit_test(lists_come_in_every_format),
+        cmocka_unit_test(doctor_knows_its_libraries),
+        cmocka_unit_test(files_that_are_no_databases_are_named),
+        cmocka_unit_test(full_disk_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
