@@ -1,0 +1,73 @@
+/* The mixture of LoRA experts of every block of both towers (spec 2): experts, routers, counts and the frozen set.
+ *
+ *     struct adapters *adapters;
+ *     struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64, .scale = 0.1f, .dropout = 0.1f, …};
+ *     TRY(adapters_create(&adapters, backend, &model_arena, &dimensions, &settings, PARAMETERS_TRAINED, error));
+ *     TRY(adapters_initialize(adapters, seed, error));
+ *     TRY(adapters_begin_task(adapters, task, error));                     // counts to zero, a fresh optimizer, router `task` trained
+ *     struct block_hook hook = adapters_hook(adapters, TOWER_IMAGE);        // give it to clip_encode_*
+ *     ... after the backward pass: adapters_step(adapters, state, &rule, error);
+ *     TRY(adapters_freeze(adapters, 2, &frozen, error));                    // after the task
+ */
+#ifndef MTIL_ADAPTERS_ADAPTER_H
+#define MTIL_ADAPTERS_ADAPTER_H
+
+#include "models/block.h"
+#include "models/clip_file.h"
+
+enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
+
+struct adapter_settings {
+    size_t experts, top_k, tasks, bottleneck;
+    float scale, dropout, noise_epsilon;
+    enum expert_input input;
+};
+
+/* The tensors of one block, by number in the tower's group; experts are stacked along the first axis. */
+struct expert_bank {
+    size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
+    size_t routers, noise;                             /* [T, d, E] each */
+    int32_t *used;                                     /* device [E], the experts' update flags */
+    int32_t *counts, *frozen;                          /* device [E] */
+};
+
+struct expert_pass; /* what a forward pass keeps for its backward pass */
+
+struct adapter_tower {
+    struct adapters *adapters;
+    size_t blocks, width;
+    struct parameters *parameters;
+    struct expert_bank *banks;
+    struct expert_pass *passes; /* by block */
+};
+
+struct adapters {
+    struct backend *backend;
+    struct adapter_settings settings;
+    struct adapter_tower towers[TOWERS];
+};
+
+status adapters_create(struct adapters **adapters, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
+                       const struct adapter_settings *settings, enum parameters_mode mode, struct error *error);
+void adapters_destroy(struct adapters *adapters); /* NULL is allowed */
+
+/* W_down Kaiming-uniform with a = √5 (so uniform within ±1/√d), everything else zero; drawn with RNG_INIT. */
+status adapters_initialize(struct adapters *adapters, uint64_t seed, struct error *error);
+
+/* Trainable values of both towers; ViT-B/16 with 55 experts and 11 tasks: 127,649,280. */
+size_t adapters_values(const struct adapters *adapters);
+size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
+
+/* The hook that puts them beside the MLP of a tower's blocks. Valid as long as the adapters. */
+struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
+
+status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
+status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule, struct error *error);
+
+/* Counts and frozen flags of a block, to the host: [E] each. */
+status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts, struct error *error);
+status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen, struct error *error);
+status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts, struct error *error);
+status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen, struct error *error);
+
+#endif

@@ -1,0 +1,207 @@
+#include "adapters/adapter_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2 };
+
+static size_t tensors_per_block(const struct adapters *adapters)
+{
+    return EXPERT_TENSORS * adapters->settings.experts + ROUTING_TENSORS * adapters->settings.tasks;
+}
+
+size_t adapters_tensor_count(const struct adapters *adapters)
+{
+    return tensors_per_block(adapters) * (adapters->towers[TOWER_IMAGE].blocks + adapters->towers[TOWER_TEXT].blocks);
+}
+
+/* Slice number `slice` of the stacked parameter. */
+static void describe(struct adapter_tensor *tensor, const struct parameter *p, size_t slice)
+{
+    tensor->rank = p->rank - 1;
+    for (int r = 1; r < p->rank; r++)
+        tensor->shape[r - 1] = p->shape[r];
+    tensor->size = p->size / p->shape[0];
+    tensor->offset = p->offset + slice * tensor->size;
+}
+
+void adapters_tensor_at(const struct adapters *adapters, size_t index, struct adapter_tensor *tensor)
+{
+    static const char *const expert_names[EXPERT_TENSORS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight", "up_proj.bias"};
+    size_t per_block = tensors_per_block(adapters), block = index / per_block, k = index % per_block;
+    *tensor = (struct adapter_tensor){.tower = block < adapters->towers[TOWER_IMAGE].blocks ? TOWER_IMAGE : TOWER_TEXT};
+    block -= tensor->tower == TOWER_TEXT ? adapters->towers[TOWER_IMAGE].blocks : 0;
+    const struct adapter_tower *tower = &adapters->towers[tensor->tower];
+    const struct expert_bank *bank = &tower->banks[block];
+    const char *visual = tensor->tower == TOWER_IMAGE ? "visual." : "";
+    if (k < EXPERT_TENSORS * adapters->settings.experts) {
+        const size_t numbers[EXPERT_TENSORS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+        size_t expert = k / EXPERT_TENSORS, which = k % EXPERT_TENSORS;
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual, block, expert, expert_names[which]);
+        describe(tensor, &tower->parameters->list[numbers[which]], expert);
+    } else {
+        k -= EXPERT_TENSORS * adapters->settings.experts;
+        bool noise = k % ROUTING_TENSORS == 1;
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, block, noise ? "w_noise_list" : "router_list",
+                 k / ROUTING_TENSORS);
+        tensor->routing = true;
+        describe(tensor, &tower->parameters->list[noise ? bank->noise : bank->routers], k / ROUTING_TENSORS);
+    }
+}
+
+status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *t, float *values, struct error *error)
+{
+    return adapters->backend->ops->download(adapters->backend, values, adapters->towers[t->tower].parameters->values + t->offset,
+                                            t->size * sizeof *values, error);
+}
+
+status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *t, const float *values, struct error *error)
+{
+    return adapters->backend->ops->upload(adapters->backend, adapters->towers[t->tower].parameters->values + t->offset, values,
+                                          t->size * sizeof *values, error);
+}
+
+static status load_tensor(struct adapters *adapters, const struct adapter_tensor *t, const struct safetensors *file, const char *name,
+                          enum adapter_missing missing, float *values, struct error *error)
+{
+    const struct safetensor *found = safetensors_find(file, name);
+    if (found == NULL && (missing == ADAPTER_ZERO_LEFT_OUT || (missing == ADAPTER_ROUTERS_OPTIONAL && t->routing))) {
+        if (missing == ADAPTER_ROUTERS_OPTIONAL)
+            return OK;
+        memset(values, 0, t->size * sizeof *values);
+        return adapters_tensor_upload(adapters, t, values, error);
+    }
+    if (found == NULL)
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
+                         safetensors_path(file), name);
+    if (found->rank != t->rank || memcmp(found->shape, t->shape, (size_t)t->rank * sizeof *t->shape) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected %d dimensions, %zu × %zu, found %d, %zu × %zu", safetensors_path(file),
+                         name, t->rank, t->shape[0], t->rank > 1 ? t->shape[1] : 1, found->rank, found->rank > 0 ? found->shape[0] : 1,
+                         found->rank > 1 ? found->shape[1] : 1);
+    TRY(safetensor_to_floats(found, values, error));
+    return adapters_tensor_upload(adapters, t, values, error);
+}
+
+static size_t largest_tensor(const struct adapters *adapters)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < adapters_tensor_count(adapters); i++) {
+        struct adapter_tensor t;
+        adapters_tensor_at(adapters, i, &t);
+        largest = t.size > largest ? t.size : largest;
+    }
+    return largest;
+}
+
+status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix, enum adapter_missing missing,
+                     struct error *error)
+{
+    float *values = malloc(array_size(largest_tensor(adapters), sizeof *values));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read a tensor", safetensors_path(file));
+    status result = OK;
+    for (size_t i = 0; result == OK && i < adapters_tensor_count(adapters); i++) {
+        struct adapter_tensor t;
+        char name[192];
+        adapters_tensor_at(adapters, i, &t);
+        snprintf(name, sizeof name, "%s%s", prefix, t.name);
+        result = load_tensor(adapters, &t, file, name, missing, values, error);
+    }
+    free(values);
+    return result;
+}
+
+static status write_all(const struct adapters *adapters, const char *path, struct safetensor *tensors, struct adapter_tensor *described,
+                        float *values, struct error *error)
+{
+    size_t count = adapters_tensor_count(adapters), at = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct adapter_tensor *t = &described[i];
+        adapters_tensor_at(adapters, i, t);
+        TRY(adapters_tensor_download(adapters, t, values + at, error));
+        tensors[i] = (struct safetensor){.name = t->name, .type = SAFETENSOR_F32, .rank = t->rank, .data = values + at};
+        memcpy(tensors[i].shape, t->shape, sizeof t->shape);
+        at += t->size;
+    }
+    char top_k[24], scale[32];
+    snprintf(top_k, sizeof top_k, "%zu", adapters->settings.top_k);
+    snprintf(scale, sizeof scale, "%.9g", (double)adapters->settings.scale);
+    const struct safetensors_metadata metadata[] = {
+        {"top_k", top_k}, {"scale", scale}, {"expert_input", adapters->settings.input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
+    return safetensors_write(path, tensors, count, metadata, 3, error);
+}
+
+status adapters_save(const struct adapters *adapters, const char *path, struct error *error)
+{
+    size_t count = adapters_tensor_count(adapters);
+    struct safetensor *tensors = calloc(count, sizeof *tensors);
+    struct adapter_tensor *described = calloc(count, sizeof *described);
+    float *values = malloc(array_size(adapters_values(adapters), sizeof *values));
+    status result = tensors != NULL && described != NULL && values != NULL
+                        ? write_all(adapters, path, tensors, described, values, error)
+                        : error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path, count);
+    free(values);
+    free(described);
+    free(tensors);
+    return result;
+}
+
+/* "…resblocks.3.adaptmlp_list.17.down_proj.weight" → 17 for part "adaptmlp_list."; −1: another tensor */
+static long number_after(const char *name, const char *part)
+{
+    const char *at = strstr(name, part);
+    if (at == NULL)
+        return -1;
+    char *end;
+    long number = strtol(at + strlen(part), &end, 10);
+    return end == at + strlen(part) || number < 0 || number > 1 << 20 ? -1 : number;
+}
+
+static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
+{
+    const char *top_k = safetensors_metadata_value(file, "top_k"), *scale = safetensors_metadata_value(file, "scale");
+    const char *input = safetensors_metadata_value(file, "expert_input");
+    int64_t k;
+    double s;
+    if (top_k != NULL) {
+        if (!parse_integer(top_k, &k) || k < 1)
+            return error_set(error, ERROR_FORMAT, "%s: metadata top_k: expected a whole number from 1, found \"%s\"", safetensors_path(file), top_k);
+        settings->top_k = (size_t)k;
+    }
+    if (scale != NULL) {
+        if (!parse_real(scale, &s))
+            return error_set(error, ERROR_FORMAT, "%s: metadata scale: expected a number, found \"%s\"", safetensors_path(file), scale);
+        settings->scale = (float)s;
+    }
+    if (input != NULL)
+        settings->input = strcmp(input, "post_ln") == 0 ? EXPERT_INPUT_POST_LN : EXPERT_INPUT_RESIDUAL;
+    return OK;
+}
+
+status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
+                             struct error *error)
+{
+    settings->experts = settings->tasks = settings->bottleneck = 0;
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        const struct safetensor *t = safetensors_at(file, i);
+        if (strncmp(t->name, prefix, strlen(prefix)) != 0)
+            continue;
+        long expert = number_after(t->name, ".adaptmlp_list."), router = number_after(t->name, ".router_list.");
+        if (expert >= 0 && (size_t)expert + 1 > settings->experts)
+            settings->experts = (size_t)expert + 1;
+        if (router >= 0 && (size_t)router + 1 > settings->tasks)
+            settings->tasks = (size_t)router + 1;
+        if (expert >= 0 && strstr(t->name, ".down_proj.weight") != NULL && t->rank == 2)
+            settings->bottleneck = t->shape[0];
+    }
+    if (settings->experts == 0 || settings->bottleneck == 0)
+        return error_set(error, ERROR_FORMAT, "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0."
+                         "down_proj.weight", safetensors_path(file), prefix);
+    if (settings->tasks == 0)
+        return error_set(error, ERROR_FORMAT, "%s: holds no routers; expected tensors such as %svisual.transformer.resblocks.0.router_list.0",
+                         safetensors_path(file), prefix);
+    return settings_from_metadata(file, settings, error);
+}

@@ -1,0 +1,46 @@
+/* Adapters in safetensors files, under the public names, so that PyTorch code of the field loads them:
+ * visual.transformer.resblocks.N.adaptmlp_list.K.down_proj.weight, ….router_list.T, ….w_noise_list.T; text without "visual.".
+ *
+ *     TRY(adapter_file_settings(file, "", &settings, error));            // experts, bottleneck, tasks from the shapes
+ *     TRY(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, error));
+ *     TRY(adapters_load(adapters, file, "", ADAPTER_ROUTERS_OPTIONAL, error));
+ *     TRY(adapters_save(adapters, "task10.safetensors", error));
+ */
+#ifndef MTIL_ADAPTERS_ADAPTER_FILE_H
+#define MTIL_ADAPTERS_ADAPTER_FILE_H
+
+#include "adapters/adapter.h"
+#include "models/safetensors.h"
+
+/* One expert's or router's tensor inside the stacks. */
+struct adapter_tensor {
+    char name[128];
+    enum tower tower;
+    int rank;
+    size_t shape[2], offset, size; /* offset in the tower's group */
+    bool routing;                  /* a router or noise matrix */
+};
+
+size_t adapters_tensor_count(const struct adapters *adapters);
+void adapters_tensor_at(const struct adapters *adapters, size_t index, struct adapter_tensor *tensor);
+
+status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *tensor, float *values, struct error *error);
+status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *tensor, const float *values, struct error *error);
+
+enum adapter_missing {
+    ADAPTER_COMPLETE,         /* every tensor must be there */
+    ADAPTER_ROUTERS_OPTIONAL, /* routers and noise matrices that are absent stay as they are */
+    ADAPTER_ZERO_LEFT_OUT     /* any tensor may be absent and becomes zero */
+};
+
+/* Reads every tensor as prefix + public name. Unknown extra tensors are left alone (the reference writes some: adaptmlp.*, ln_3, mean, std). */
+status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix, enum adapter_missing missing,
+                     struct error *error);
+status adapters_save(const struct adapters *adapters, const char *path, struct error *error);
+
+/* Number of experts, bottleneck and tasks (the highest router + 1) from names and shapes; top_k, scale and input from the metadata where
+ * adapters_save wrote them, else as they are in *settings. Whether the widths fit the model shows when the tensors are loaded. */
+status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
+                             struct error *error);
+
+#endif

@@ -1,0 +1,73 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/merge.h"
+#include "adapters/merge/policies.h"
+#include "core/text.h"
+
+/* All policies; a new one is a file in merge/ and a line here. */
+static const struct merge_policy *const policies[] = {
+    &merge_none,
+    &merge_most_used,
+};
+
+enum { POLICIES = sizeof policies / sizeof *policies };
+
+const struct merge_policy *merge_policy_at(size_t index)
+{
+    return index < POLICIES ? policies[index] : NULL;
+}
+
+status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error)
+{
+    const char *names[POLICIES];
+    struct text known = {0};
+    for (size_t i = 0; i < POLICIES; i++) {
+        if (strcmp(policies[i]->name, name) == 0) {
+            *policy = policies[i];
+            text_free(&known);
+            return OK;
+        }
+        names[i] = policies[i]->name;
+        text_add(&known, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    const char *near = nearest_word(name, names, POLICIES);
+    error_set(error, ERROR_ARGUMENT, "merge policy: unknown \"%s\"%s%s%s; expected one of: %s", name, near != NULL ? ", did you mean \"" : "",
+              near != NULL ? near : "", near != NULL ? "\"?" : "", known.data != NULL ? known.data : "");
+    text_free(&known);
+    return ERROR_ARGUMENT;
+}
+
+status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity * 2 + 16;
+        struct merge *grown = realloc(list->merges, array_size(capacity, sizeof *grown));
+        if (grown == NULL)
+            return error_set(error, ERROR_MEMORY, "merge: no memory for %zu merges", capacity);
+        list->merges = grown;
+        list->capacity = capacity;
+    }
+    list->merges[list->count++] = *merge;
+    return OK;
+}
+
+void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest)
+{
+    for (size_t i = 0; i < n; i++) {
+        highest[i] = -1;
+        for (size_t e = 0; e < experts; e++) {
+            bool taken = false;
+            for (size_t j = 0; j < i; j++)
+                taken = taken || highest[j] == (int)e;
+            if (!taken && (highest[i] < 0 || counts[e] > counts[highest[i]]))
+                highest[i] = (int)e;
+        }
+    }
+}
+
+const char *merge_skip_name(enum merge_skip skip)
+{
+    static const char *const names[] = {"", "target_is_source", "no_free_expert"};
+    return names[skip];
+}

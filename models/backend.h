@@ -1,0 +1,353 @@
+/* The operations that a model is made of, one table per backend.
+ *
+ *     struct backend *backend;
+ *     TRY(backend_open(&backend, "auto", threads, error));
+ *     TRY(backend->ops->gemm(backend, &(struct gemm){.a = x, .b = weight, .transpose_b = true, .bias = bias, .out = y}, error));
+ *     backend_close(backend);
+ *
+ * Every operand lives in the backend's memory. An operation adds to its gradients ("+=") and sets everything else. Operands
+ * of an operation do not overlap unless its comment allows it. To add an operation: declare it here, fill it in every
+ * backend's table, give it a plain reference and a test in tests/models/test_backend.c.
+ *
+ * B samples, L positions, d width, E experts, K chosen experts, C classes. Row-major throughout.
+ */
+#ifndef MTIL_MODELS_BACKEND_H
+#define MTIL_MODELS_BACKEND_H
+
+#include <stdbool.h>
+
+#include "models/tensor.h"
+
+struct backend;
+
+enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
+
+/* What a step reads from the device's memory, so that a recorded step can be replayed with other values. */
+struct step_state {
+    uint64_t seed;
+    uint32_t task, step;
+    float learning_rate;
+};
+
+/* out = act(scale · op(a) op(b) + bias + addend), or with `before` and backward = true: out = (scale · op(a) op(b)) ⊙
+ * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting it (no
+ * bias, addend or activation then). */
+struct gemm {
+    struct matrix a, b, out;
+    bool transpose_a, transpose_b, accumulate, backward;
+    float scale;                /* 0 means 1 */
+    const void *bias;           /* [columns of out], NULL: none */
+    struct matrix addend;       /* like out; data NULL: none; may be out itself */
+    enum activation activation;
+    struct matrix before;       /* forward: receives the value before the activation unless NULL; backward: holds it */
+};
+
+/* One product per expert over that expert's rows. Group e holds slots offsets[e] … offsets[e+1]−1 of rows_per_slot rows each.
+ * GROUPED_ROWS:    out[rows of e] = act(a[rows of e] · op(b[e]) + bias[e])     b [E, N, K] transposed or [E, K, N]
+ * GROUPED_WEIGHTS: out[e] += aᵀ[rows of e] · b[rows of e]                     out [E, columns of a, columns of b]
+ * In GROUPED_WEIGHTS, column_sums [E, columns of a] += sums over a's rows, when given, and experts with frozen[e] ≠ 0 are left. */
+enum grouped_kind { GROUPED_ROWS, GROUPED_WEIGHTS };
+struct grouped_gemm {
+    enum grouped_kind kind;
+    size_t groups, rows_per_slot;
+    const int32_t *offsets;     /* [groups + 1] */
+    struct matrix a, b, out;    /* the stacked operand: all groups' rows below one another */
+    bool transpose_b;
+    const void *bias;           /* [E, N] or NULL */
+    enum activation activation;
+    void *column_sums;
+    const int32_t *frozen;      /* [E] or NULL */
+};
+
+/* y = (x − mean) · rstd ⊙ gain + bias per row; statistics [rows, 2] keeps mean and rstd. ε = 1e-5, f32. */
+struct layer_norm {
+    struct matrix x, y;
+    const void *gain, *bias;
+    void *statistics; /* NULL in inference */
+};
+/* dx += …; dgain, dbias += … unless NULL. */
+struct layer_norm_backward {
+    struct matrix x, dy, dx;
+    const void *gain, *statistics;
+    void *dgain, *dbias;
+};
+
+/* out = act(x); x and out may be the same. */
+struct activate {
+    enum activation activation;
+    struct matrix x, out;
+};
+/* dx = dy ⊙ act'(x); dy and dx may be the same. */
+struct activate_backward {
+    enum activation activation;
+    struct matrix x, dy, dx;
+};
+
+/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; 64 columns a head): out [B, L, d]. Causal: position i sees 0 … i. */
+struct attention {
+    size_t batch, positions, width;
+    bool causal;
+    const void *qkv;
+    void *out;
+};
+struct attention_backward {
+    size_t batch, positions, width;
+    bool causal;
+    const void *qkv, *dout;
+    void *dqkv; /* set, not added to */
+};
+
+/* Patch rows [B · kept, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as ((v / 255) − mean) / std, or
+ * from f32 images [B, 3, R, R] as they are. indices [B, kept] chooses patches, NULL keeps all of them in order. */
+struct patchify {
+    const struct tensor *images;
+    size_t patch, kept;
+    const int32_t *indices;
+    float mean[3], std[3];
+    void *out;
+};
+
+/* x[b, 0] = class_embedding + position[0]; x[b, 1 + i] = patches[b, i] + position[1 + patch of i]. */
+struct assemble_tokens {
+    size_t batch, kept, width;
+    const int32_t *indices; /* as in patchify */
+    const void *patches, *class_embedding, *position;
+    void *x;
+};
+/* dpatches (set), dclass, dposition += … */
+struct assemble_tokens_backward {
+    size_t batch, kept, width;
+    const int32_t *indices;
+    const void *dx;
+    void *dpatches, *dclass, *dposition;
+};
+
+/* x[b, l] = table[tokens[b, l]] + position[l] for l < positions; tokens [B, context]. */
+struct embed_tokens {
+    size_t batch, positions, context, width;
+    const int32_t *tokens;
+    const void *table, *position;
+    void *x;
+};
+struct embed_tokens_backward {
+    size_t batch, positions, context, width;
+    const int32_t *tokens;
+    const void *dx;
+    void *dtable, *dposition;
+};
+
+/* out[i] = x[rows[i]] */
+struct gather_rows {
+    struct matrix x, out;
+    const int32_t *rows; /* [out.rows] */
+};
+/* out[rows[i]] += x[i]; rows are distinct */
+struct scatter_rows {
+    struct matrix x, out;
+    const int32_t *rows;
+};
+
+/* Sums over rows: out [columns] += Σ x */
+struct column_sum {
+    struct matrix x;
+    void *out;
+};
+
+/* out = Σ weights[i] · inputs[i] over n values, in double precision; out may be one of the inputs. */
+enum { BLEND_INPUTS = 16 };
+struct blend {
+    size_t count, n;
+    const void *inputs[BLEND_INPUTS];
+    float weights[BLEND_INPUTS];
+    void *out;
+};
+
+/* y = x / ‖x‖ per row; norms [rows] kept for the backward pass (NULL: not). */
+struct normalize {
+    struct matrix x, y;
+    void *norms;
+};
+struct normalize_backward {
+    struct matrix y, dy, dx; /* dx += (dy − y (y · dy)) / norm */
+    const void *norms;
+};
+
+/* out[b] = mean over positions first … L−1 of x[b, l]; x [B, L, d] */
+struct mean_positions {
+    size_t batch, positions, first, width;
+    const void *x;
+    void *out;
+};
+
+/* loss += weight · mean over rows of −(1−s) log p_label − s/C Σ log p; dlogits (NULL: none) += its gradient. */
+struct cross_entropy {
+    struct matrix logits, dlogits;
+    const int32_t *labels; /* [rows] */
+    float smoothing, weight;
+    float *loss; /* one value */
+};
+
+/* best[i] = column of the row's maximum, the lowest one where several are equal */
+struct predict {
+    struct matrix logits;
+    int32_t *best;
+};
+
+/* errors[i] = mean over columns of (x − y)²; dx (NULL: none) = scale · 2 (x − y) */
+struct squared_error {
+    struct matrix x, y, dx;
+    float scale;
+    float *errors;
+};
+
+/* Where each chosen expert of each sample went: slots sorted by expert, then by sample.  */
+struct dispatch {
+    size_t samples, experts, top_k;
+    int32_t *chosen;  /* [B, K] expert, best first; −1 where the sample's router is off */
+    float *gates;     /* [B, K] */
+    int32_t *slot;    /* [B, K] its slot, −1: none */
+    int32_t *sample;  /* [B · K] by slot: the sample */
+    int32_t *choice;  /* [B · K] by slot: b · K + k */
+    int32_t *offsets; /* [E + 1] first slot of each expert */
+};
+
+/* Noisy top-k (Shazeer et al. 2017; spec 2): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest z (ties: the
+ * lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training only: counts +=
+ * samples per expert, used[e] = chosen at all and not frozen. */
+struct route {
+    size_t batch, positions, width, experts, top_k, routers;
+    const void *x;                      /* [B, L, d]; position 0 decides */
+    const void *routers_value;          /* R [T, d, E] */
+    const void *noise_value;            /* N [T, d, E] */
+    const int32_t *router;              /* [B] */
+    bool training;
+    const void *noise;                  /* n [B, E]; NULL: drawn, purpose RNG_ROUTER_NOISE, index noise_base + b · E + e */
+    uint64_t noise_base;
+    const struct step_state *state;
+    float epsilon;
+    struct dispatch *dispatch;
+    float *noise_logits, *drawn;        /* [B, E] x₀N and n, kept for the backward pass */
+    int32_t *counts, *used;
+    const int32_t *frozen;              /* [E] */
+};
+/* From dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
+struct route_backward {
+    size_t batch, positions, width, experts, top_k;
+    const void *x, *routers_value, *noise_value;
+    const int32_t *router;
+    const struct dispatch *dispatch;
+    const float *noise_logits, *drawn, *dgates;
+    void *drouters, *dnoise, *dx;
+};
+
+/* rows of slot s = x[sample[s]]; [slots · L, d] */
+struct dispatch_gather {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width;
+    const void *x;
+    void *out;
+};
+/* y[b] += scale · Σ_k weight[b, k] · rows[slot[b, k]]; weights NULL: 1 */
+struct dispatch_combine {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width;
+    const void *rows;
+    const float *weights;
+    float scale;
+    void *y;
+};
+
+/* Dropout of hidden [slots · L, m] in place: a unit stays with probability 1 − p and is scaled by 1/(1 − p). Word (index mod 4) of
+ * block (index / 4), index = base + ((b · K + k) · L + l) · m + unit, purpose RNG_DROPOUT. */
+struct dispatch_dropout {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width;
+    float probability;
+    uint64_t base;
+    const struct step_state *state;
+    void *hidden;
+};
+
+/* The gate's share of an expert's backward pass. With dh = dy W_up before any gate and h the hidden units:
+ * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ [h > 0] / (1 − p);  h ← gate · scale · h;
+ * dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are not frozen. */
+struct expert_gate_backward {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, hidden, width;
+    float scale, keep; /* keep = 1 − p */
+    void *h, *dh;
+    const void *dy, *up_bias;
+    float *dgates;
+    void *dup_bias;
+    const int32_t *frozen;
+};
+
+/* AdamW (Loshchilov & Hutter 2019) over segments, one step count each: for every segment s with flags[flag[s]] ≠ 0: steps += 1, g += l2 ·
+ * p, moments, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). Gradients of those segments are zero afterwards. */
+struct adamw {
+    size_t segments;
+    const uint64_t *offsets; /* [segments + 1] */
+    const int32_t *flag;     /* [segments] */
+    const int32_t *flags;
+    int32_t *steps;          /* [segments] */
+    float *values, *gradients, *first_moment, *second_moment;
+    const struct step_state *state; /* learning rate */
+    double beta1, beta2, epsilon, weight_decay, l2;
+};
+
+struct backend_ops {
+    const char *name;
+
+    status (*gemm)(struct backend *, const struct gemm *, struct error *);
+    status (*grouped_gemm)(struct backend *, const struct grouped_gemm *, struct error *);
+    status (*layer_norm)(struct backend *, const struct layer_norm *, struct error *);
+    status (*layer_norm_backward)(struct backend *, const struct layer_norm_backward *, struct error *);
+    status (*activate)(struct backend *, const struct activate *, struct error *);
+    status (*activate_backward)(struct backend *, const struct activate_backward *, struct error *);
+    status (*attention)(struct backend *, const struct attention *, struct error *);
+    status (*attention_backward)(struct backend *, const struct attention_backward *, struct error *);
+    status (*patchify)(struct backend *, const struct patchify *, struct error *);
+    status (*assemble_tokens)(struct backend *, const struct assemble_tokens *, struct error *);
+    status (*assemble_tokens_backward)(struct backend *, const struct assemble_tokens_backward *, struct error *);
+    status (*embed_tokens)(struct backend *, const struct embed_tokens *, struct error *);
+    status (*embed_tokens_backward)(struct backend *, const struct embed_tokens_backward *, struct error *);
+    status (*gather_rows)(struct backend *, const struct gather_rows *, struct error *);
+    status (*scatter_rows)(struct backend *, const struct scatter_rows *, struct error *);
+    status (*column_sum)(struct backend *, const struct column_sum *, struct error *);
+    status (*blend)(struct backend *, const struct blend *, struct error *);
+    status (*normalize)(struct backend *, const struct normalize *, struct error *);
+    status (*normalize_backward)(struct backend *, const struct normalize_backward *, struct error *);
+    status (*mean_positions)(struct backend *, const struct mean_positions *, struct error *);
+    status (*cross_entropy)(struct backend *, const struct cross_entropy *, struct error *);
+    status (*predict)(struct backend *, const struct predict *, struct error *);
+    status (*squared_error)(struct backend *, const struct squared_error *, struct error *);
+    status (*route)(struct backend *, const struct route *, struct error *);
+    status (*route_backward)(struct backend *, const struct route_backward *, struct error *);
+    status (*dispatch_gather)(struct backend *, const struct dispatch_gather *, struct error *);
+    status (*dispatch_combine)(struct backend *, const struct dispatch_combine *, struct error *);
+    status (*dispatch_dropout)(struct backend *, const struct dispatch_dropout *, struct error *);
+    status (*expert_gate_backward)(struct backend *, const struct expert_gate_backward *, struct error *);
+    status (*adamw)(struct backend *, const struct adamw *, struct error *);
+
+    /* Memory: an arena over the device's memory (0: as much as is sensible), and copies to and from the host. */
+    status (*arena_create)(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
+    void (*arena_destroy)(struct backend *, struct arena *);
+    status (*upload)(struct backend *, void *device, const void *host, size_t bytes, struct error *);
+    status (*download)(struct backend *, void *host, const void *device, size_t bytes, struct error *);
+    status (*zero)(struct backend *, void *device, size_t bytes, struct error *);
+    status (*copy)(struct backend *, void *to, const void *from, size_t bytes, struct error *); /* device to device */
+
+    void (*close)(struct backend *);
+};
+
+struct backend {
+    const struct backend_ops *ops;
+    void *context;           /* the backend's own */
+    const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
+};
+
+/* name: cpu, cuda or auto; threads: 0 for one per core. A table with a missing operation is refused here, not in step 900. */
+status backend_open(struct backend **backend, const char *name, size_t threads, struct error *error);
+void backend_close(struct backend *backend); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,224 @@
+#include "models/block.h"
+
+status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o, struct error *error)
+{
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = o->x,
+                                             .b = matrix_rows(linear->weight.value, linear->out, linear->in),
+                                             .transpose_b = true,
+                                             .bias = linear->bias.value,
+                                             .addend = o->addend,
+                                             .activation = o->activation,
+                                             .before = o->before,
+                                             .out = o->y},
+                              error);
+}
+
+/* dx = dy W */
+static status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
+                                    bool accumulate, struct error *error)
+{
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = dy,
+                                             .b = matrix_rows(linear->weight.value, linear->out, linear->in),
+                                             .out = dx,
+                                             .accumulate = accumulate},
+                              error);
+}
+
+status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
+                               struct error *error)
+{
+    if (linear->weight.gradient != NULL)
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = dy,
+                                              .transpose_a = true,
+                                              .b = x,
+                                              .out = matrix_rows(linear->weight.gradient, linear->out, linear->in),
+                                              .accumulate = true},
+                               error));
+    if (linear->bias.gradient != NULL)
+        TRY(backend->ops->column_sum(backend, &(struct column_sum){.x = dy, .out = linear->bias.gradient}, error));
+    return OK;
+}
+
+static status normalised(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x, void *statistics,
+                         struct matrix y, struct error *error)
+{
+    return backend->ops->layer_norm(backend,
+                                    &(struct layer_norm){.x = x, .y = y, .gain = ln->gain.value, .bias = ln->bias.value,
+                                                         .statistics = statistics},
+                                    error);
+}
+
+static status normalised_backward(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
+                                  const void *statistics, struct matrix dy, struct matrix dx, struct error *error)
+{
+    return backend->ops->layer_norm_backward(backend,
+                                             &(struct layer_norm_backward){.x = x, .dy = dy, .dx = dx, .gain = ln->gain.value,
+                                                                           .statistics = statistics,
+                                                                           .dgain = ln->gain.gradient,
+                                                                           .dbias = ln->bias.gradient},
+                                             error);
+}
+
+bool block_is_trained(const struct block *block)
+{
+    return block->in_proj.weight.gradient != NULL;
+}
+
+static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width,
+                        const char *name, struct error *error)
+{
+    return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], x->shape[1], width}, error);
+}
+
+static status take_statistics(float **statistics, const struct block_site *site, const struct tensor *x, struct error *error)
+{
+    struct tensor tensor;
+    TRY(tensor_take(&tensor, site->arena, TENSOR_F32, "layer norm statistics", 2, (size_t[]){x->shape[0] * x->shape[1], 2}, error));
+    *statistics = tensor.data;
+    return OK;
+}
+
+/* x_mid = x + attention(ln_1(x)) */
+static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x,
+                             struct tensor *scratch, struct block_saved *saved, struct error *error)
+{
+    struct backend *backend = site->backend;
+    TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(scratch), error));
+    TRY(linear_forward(backend, &block->in_proj, &(struct linear_forward){.x = matrix_of(scratch), .y = matrix_of(&saved->qkv)}, error));
+    TRY(backend->ops->attention(backend,
+                                &(struct attention){.batch = x->shape[0], .positions = x->shape[1], .width = block->width,
+                                                    .causal = block->causal, .qkv = saved->qkv.data, .out = saved->attended.data},
+                                error));
+    return linear_forward(backend, &block->out_proj,
+                          &(struct linear_forward){.x = matrix_of(&saved->attended), .y = matrix_of(&saved->x_mid), .addend = matrix_of(x)},
+                          error);
+}
+
+status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+                     const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error)
+{
+    size_t d = block->width;
+    struct block_saved unused;
+    struct arena_mark mark = arena_mark(site->arena);
+    if (saved == NULL)
+        saved = &unused;
+    saved->x = *x;
+    TRY(take_like(&saved->x_mid, site, x, d, "residual stream", error));
+    TRY(take_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
+    TRY(take_like(&saved->attended, site, x, d, "attention", error));
+    TRY(take_like(&saved->hidden, site, x, 4 * d, "hidden units", error));
+    TRY(take_statistics(&saved->ln_1, site, x, error));
+    TRY(take_statistics(&saved->ln_2, site, x, error));
+    struct arena_mark kept = arena_mark(site->arena);
+    struct tensor normal, active;
+    TRY(take_like(&normal, site, x, d, "layer norm", error));
+    struct arena_mark adapted = arena_mark(site->arena);
+    TRY(take_like(&active, site, x, 4 * d, "activation", error));
+
+    TRY(attention_half(site, block, x, &normal, saved, error));
+    TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
+    if (hook == NULL || hook->place == BESIDE_MLP) {
+        struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
+        TRY(linear_forward(site->backend, &block->c_fc,
+                           &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&active), .activation = block->activation,
+                                                    .before = before},
+                           error));
+        TRY(linear_forward(site->backend, &block->c_proj,
+                           &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(&saved->x_mid)},
+                           error));
+    } else {
+        TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
+    }
+    arena_release(site->arena, adapted);
+    if (hook != NULL)
+        TRY(hook->forward(hook->state, site, &saved->x_mid, &normal, y, error));
+    if (!site->training)
+        arena_release(site->arena, mark);
+    else if (hook == NULL)
+        arena_release(site->arena, kept);
+    return OK;
+}
+
+/* Through c_proj, the activation and c_fc: dln2 = the gradient of ln_2's output. */
+static status mlp_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
+                           struct matrix dy, struct matrix dln2, bool accumulate, struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct tensor dhidden, other;
+    TRY(take_like(&dhidden, site, &saved->x, 4 * block->width, "gradient of the hidden units", error));
+    struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = dy, .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
+                                          .out = dh, .activation = block->activation, .before = hidden, .backward = true},
+                           error));
+    if (block_is_trained(block)) {
+        TRY(take_like(&other, site, &saved->x, 4 * block->width, "hidden units again", error));
+        TRY(backend->ops->activate(backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
+                                   error));
+        TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
+        TRY(take_like(&other, site, &saved->x, block->width, "layer norm again", error));
+        TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
+        TRY(linear_backward_weights(backend, &block->c_fc, matrix_of(&other), dh, error));
+    }
+    return linear_backward_input(backend, &block->c_fc, dh, dln2, accumulate, error);
+}
+
+static status attention_half_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
+                                      struct matrix dmid, struct tensor *dx, struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct tensor dattended, dqkv, normal;
+    TRY(take_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
+    TRY(take_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
+    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), dmid, error));
+    TRY(linear_backward_input(backend, &block->out_proj, dmid, matrix_of(&dattended), false, error));
+    TRY(backend->ops->attention_backward(backend,
+                                         &(struct attention_backward){.batch = saved->x.shape[0], .positions = saved->x.shape[1],
+                                                                      .width = block->width, .causal = block->causal,
+                                                                      .qkv = saved->qkv.data, .dout = dattended.data,
+                                                                      .dqkv = dqkv.data},
+                                         error));
+    if (block_is_trained(block)) {
+        TRY(take_like(&normal, site, &saved->x, block->width, "layer norm again", error));
+        TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
+        TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
+    }
+    TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dattended), false, error));
+    return normalised_backward(backend, &block->ln_1, matrix_of(&saved->x), saved->ln_1, matrix_of(&dattended), matrix_of(dx), error);
+}
+
+status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+                      const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below, struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct arena_mark mark = arena_mark(site->arena);
+    struct tensor dln2;
+    bool attention = below || block_is_trained(block);
+    bool beside = hook == NULL || hook->place == BESIDE_MLP;
+    struct tensor none = {0}, *dmid_of_hook = attention ? dx : &none;
+    /* dx collects the gradient of x_mid first: both halves add to their input */
+    TRY(backend->ops->copy(backend, dx->data, dy->data, tensor_bytes(dy), error));
+    TRY(take_like(&dln2, site, &saved->x, block->width, "gradient of ln_2", error));
+    if (beside && attention)
+        TRY(mlp_backward(site, block, saved, matrix_of(dy), matrix_of(&dln2), false, error));
+    else
+        TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
+    if (hook != NULL && hook->backward != NULL) {
+        struct tensor normal;
+        TRY(take_like(&normal, site, &saved->x, block->width, "layer norm again", error));
+        TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
+        TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, dy, dmid_of_hook, &dln2, error));
+    }
+    if (attention) {
+        TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2), matrix_of(dx), error));
+        struct tensor dmid;
+        TRY(take_like(&dmid, site, &saved->x, block->width, "gradient between the halves", error));
+        TRY(backend->ops->copy(backend, dmid.data, dx->data, tensor_bytes(dx), error));
+        TRY(attention_half_backward(site, block, saved, matrix_of(&dmid), dx, error));
+    }
+    arena_release(site->arena, mark);
+    return OK;
+}

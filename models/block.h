@@ -1,0 +1,87 @@
+/* A transformer block of CLIP (spec 1), and what it lends to whoever adapts it.
+ *
+ *     x = x + attention(ln_1(x));   x = x + mlp(ln_2(x)) [+ hook]
+ *
+ *     struct block_saved saved;
+ *     TRY(block_forward(&site, &block, hook, &x, &y, &saved, error));              // y [B, L, d]
+ *     TRY(block_backward(&site, &block, hook, &saved, &dy, &dx, below, error));    // dx [B, L, d]
+ */
+#ifndef MTIL_MODELS_BLOCK_H
+#define MTIL_MODELS_BLOCK_H
+
+#include "models/parameters.h"
+
+enum tower { TOWER_IMAGE, TOWER_TEXT };
+enum { TOWERS = 2 };
+
+enum block_place { BESIDE_MLP, REPLACES_MLP };
+
+/* Where and when: everything that an adapter may depend on besides the values. */
+struct block_site {
+    struct backend *backend;
+    struct arena *arena; /* of the step: what a forward pass keeps for its backward pass is taken here */
+    enum tower tower;
+    size_t block;
+    bool training;                  /* keep what the backward pass needs */
+    const int32_t *router;          /* [B] device, −1: adapters off for that sample */
+    const struct step_state *state; /* device */
+    const float *noise;             /* [B, E] given noise instead of drawn; NULL: drawn */
+};
+
+/* An adapter. Tensors are [B, L, d]; forward adds to y, backward adds to dx and dln2; dx has no data where nothing below wants a
+ * gradient. */
+struct block_hook {
+    void *state;
+    enum block_place place;
+    bool trained; /* it has weights that need gradients */
+    status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
+                      struct tensor *y, struct error *error);
+    status (*backward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
+                       const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error);
+};
+
+struct linear {
+    struct weight weight, bias; /* [out, in], [out] */
+    size_t out, in;
+};
+
+struct layer_norm_weights {
+    struct weight gain, bias;
+};
+
+struct block {
+    size_t width;
+    bool causal;
+    enum activation activation;
+    struct layer_norm_weights ln_1, ln_2;
+    struct linear in_proj, out_proj, c_fc, c_proj;
+};
+
+/* What the backward pass needs of a forward pass. */
+struct block_saved {
+    struct tensor x, x_mid, qkv, attended, hidden; /* hidden: before the activation, [B, L, 4d] */
+    float *ln_1, *ln_2;                            /* statistics [B·L, 2] */
+};
+
+/* y = x Wᵀ + b, through an activation if asked (before keeps the value ahead of it), plus addend. */
+struct linear_forward {
+    struct matrix x, y, addend, before;
+    enum activation activation;
+};
+status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *operands,
+                      struct error *error);
+/* The weight's and bias's gradients, where they are trained: dW += dyᵀ x, db += Σ dy. */
+status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
+                               struct error *error);
+
+bool block_is_trained(const struct block *block);
+
+status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+                     const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
+
+/* below: something under this block is trained; otherwise dx holds nothing of use, and a frozen block's halves are skipped. */
+status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+                      const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below,
+                      struct error *error);
+
+#endif

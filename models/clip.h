@@ -1,0 +1,102 @@
+/* CLIP (Radford et al. 2021): an image tower and a text tower, forward and backward.
+ *
+ *     struct clip *clip;
+ *     TRY(clip_load(&clip, backend, &model_arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, error));
+ *     struct encoding encoding = {.arena = &step_arena};                      // inference, no adapters
+ *     struct tensor features;
+ *     TRY(clip_encode_images(clip, &encoding, &images, NULL, &features, error));       // [B, embed], not normalised
+ *     TRY(clip_encode_texts(clip, &encoding, &texts, &features, error));
+ *     clip_destroy(clip);
+ */
+#ifndef MTIL_MODELS_CLIP_H
+#define MTIL_MODELS_CLIP_H
+
+#include "models/block.h"
+#include "models/clip_file.h"
+
+struct clip {
+    struct backend *backend;
+    struct clip_dimensions dimensions;
+    struct parameters *parameters; /* all tensors under OpenAI's names */
+    struct weight conv1, class_embedding, image_position, token_embedding, text_position, logit_scale;
+    struct layer_norm_weights ln_pre;
+    struct {
+        struct block *blocks;
+        size_t count, width;
+        struct layer_norm_weights ln_final; /* ln_post of the image tower */
+        struct weight projection;           /* [width, embed] */
+    } towers[TOWERS];
+};
+
+/* Takes memory for all weights (zero) from the arena. activation: QuickGELU, or GELU for weights that need it. */
+status clip_create(struct clip **clip, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
+                   enum parameters_mode mode, enum activation activation, struct error *error);
+status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path, enum parameters_mode mode,
+                 enum activation activation, struct error *error);
+void clip_destroy(struct clip *clip); /* NULL is allowed */
+
+/* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
+status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);
+
+/* Writes all weights under OpenAI's names. */
+status clip_save(const struct clip *clip, const char *path, struct error *error);
+
+status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
+
+/* Prompts on the device: tokens [C, context], the row of each end token among C · positions rows, and as many positions as the
+ * longest prompt needs. */
+struct texts {
+    size_t count, positions;
+    int32_t *tokens, *end_rows;
+};
+status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens, size_t count,
+                    struct error *error);
+
+/* How to encode. Zero-initialised: inference without adapters. */
+struct encoding {
+    struct arena *arena; /* of the step */
+    bool training;
+    const struct block_hook *hook;
+    const int32_t *router;          /* device [B] */
+    const struct step_state *state; /* device */
+    const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */
+    size_t noise_experts;
+};
+
+/* What a forward pass in training keeps; taken from the step's arena. */
+struct tower_pass {
+    enum tower tower;
+    size_t batch, positions;
+    const int32_t *pool_rows;
+    struct tensor embedded; /* image: before ln_pre */
+    float *pre_statistics, *final_statistics;
+    struct block_saved *blocks;
+    struct tensor last, pooled, normal; /* the last block's output, the pooled rows before and after the final norm */
+    /* inputs, for the gradients of the embeddings */
+    const struct texts *texts;
+    const int32_t *kept_patches;
+    size_t kept;
+    struct tensor patches;
+};
+
+/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. kept_patches: device [B, kept] patches to keep (Li et al. 2023,
+ * FLIP), NULL: all. features [B, embed] taken from the arena. */
+struct image_batch {
+    struct tensor images;
+    const int32_t *kept_patches;
+    size_t kept;
+};
+status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch, struct tower_pass *pass,
+                          struct tensor *features, struct error *error);
+status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts, struct tower_pass *pass,
+                         struct tensor *features, struct error *error);
+
+/* Gradients of everything trained, from dfeatures [B, embed]. */
+status clip_encode_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                            const struct tensor *dfeatures, struct error *error);
+
+/* The mean over the patch tokens of the last block's output after ln_post: [B, width], from an inference pass that kept `last`. */
+status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
+                         struct error *error);
+
+#endif

@@ -1,0 +1,122 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cpu/cpu.h"
+
+status cpu_scratch(struct cpu *cpu, size_t bytes, void **memory, struct error *error)
+{
+    *memory = arena_take(&cpu->scratch, bytes);
+    if (*memory == NULL)
+        return error_set(error, ERROR_MEMORY, "memory: an operation needs %zu MiB of scratch; lower the batch size", bytes >> 20);
+    return OK;
+}
+
+static status create_arena(struct backend *backend, struct arena *arena, size_t limit, const char *name, struct error *error)
+{
+    (void)backend;
+    return arena_create(arena, limit, name, error);
+}
+
+static void destroy_arena(struct backend *backend, struct arena *arena)
+{
+    (void)backend;
+    arena_destroy(arena);
+}
+
+static status upload(struct backend *backend, void *device, const void *host, size_t bytes, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    memcpy(device, host, bytes);
+    return OK;
+}
+
+static status download(struct backend *backend, void *host, const void *device, size_t bytes, struct error *error)
+{
+    return upload(backend, host, device, bytes, error);
+}
+
+static status zero(struct backend *backend, void *device, size_t bytes, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    memset(device, 0, bytes);
+    return OK;
+}
+
+static status copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
+{
+    return upload(backend, to, from, bytes, error);
+}
+
+static void close_cpu(struct backend *backend)
+{
+    struct cpu *cpu = cpu_of(backend);
+    threads_destroy(cpu->threads);
+    arena_destroy(&cpu->scratch);
+    free(cpu);
+}
+
+static const struct backend_ops cpu_ops = {
+    .name = "cpu",
+    .gemm = cpu_gemm,
+    .grouped_gemm = cpu_grouped_gemm,
+    .layer_norm = cpu_layer_norm,
+    .layer_norm_backward = cpu_layer_norm_backward,
+    .activate = cpu_activate,
+    .activate_backward = cpu_activate_backward,
+    .attention = cpu_attention,
+    .attention_backward = cpu_attention_backward,
+    .patchify = cpu_patchify,
+    .assemble_tokens = cpu_assemble_tokens,
+    .assemble_tokens_backward = cpu_assemble_tokens_backward,
+    .embed_tokens = cpu_embed_tokens,
+    .embed_tokens_backward = cpu_embed_tokens_backward,
+    .gather_rows = cpu_gather_rows,
+    .scatter_rows = cpu_scatter_rows,
+    .column_sum = cpu_column_sum,
+    .blend = cpu_blend,
+    .normalize = cpu_normalize,
+    .normalize_backward = cpu_normalize_backward,
+    .mean_positions = cpu_mean_positions,
+    .cross_entropy = cpu_cross_entropy,
+    .predict = cpu_predict,
+    .squared_error = cpu_squared_error,
+    .route = cpu_route,
+    .route_backward = cpu_route_backward,
+    .dispatch_gather = cpu_dispatch_gather,
+    .dispatch_combine = cpu_dispatch_combine,
+    .dispatch_dropout = cpu_dispatch_dropout,
+    .expert_gate_backward = cpu_expert_gate_backward,
+    .adamw = cpu_adamw,
+    .arena_create = create_arena,
+    .arena_destroy = destroy_arena,
+    .upload = upload,
+    .download = download,
+    .zero = zero,
+    .copy = copy,
+    .close = close_cpu,
+};
+
+status cpu_backend_open(struct backend **backend, size_t threads, struct error *error)
+{
+    struct cpu *cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        return error_set(error, ERROR_MEMORY, "cpu backend: no memory for its context");
+    cpu->backend = (struct backend){.ops = &cpu_ops, .context = cpu, .description = cpu->description};
+    cpu->vector = vector_kernels_best();
+    status result = threads_create(&cpu->threads, threads, error);
+    if (result == OK)
+        result = arena_create(&cpu->scratch, 0, "scratch", error);
+    if (result != OK) {
+        close_cpu(&cpu->backend);
+        return result;
+    }
+    char library[48];
+    product_library(library, sizeof library);
+    snprintf(cpu->description, sizeof cpu->description, "cpu (%s, %zu thread%s, %s)", cpu->vector->name,
+             threads_count(cpu->threads), threads_count(cpu->threads) == 1 ? "" : "s", library);
+    *backend = &cpu->backend;
+    return OK;
+}

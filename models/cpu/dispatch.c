@@ -1,0 +1,344 @@
+/* Routing, and the way of the samples to their experts and back. */
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "models/cpu/cpu.h"
+
+static float softplus(float x)
+{
+    return x > 20.0f ? x : log1pf(expf(x));
+}
+
+static float logistic(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+static const float *first_position(const void *x, size_t b, size_t positions, size_t width)
+{
+    return (const float *)x + b * positions * width;
+}
+
+/* out [E] = Σ_i x_i matrix[i, :] */
+static void project(struct cpu *cpu, size_t width, size_t experts, const float *x, const float *matrix, float *out)
+{
+    memset(out, 0, experts * sizeof *out);
+    for (size_t i = 0; i < width; i++)
+        cpu->vector->axpy(experts, x[i], matrix + i * experts, out);
+}
+
+/* The K largest of z, best first; equal values in order of their index. */
+static void choose_top(const float *z, size_t experts, size_t top_k, int32_t *chosen)
+{
+    for (size_t k = 0; k < top_k; k++) {
+        int32_t best = -1;
+        for (size_t e = 0; e < experts; e++) {
+            bool taken = false;
+            for (size_t j = 0; j < k; j++)
+                taken = taken || chosen[j] == (int32_t)e;
+            if (!taken && (best < 0 || z[e] > z[best]))
+                best = (int32_t)e;
+        }
+        chosen[k] = best;
+    }
+}
+
+static void softmax_of_chosen(const float *z, const int32_t *chosen, size_t top_k, float *gates)
+{
+    double total = 0;
+    for (size_t k = 0; k < top_k; k++)
+        total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
+    for (size_t k = 0; k < top_k; k++)
+        gates[k] = (float)(exp((double)z[chosen[k]] - (double)z[chosen[0]]) / total);
+}
+
+struct route_run {
+    const struct route *o;
+    float *logits; /* [B, E] scratch */
+};
+
+static void add_noise(struct cpu *cpu, const struct route *o, size_t b, const float *x0, size_t offset, float *z)
+{
+    float *logits = o->noise_logits + b * o->experts, *drawn = o->drawn + b * o->experts;
+    project(cpu, o->width, o->experts, x0, (const float *)o->noise_value + offset, logits);
+    if (o->noise != NULL) {
+        memcpy(drawn, (const float *)o->noise + b * o->experts, o->experts * sizeof *drawn);
+    } else {
+        struct rng rng = rng_make(o->state->seed, RNG_ROUTER_NOISE, o->state->task, o->state->step);
+        for (size_t e = 0; e < o->experts; e++)
+            drawn[e] = rng_normal(&rng, o->noise_base + b * o->experts + e);
+    }
+    for (size_t e = 0; e < o->experts; e++)
+        z[e] += drawn[e] * (softplus(logits[e]) + o->epsilon);
+}
+
+static void route_samples(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct route_run *run = operation;
+    const struct route *o = run->o;
+    for (size_t b = first; b < last; b++) {
+        int32_t *chosen = o->dispatch->chosen + b * o->top_k;
+        float *gates = o->dispatch->gates + b * o->top_k;
+        if (o->router[b] < 0) {
+            for (size_t k = 0; k < o->top_k; k++) {
+                chosen[k] = -1;
+                gates[k] = 0;
+            }
+            continue;
+        }
+        size_t offset = (size_t)o->router[b] * o->width * o->experts;
+        const float *x0 = first_position(o->x, b, o->positions, o->width);
+        float *z = run->logits + b * o->experts;
+        project(cpu, o->width, o->experts, x0, (const float *)o->routers_value + offset, z);
+        if (o->training)
+            add_noise(cpu, o, b, x0, offset, z);
+        choose_top(z, o->experts, o->top_k, chosen);
+        softmax_of_chosen(z, chosen, o->top_k, gates);
+    }
+}
+
+/* Slots by expert, then by sample: a counting sort. */
+static void sort_by_expert(const struct dispatch *d)
+{
+    size_t choices = d->samples * d->top_k;
+    memset(d->offsets, 0, (d->experts + 1) * sizeof *d->offsets);
+    for (size_t i = 0; i < choices; i++)
+        if (d->chosen[i] >= 0)
+            d->offsets[d->chosen[i] + 1]++;
+    for (size_t e = 0; e < d->experts; e++)
+        d->offsets[e + 1] += d->offsets[e];
+    for (size_t i = 0; i < choices; i++) {
+        if (d->chosen[i] < 0) {
+            d->slot[i] = -1;
+            continue;
+        }
+        int32_t slot = d->offsets[d->chosen[i]]++;
+        d->slot[i] = slot;
+        d->choice[slot] = (int32_t)i;
+        d->sample[slot] = (int32_t)(i / d->top_k);
+    }
+    for (size_t e = d->experts; e > 0; e--)
+        d->offsets[e] = d->offsets[e - 1];
+    d->offsets[0] = 0;
+}
+
+static void count_selections(const struct route *o)
+{
+    for (size_t e = 0; e < o->experts; e++)
+        o->used[e] = 0;
+    for (size_t i = 0; i < o->batch * o->top_k; i++) {
+        int32_t e = o->dispatch->chosen[i];
+        if (e < 0)
+            continue;
+        o->used[e] = o->frozen == NULL || o->frozen[e] == 0;
+        o->counts[e] += o->dispatch->gates[i] > 0;
+    }
+}
+
+status cpu_route(struct backend *backend, const struct route *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct route_run run = {.o = o};
+    void *memory;
+    TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &memory, error));
+    run.logits = memory;
+    cpu_run_rows(cpu, o->batch, 4 * o->width * o->experts, route_samples, &run);
+    sort_by_expert(o->dispatch);
+    if (o->training)
+        count_selections(o);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+struct route_backward_run {
+    const struct route_backward *o;
+    float *dz, *du; /* [B, K] gradients of the chosen logits and of their noise logits */
+};
+
+/* dz_k = g_k (dg_k − Σ_j g_j dg_j); du_k = dz_k n σ(x₀N) */
+static void chosen_gradients(const struct route_backward_run *run)
+{
+    const struct route_backward *o = run->o;
+    for (size_t b = 0; b < o->batch; b++) {
+        const float *g = o->dispatch->gates + b * o->top_k, *dg = o->dgates + b * o->top_k;
+        float mean = 0;
+        for (size_t k = 0; k < o->top_k; k++)
+            mean += g[k] * dg[k];
+        for (size_t k = 0; k < o->top_k; k++) {
+            int32_t e = o->dispatch->chosen[b * o->top_k + k];
+            float dz = e >= 0 ? g[k] * (dg[k] - mean) : 0;
+            run->dz[b * o->top_k + k] = dz;
+            run->du[b * o->top_k + k] = e >= 0 ? dz * o->drawn[b * o->experts + (size_t)e] *
+                                                     logistic(o->noise_logits[b * o->experts + (size_t)e])
+                                               : 0;
+        }
+    }
+}
+
+/* Width coordinates [first, last): every sample in order. */
+static void route_backward_width(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct route_backward_run *run = operation;
+    const struct route_backward *o = run->o;
+    for (size_t b = 0; b < o->batch; b++) {
+        const float *x0 = first_position(o->x, b, o->positions, o->width);
+        float *dx0 = o->dx != NULL ? (float *)o->dx + b * o->positions * o->width : NULL;
+        for (size_t k = 0; k < o->top_k; k++) {
+            int32_t e = o->dispatch->chosen[b * o->top_k + k];
+            if (e < 0)
+                continue;
+            float dz = run->dz[b * o->top_k + k], du = run->du[b * o->top_k + k];
+            size_t column = (size_t)o->router[b] * o->width * o->experts + (size_t)e;
+            for (size_t i = first; i < last; i++) {
+                size_t at = column + i * o->experts;
+                ((float *)o->drouters)[at] += x0[i] * dz;
+                ((float *)o->dnoise)[at] += x0[i] * du;
+                if (dx0 != NULL)
+                    dx0[i] += dz * ((const float *)o->routers_value)[at] + du * ((const float *)o->noise_value)[at];
+            }
+        }
+    }
+}
+
+status cpu_route_backward(struct backend *backend, const struct route_backward *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct route_backward_run run = {.o = o};
+    size_t choices = o->batch * o->top_k;
+    void *memory;
+    TRY(cpu_scratch(cpu, 2 * choices * sizeof(float), &memory, error));
+    run.dz = memory;
+    run.du = run.dz + choices;
+    chosen_gradients(&run);
+    cpu_run_rows(cpu, o->width, 8 * choices, route_backward_width, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+static size_t slots_of(const struct dispatch *dispatch)
+{
+    return (size_t)dispatch->offsets[dispatch->experts];
+}
+
+static void gather_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct dispatch_gather *o = operation;
+    size_t values = o->rows_per_sample * o->width;
+    for (size_t s = first; s < last; s++)
+        memcpy((float *)o->out + s * values, (const float *)o->x + (size_t)o->dispatch->sample[s] * values,
+               values * sizeof(float));
+}
+
+status cpu_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), o->rows_per_sample * o->width, gather_slots, o);
+    return OK;
+}
+
+static void combine_samples(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct dispatch_combine *o = operation;
+    size_t values = o->rows_per_sample * o->width, top_k = o->dispatch->top_k;
+    for (size_t b = first; b < last; b++)
+        for (size_t k = 0; k < top_k; k++) {
+            int32_t slot = o->dispatch->slot[b * top_k + k];
+            float weight = o->scale * (o->weights != NULL ? o->weights[b * top_k + k] : 1.0f);
+            if (slot >= 0)
+                cpu->vector->axpy(values, weight, (const float *)o->rows + (size_t)slot * values, (float *)o->y + b * values);
+        }
+}
+
+status cpu_dispatch_combine(struct backend *backend, const struct dispatch_combine *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->dispatch->samples, o->rows_per_sample * o->width, combine_samples, o);
+    return OK;
+}
+
+static void drop_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct dispatch_dropout *o = operation;
+    size_t values = o->rows_per_sample * o->width;
+    const uint32_t key[2] = {(uint32_t)o->state->seed, (uint32_t)(o->state->seed >> 32)};
+    const uint32_t counter[2] = {o->state->step, (uint32_t)RNG_DROPOUT << 16 | (o->state->task & 0xffff)};
+    uint32_t threshold = (uint32_t)((double)o->probability * 4294967296.0);
+    for (size_t s = first; s < last; s++)
+        cpu->vector->dropout(values / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values) / 4, key, counter, threshold,
+                             1.0f / (1.0f - o->probability), (float *)o->hidden + s * values);
+}
+
+status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
+{
+    if (o->rows_per_sample * o->width % 4 != 0 || o->base % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT, "dropout: %zu hidden values a sample are no multiple of 4; use a bottleneck "
+                         "that is one", o->rows_per_sample * o->width);
+    if (o->probability > 0)
+        cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), 16 * o->rows_per_sample * o->width, drop_slots, o);
+    return OK;
+}
+
+struct gate_run {
+    const struct expert_gate_backward *o;
+    float *sums; /* [slots, d] Σ over rows of dy */
+};
+
+static size_t expert_of_slot(const struct dispatch *dispatch, size_t slot)
+{
+    return (size_t)dispatch->chosen[dispatch->choice[slot]];
+}
+
+static void gate_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct gate_run *run = operation;
+    const struct expert_gate_backward *o = run->o;
+    size_t values = o->rows_per_sample * o->hidden;
+    for (size_t s = first; s < last; s++) {
+        const float *dy = (const float *)o->dy + s * o->rows_per_sample * o->width;
+        float *h = (float *)o->h + s * values, *dh = (float *)o->dh + s * values, *sums = run->sums + s * o->width;
+        memset(sums, 0, o->width * sizeof *sums);
+        for (size_t l = 0; l < o->rows_per_sample; l++)
+            cpu->vector->axpy(o->width, 1.0f, dy + l * o->width, sums);
+        int32_t choice = o->dispatch->choice[s];
+        const float *up_bias = (const float *)o->up_bias + expert_of_slot(o->dispatch, s) * o->width;
+        o->dgates[choice] = o->scale * (cpu->vector->dot(values, h, dh) + cpu->vector->dot(o->width, up_bias, sums));
+        float weight = o->scale * o->dispatch->gates[choice];
+        cpu->vector->scale(values, weight / o->keep, dh, dh);
+        cpu->vector->activate_backward(ACTIVATION_RELU, values, h, dh, dh);
+        cpu->vector->scale(values, weight, h, h);
+    }
+}
+
+static void gate_bias(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct gate_run *run = operation;
+    const struct expert_gate_backward *o = run->o;
+    for (size_t e = first; e < last; e++) {
+        if (o->frozen != NULL && o->frozen[e])
+            continue;
+        for (size_t s = (size_t)o->dispatch->offsets[e]; s < (size_t)o->dispatch->offsets[e + 1]; s++)
+            cpu->vector->axpy(o->width, o->scale * o->dispatch->gates[o->dispatch->choice[s]], run->sums + s * o->width,
+                              (float *)o->dup_bias + e * o->width);
+    }
+}
+
+status cpu_expert_gate_backward(struct backend *backend, const struct expert_gate_backward *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct gate_run run = {.o = o};
+    size_t slots = slots_of(o->dispatch);
+    void *memory;
+    TRY(cpu_scratch(cpu, slots * o->width * sizeof(float), &memory, error));
+    run.sums = memory;
+    memset(o->dgates, 0, o->dispatch->samples * o->dispatch->top_k * sizeof *o->dgates);
+    cpu_run_rows(cpu, slots, o->rows_per_sample * (o->width + 3 * o->hidden), gate_slots, &run);
+    cpu_run_rows(cpu, o->dispatch->experts, slots * o->width / (o->dispatch->experts + 1) + 1, gate_bias, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}

@@ -1,0 +1,212 @@
+#include <assert.h>
+
+#include "models/cpu/cpu.h"
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Tiles depend on the shape alone, never on the number of threads, so neither do the bits. */
+struct tiling {
+    size_t rows, columns, row_tiles, column_tiles;
+};
+
+static struct tiling tiling_of(size_t rows, size_t columns)
+{
+    enum { COLUMNS = 1024, LARGEST = 256, SMALLEST = 32, ENOUGH = 24 };
+    struct tiling t = {.column_tiles = divide_up(columns, COLUMNS)};
+    t.columns = divide_up(divide_up(columns, t.column_tiles), 16) * 16;
+    t.column_tiles = divide_up(columns, t.columns);
+    t.rows = LARGEST;
+    while (t.rows > SMALLEST && divide_up(rows, t.rows) * t.column_tiles < ENOUGH)
+        t.rows /= 2;
+    t.row_tiles = divide_up(rows, t.rows);
+    return t;
+}
+
+struct epilogue {
+    const float *bias;
+    struct matrix addend, before;
+    enum activation activation;
+    bool backward;
+};
+
+static void finish_row(const struct vector_kernels *vector, const struct epilogue *e, size_t row, size_t column, size_t n,
+                       float *out)
+{
+    if (e->bias != NULL)
+        vector->add(n, out, e->bias + column, out);
+    if (e->addend.data != NULL)
+        vector->add(n, out, row_of(e->addend, row) + column, out);
+    float *before = e->before.data != NULL ? row_of(e->before, row) + column : NULL;
+    if (e->backward) {
+        vector->activate_backward(e->activation, n, before, out, out);
+    } else {
+        if (before != NULL)
+            vector->scale(n, 1.0f, out, before);
+        if (e->activation != ACTIVATION_NONE)
+            vector->activate(e->activation, n, out, out);
+    }
+}
+
+struct gemm_run {
+    struct cpu *cpu;
+    const struct gemm *gemm;
+    struct epilogue epilogue;
+    struct tiling tiling;
+    size_t depth;
+    bool in_place_addend;
+};
+
+static void multiply_tile(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct gemm_run *run = context;
+    const struct gemm *g = run->gemm;
+    size_t row = job / run->tiling.column_tiles * run->tiling.rows;
+    size_t column = job % run->tiling.column_tiles * run->tiling.columns;
+    size_t m = g->out.rows - row < run->tiling.rows ? g->out.rows - row : run->tiling.rows;
+    size_t n = g->out.columns - column < run->tiling.columns ? g->out.columns - column : run->tiling.columns;
+    product_run(&(struct product){
+        .a = g->transpose_a ? (const float *)g->a.data + row : row_of(g->a, row),
+        .b = g->transpose_b ? row_of(g->b, column) : (const float *)g->b.data + column,
+        .c = row_of(g->out, row) + column,
+        .m = m,
+        .n = n,
+        .k = run->depth,
+        .a_stride = g->a.stride,
+        .b_stride = g->b.stride,
+        .c_stride = g->out.stride,
+        .transpose_a = g->transpose_a,
+        .transpose_b = g->transpose_b,
+        .accumulate = g->accumulate || run->in_place_addend,
+        .scale = g->scale != 0 ? g->scale : 1.0f,
+    });
+    const struct epilogue *e = &run->epilogue;
+    if (e->bias == NULL && e->addend.data == NULL && e->before.data == NULL && e->activation == ACTIVATION_NONE)
+        return;
+    for (size_t i = row; i < row + m; i++)
+        finish_row(run->cpu->vector, e, i, column, n, row_of(g->out, i) + column);
+}
+
+status cpu_gemm(struct backend *backend, const struct gemm *g, struct error *error)
+{
+    (void)error;
+    struct gemm_run run = {.cpu = cpu_of(backend),
+                           .gemm = g,
+                           .epilogue = {g->bias, g->addend, g->before, g->activation, g->backward},
+                           .tiling = tiling_of(g->out.rows, g->out.columns),
+                           .depth = g->transpose_a ? g->a.rows : g->a.columns};
+    assert(run.depth == (g->transpose_b ? g->b.columns : g->b.rows));
+    assert(g->out.rows == (g->transpose_a ? g->a.columns : g->a.rows));
+    assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
+    /* x = x + a·b: the product can add to x itself */
+    if (g->addend.data == g->out.data && g->addend.data != NULL) {
+        run.in_place_addend = true;
+        run.epilogue.addend.data = NULL;
+    }
+    threads_run(run.cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
+    return OK;
+}
+
+/* --- Products grouped by expert --- */
+
+struct group_tile {
+    int32_t group;
+    size_t row, rows; /* rows of the stacked operand, or of the group's output in GROUPED_WEIGHTS */
+};
+
+struct grouped_run {
+    struct cpu *cpu;
+    const struct grouped_gemm *gemm;
+    struct group_tile *tiles;
+    size_t count;
+};
+
+enum { GROUP_ROWS = 256, GROUP_WEIGHT_ROWS = 64 };
+
+static void multiply_group_rows(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct grouped_run *run = context;
+    const struct grouped_gemm *g = run->gemm;
+    struct group_tile tile = run->tiles[job];
+    size_t n = g->out.columns, k = g->a.columns, expert = (size_t)tile.group;
+    product_run(&(struct product){
+        .a = row_of(g->a, tile.row),
+        .b = (const float *)g->b.data + expert * n * k,
+        .c = row_of(g->out, tile.row),
+        .m = tile.rows,
+        .n = n,
+        .k = k,
+        .a_stride = g->a.stride,
+        .b_stride = g->transpose_b ? k : n,
+        .c_stride = g->out.stride,
+        .transpose_b = g->transpose_b,
+        .scale = 1.0f,
+    });
+    const float *bias = g->bias != NULL ? (const float *)g->bias + expert * n : NULL;
+    struct epilogue epilogue = {.bias = bias, .activation = g->activation};
+    if (bias != NULL || g->activation != ACTIVATION_NONE)
+        for (size_t i = tile.row; i < tile.row + tile.rows; i++)
+            finish_row(run->cpu->vector, &epilogue, i, 0, n, row_of(g->out, i));
+}
+
+static void multiply_group_weights(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct grouped_run *run = context;
+    const struct grouped_gemm *g = run->gemm;
+    struct group_tile tile = run->tiles[job];
+    size_t expert = (size_t)tile.group, m = g->a.columns, n = g->b.columns;
+    size_t first = (size_t)g->offsets[expert] * g->rows_per_slot, last = (size_t)g->offsets[expert + 1] * g->rows_per_slot;
+    product_run(&(struct product){
+        .a = row_of(g->a, first) + tile.row,
+        .b = row_of(g->b, first),
+        .c = (float *)g->out.data + expert * m * n + tile.row * n,
+        .m = tile.rows,
+        .n = n,
+        .k = last - first,
+        .a_stride = g->a.stride,
+        .b_stride = g->b.stride,
+        .c_stride = n,
+        .transpose_a = true,
+        .accumulate = true,
+        .scale = 1.0f,
+    });
+    if (g->column_sums != NULL)
+        for (size_t i = first; i < last; i++)
+            run->cpu->vector->axpy(tile.rows, 1.0f, row_of(g->a, i) + tile.row,
+                                   (float *)g->column_sums + expert * m + tile.row);
+}
+
+static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
+{
+    size_t count = 0;
+    for (size_t e = 0; e < g->groups; e++) {
+        size_t first = (size_t)g->offsets[e] * g->rows_per_slot, last = (size_t)g->offsets[e + 1] * g->rows_per_slot;
+        bool weights = g->kind == GROUPED_WEIGHTS;
+        if (first == last || (weights && g->frozen != NULL && g->frozen[e]))
+            continue;
+        size_t from = weights ? 0 : first, to = weights ? g->a.columns : last, step = weights ? GROUP_WEIGHT_ROWS : GROUP_ROWS;
+        for (size_t row = from; row < to; row += step, count++)
+            if (tiles != NULL)
+                tiles[count] = (struct group_tile){(int32_t)e, row, to - row < step ? to - row : step};
+    }
+    return count;
+}
+
+status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct grouped_run run = {.cpu = cpu, .gemm = g, .count = list_tiles(g, NULL)};
+    void *memory;
+    TRY(cpu_scratch(cpu, run.count * sizeof *run.tiles, &memory, error));
+    run.tiles = memory;
+    list_tiles(g, run.tiles);
+    threads_run(cpu->threads, run.count, g->kind == GROUPED_ROWS ? multiply_group_rows : multiply_group_weights, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}

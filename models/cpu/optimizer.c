@@ -1,0 +1,84 @@
+#include <math.h>
+
+#include "models/cpu/cpu.h"
+
+enum { CHUNK = 1 << 15 }; /* values a job: segments are cut so that one large tensor does not hold up the rest */
+
+struct adamw_run {
+    struct cpu *cpu;
+    const struct adamw *o;
+    struct piece {
+        size_t segment;
+        uint64_t first, last;
+    } *pieces;
+};
+
+static size_t list_pieces(const struct adamw *o, struct piece *pieces)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < o->segments; s++) {
+        if (!o->flags[o->flag[s]])
+            continue;
+        for (uint64_t at = o->offsets[s]; at < o->offsets[s + 1]; at += CHUNK, count++)
+            if (pieces != NULL)
+                pieces[count] = (struct piece){s, at, at + CHUNK < o->offsets[s + 1] ? at + CHUNK : o->offsets[s + 1]};
+    }
+    return count;
+}
+
+static void step_piece(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct adamw_run *run = context;
+    const struct adamw *o = run->o;
+    struct piece piece = run->pieces[job];
+    double steps = o->steps[piece.segment];
+    struct vector_adamw rule = {.rate = o->state->learning_rate,
+                                .beta1 = (float)o->beta1,
+                                .beta2 = (float)o->beta2,
+                                .rest1 = (float)(1.0 - o->beta1),
+                                .rest2 = (float)(1.0 - o->beta2),
+                                .epsilon = (float)o->epsilon,
+                                .weight_decay = (float)o->weight_decay,
+                                .l2 = (float)o->l2,
+                                .correction1 = (float)(1.0 - pow(o->beta1, steps)),
+                                .correction2 = (float)sqrt(1.0 - pow(o->beta2, steps))};
+    run->cpu->vector->adamw(&rule, piece.last - piece.first, o->values + piece.first, o->gradients + piece.first,
+                            o->first_moment + piece.first, o->second_moment + piece.first);
+}
+
+status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct adamw_run run = {.cpu = cpu, .o = o};
+    size_t count = list_pieces(o, NULL);
+    void *memory;
+    TRY(cpu_scratch(cpu, count * sizeof *run.pieces, &memory, error));
+    run.pieces = memory;
+    list_pieces(o, run.pieces);
+    for (size_t s = 0; s < o->segments; s++)
+        o->steps[s] += o->flags[o->flag[s]] != 0;
+    threads_run(cpu->threads, count, step_piece, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+static void blend_values(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct blend *o = operation;
+    for (size_t i = first; i < last; i++) {
+        double total = 0;
+        for (size_t k = 0; k < o->count; k++)
+            total += (double)o->weights[k] * (double)((const float *)o->inputs[k])[i];
+        ((float *)o->out)[i] = (float)total;
+    }
+}
+
+status cpu_blend(struct backend *backend, const struct blend *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->n, o->count, blend_values, o);
+    return OK;
+}

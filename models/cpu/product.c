@@ -1,0 +1,35 @@
+/* The only file that calls oneDNN. Its f32 product has the same interface in versions 2.x and 3.x; each call works on one tile in one
+ * thread, since the threads are ours. */
+#include <dlfcn.h>
+#include <dnnl.h>
+#include <stdio.h>
+
+#include "models/cpu/cpu.h"
+
+/* oneDNN built on OpenMP would start threads of its own; the setting is per calling thread. Other builds lack the symbol. */
+static void single_threaded(void)
+{
+    static _Thread_local bool done;
+    if (done)
+        return;
+    void (*set_threads)(int) = NULL;
+    *(void **)&set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    if (set_threads != NULL)
+        set_threads(1);
+    done = true;
+}
+
+void product_run(const struct product *p)
+{
+    single_threaded();
+    /* Can only fail on arguments that are wrong in the caller, or without memory for a packing buffer. */
+    dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k,
+               p->scale, p->a, (dnnl_dim_t)p->a_stride, p->b, (dnnl_dim_t)p->b_stride, p->accumulate ? 1.0f : 0.0f, p->c,
+               (dnnl_dim_t)p->c_stride);
+}
+
+void product_library(char *text, size_t capacity)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, capacity, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+}

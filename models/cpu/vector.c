@@ -1,0 +1,319 @@
+/* Compiled once per instruction set; VECTOR_TABLE and VECTOR_NAME come from the build. */
+#include "models/cpu/vector.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { VECTOR_LANES = 32 };
+
+extern const struct vector_kernels VECTOR_TABLE;
+
+static float lanes_sum(const float lanes[VECTOR_LANES])
+{
+    float part[VECTOR_LANES];
+    memcpy(part, lanes, sizeof part);
+    for (int width = VECTOR_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            part[j] += part[j + width];
+    return part[0];
+}
+
+/* Σ term over i in [0, n), in interleaved lanes. */
+#define LANE_SUM(total, n, term)                                                                                      \
+    do {                                                                                                              \
+        float lanes_[VECTOR_LANES] = {0};                                                                             \
+        size_t whole_ = (n) / VECTOR_LANES * VECTOR_LANES;                                                            \
+        for (size_t first_ = 0; first_ < whole_; first_ += VECTOR_LANES)                                              \
+            for (size_t j_ = 0; j_ < VECTOR_LANES; j_++) {                                                            \
+                size_t i = first_ + j_;                                                                               \
+                lanes_[j_] += (term);                                                                                 \
+            }                                                                                                         \
+        for (size_t i = whole_; i < (n); i++)                                                                         \
+            lanes_[i - whole_] += (term);                                                                             \
+        (total) = lanes_sum(lanes_);                                                                                  \
+    } while (0)
+
+/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, then a polynomial of degree 6 (Moshier, Cephes expf). */
+static inline float fast_exp(float x)
+{
+    x = x > 88.0f ? 88.0f : x;
+    x = x < -87.0f ? -87.0f : x;
+    float t = x * 1.44269504088896341f;
+    int n = (int)(t + (t < 0 ? -0.5f : 0.5f));
+    float k = (float)n;
+    float r = x - k * 0.693359375f;
+    r = r - k * -2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    int bits = (n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+static inline float sigmoid(float x)
+{
+    return 1.0f / (1.0f + fast_exp(-x));
+}
+
+/* erf by a rational function on [−4, 4], beyond which it is ±1 in f32. */
+static inline float fast_erf(float x)
+{
+    x = x > 4.0f ? 4.0f : x;
+    x = x < -4.0f ? -4.0f : x;
+    float s = x * x;
+    float p = -2.72614225801306e-10f;
+    p = p * s + 2.77068142495902e-08f;
+    p = p * s - 2.10102402082508e-06f;
+    p = p * s - 5.69250639462346e-05f;
+    p = p * s - 7.34990630326855e-04f;
+    p = p * s - 2.95459980854025e-03f;
+    p = p * s - 1.60960333262415e-02f;
+    float q = -1.45660718464996e-05f;
+    q = q * s - 2.13374055278905e-04f;
+    q = q * s - 1.68282697438203e-03f;
+    q = q * s - 7.37332916720468e-03f;
+    q = q * s - 1.42647390514189e-02f;
+    return x * p / q;
+}
+
+static float dot(size_t n, const float *a, const float *b)
+{
+    float total;
+    LANE_SUM(total, n, a[i] * b[i]);
+    return total;
+}
+
+static float sum(size_t n, const float *x)
+{
+    float total;
+    LANE_SUM(total, n, x[i]);
+    return total;
+}
+
+static void axpy(size_t n, float factor, const float *restrict x, float *restrict y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += factor * x[i];
+}
+
+static void scale(size_t n, float factor, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = factor * x[i];
+}
+
+static void add(size_t n, const float *a, const float *b, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
+static void activate(enum activation activation, size_t n, const float *x, float *y)
+{
+    switch (activation) {
+    case ACTIVATION_NONE:
+        if (x != y)
+            memcpy(y, x, n * sizeof *x);
+        break;
+    case ACTIVATION_QUICK_GELU: /* x σ(1.702 x) */
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * sigmoid(1.702f * x[i]);
+        break;
+    case ACTIVATION_GELU: /* x Φ(x) */
+        for (size_t i = 0; i < n; i++)
+            y[i] = 0.5f * x[i] * (1.0f + fast_erf(x[i] * 0.70710678118654752f));
+        break;
+    case ACTIVATION_RELU:
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] > 0 ? x[i] : 0;
+        break;
+    case ACTIVATION_SIGMOID:
+        for (size_t i = 0; i < n; i++)
+            y[i] = sigmoid(x[i]);
+        break;
+    }
+}
+
+static void activate_backward(enum activation activation, size_t n, const float *x, const float *dy, float *dx)
+{
+    switch (activation) {
+    case ACTIVATION_NONE:
+        if (dx != dy)
+            memcpy(dx, dy, n * sizeof *dy);
+        break;
+    case ACTIVATION_QUICK_GELU:
+        for (size_t i = 0; i < n; i++) {
+            float s = sigmoid(1.702f * x[i]);
+            dx[i] = dy[i] * (s + 1.702f * x[i] * s * (1.0f - s));
+        }
+        break;
+    case ACTIVATION_GELU:
+        for (size_t i = 0; i < n; i++) {
+            float cumulative = 0.5f * (1.0f + fast_erf(x[i] * 0.70710678118654752f));
+            dx[i] = dy[i] * (cumulative + x[i] * 0.39894228040143268f * fast_exp(-0.5f * x[i] * x[i]));
+        }
+        break;
+    case ACTIVATION_RELU:
+        for (size_t i = 0; i < n; i++)
+            dx[i] = x[i] > 0 ? dy[i] : 0;
+        break;
+    case ACTIVATION_SIGMOID:
+        for (size_t i = 0; i < n; i++) {
+            float s = sigmoid(x[i]);
+            dx[i] = dy[i] * s * (1.0f - s);
+        }
+        break;
+    }
+}
+
+static void layer_norm(size_t n, const float *restrict x, const float *restrict gain, const float *restrict bias,
+                       float *restrict y, float statistics[2])
+{
+    float total, squares, width = (float)n;
+    LANE_SUM(total, n, x[i]);
+    float mean = total / width;
+    LANE_SUM(squares, n, (x[i] - mean) * (x[i] - mean));
+    float rstd = 1.0f / sqrtf(squares / width + 1e-5f);
+    for (size_t i = 0; i < n; i++)
+        y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+    statistics[0] = mean;
+    statistics[1] = rstd;
+}
+
+/* With x̂ the normalised x and g = dy ⊙ gain: dx += rstd (g − mean(g) − x̂ mean(g ⊙ x̂)). */
+static void layer_norm_backward(size_t n, const float *restrict x, const float *restrict dy, const float *restrict gain,
+                                const float *statistics, float *restrict dx)
+{
+    float mean = statistics[0], rstd = statistics[1], total, product, width = (float)n;
+    LANE_SUM(total, n, dy[i] * gain[i]);
+    LANE_SUM(product, n, dy[i] * gain[i] * ((x[i] - mean) * rstd));
+    total /= width;
+    product /= width;
+    for (size_t i = 0; i < n; i++)
+        dx[i] += rstd * (dy[i] * gain[i] - total - (x[i] - mean) * rstd * product);
+}
+
+static float maximum(size_t n, const float *x)
+{
+    float lanes[VECTOR_LANES];
+    for (int j = 0; j < VECTOR_LANES; j++)
+        lanes[j] = x[0];
+    size_t whole = n / VECTOR_LANES * VECTOR_LANES;
+    for (size_t first = 0; first < whole; first += VECTOR_LANES)
+        for (size_t j = 0; j < VECTOR_LANES; j++)
+            lanes[j] = x[first + j] > lanes[j] ? x[first + j] : lanes[j];
+    for (size_t i = whole; i < n; i++)
+        lanes[i - whole] = x[i] > lanes[i - whole] ? x[i] : lanes[i - whole];
+    float best = lanes[0];
+    for (int j = 1; j < VECTOR_LANES; j++)
+        best = lanes[j] > best ? lanes[j] : best;
+    return best;
+}
+
+static void softmax(size_t n, float factor, const float *x, float *y)
+{
+    float most = maximum(n, x) * factor, total;
+    for (size_t i = 0; i < n; i++)
+        y[i] = fast_exp(x[i] * factor - most);
+    LANE_SUM(total, n, y[i]);
+    float inverse = 1.0f / total;
+    for (size_t i = 0; i < n; i++)
+        y[i] *= inverse;
+}
+
+static void softmax_backward(size_t n, float factor, const float *p, const float *dp, float *dx)
+{
+    float mean;
+    LANE_SUM(mean, n, p[i] * dp[i]);
+    for (size_t i = 0; i < n; i++)
+        dx[i] = factor * p[i] * (dp[i] - mean);
+}
+
+static double log_sum_exp(size_t n, const float *x)
+{
+    float most = maximum(n, x), total;
+    LANE_SUM(total, n, fast_exp(x[i] - most));
+    return (double)most + log((double)total);
+}
+
+static void adamw(const struct vector_adamw *rule, size_t n, float *restrict value, float *restrict gradient,
+                  float *restrict first, float *restrict second)
+{
+    const struct vector_adamw r = *rule;
+    float step = r.rate / r.correction1, inverse = 1.0f / r.correction2, decay = r.rate * r.weight_decay;
+    for (size_t i = 0; i < n; i++) {
+        float g = gradient[i] + r.l2 * value[i];
+        float m = r.beta1 * first[i] + r.rest1 * g;
+        float v = r.beta2 * second[i] + r.rest2 * g * g;
+        first[i] = m;
+        second[i] = v;
+        value[i] = value[i] - decay * value[i] - step * m / (sqrtf(v) * inverse + r.epsilon);
+        gradient[i] = 0;
+    }
+}
+
+static void pixels(size_t n, const uint8_t *bytes, size_t stride, float mean, float std, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = ((float)bytes[i * stride] / 255.0f - mean) / std;
+}
+
+/* Philox-4x32-10 with counter (block low, block high, counter[0], counter[1]), as in core/rng.c, four words a block. */
+static void dropout(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2], uint32_t threshold,
+                    float factor, float *x)
+{
+    enum { GROUP = 16 };
+    for (size_t start = 0; start < blocks; start += GROUP) {
+        uint32_t c0[GROUP], c1[GROUP], c2[GROUP], c3[GROUP], key0 = key[0], key1 = key[1];
+        for (size_t j = 0; j < GROUP; j++) {
+            uint64_t block = first_block + start + j;
+            c0[j] = (uint32_t)block;
+            c1[j] = (uint32_t)(block >> 32);
+            c2[j] = counter[0];
+            c3[j] = counter[1];
+        }
+        for (int round = 0; round < 10; round++) {
+            for (size_t j = 0; j < GROUP; j++) {
+                uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
+                c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ key0;
+                c1[j] = (uint32_t)p1;
+                c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ key1;
+                c3[j] = (uint32_t)p0;
+            }
+            key0 += 0x9E3779B9u;
+            key1 += 0xBB67AE85u;
+        }
+        size_t group = blocks - start < GROUP ? blocks - start : GROUP;
+        for (size_t j = 0; j < group; j++) {
+            const uint32_t words[4] = {c0[j], c1[j], c2[j], c3[j]};
+            float *four = x + 4 * (start + j);
+            for (int w = 0; w < 4; w++)
+                four[w] = words[w] < threshold ? 0.0f : four[w] * factor;
+        }
+    }
+}
+
+const struct vector_kernels VECTOR_TABLE = {
+    .name = VECTOR_NAME,
+    .dot = dot,
+    .sum = sum,
+    .axpy = axpy,
+    .scale = scale,
+    .add = add,
+    .activate = activate,
+    .activate_backward = activate_backward,
+    .layer_norm = layer_norm,
+    .layer_norm_backward = layer_norm_backward,
+    .softmax = softmax,
+    .softmax_backward = softmax_backward,
+    .log_sum_exp = log_sum_exp,
+    .adamw = adamw,
+    .pixels = pixels,
+    .dropout = dropout,
+};

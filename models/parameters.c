@@ -1,0 +1,175 @@
+#include "models/parameters.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+status parameters_create(struct parameters **result, struct backend *backend, struct error *error)
+{
+    struct parameters *group = calloc(1, sizeof *group);
+    if (group == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for a group");
+    group->backend = backend;
+    *result = group;
+    return OK;
+}
+
+void parameters_destroy(struct parameters *group)
+{
+    if (group == NULL)
+        return;
+    for (size_t i = 0; i < group->count; i++)
+        free(group->list[i].name);
+    free(group->list);
+    free(group->host_flag);
+    free(group);
+}
+
+static status grow(struct parameters *group, size_t segments, struct error *error)
+{
+    struct parameter *list = realloc(group->list, array_size(group->count + 1, sizeof *list));
+    if (list == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu tensors", group->count + 1);
+    group->list = list;
+    int32_t *flag = realloc(group->host_flag, array_size(group->segments + segments, sizeof *flag));
+    if (flag == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments + segments);
+    group->host_flag = flag;
+    return OK;
+}
+
+status parameters_add(struct parameters *group, const char *name, int rank, const size_t *shape, size_t segments,
+                      size_t first_flag, size_t *index, struct error *error)
+{
+    assert(group->values == NULL && rank <= TENSOR_RANK && segments > 0);
+    TRY(grow(group, segments, error));
+    struct parameter *p = &group->list[group->count];
+    *p = (struct parameter){.name = strdup(name), .rank = rank, .size = 1, .offset = group->values_count,
+                            .first_segment = group->segments, .segments = segments};
+    if (p->name == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for the name %s", name);
+    for (int i = 0; i < rank; i++) {
+        p->shape[i] = shape[i];
+        p->size = array_size(p->size, shape[i]);
+    }
+    assert(p->size % segments == 0);
+    for (size_t s = 0; s < segments; s++)
+        group->host_flag[group->segments + s] = (int32_t)(first_flag + s);
+    group->segments += segments;
+    group->values_count += p->size;
+    if (group->flags_count < first_flag + segments)
+        group->flags_count = first_flag + segments;
+    *index = group->count++;
+    return OK;
+}
+
+static status take(struct parameters *group, struct arena *arena, size_t bytes, void **memory, struct error *error)
+{
+    *memory = arena_take(arena, bytes);
+    if (*memory == NULL)
+        return error_set(error, ERROR_MEMORY, "memory: %zu parameters need %zu MiB more, but only %zu of %zu MiB are left for the %s",
+                         group->values_count, bytes >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20, arena->name);
+    return group->backend->ops->zero(group->backend, *memory, bytes, error);
+}
+
+static status upload_segments(struct parameters *group, struct error *error)
+{
+    uint64_t *offsets = malloc(array_size(group->segments + 1, sizeof *offsets));
+    if (offsets == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        for (size_t s = 0; s < p->segments; s++)
+            offsets[p->first_segment + s] = p->offset + s * (p->size / p->segments);
+    }
+    offsets[group->segments] = group->values_count;
+    struct backend *backend = group->backend;
+    status result = backend->ops->upload(backend, group->offsets, offsets, (group->segments + 1) * sizeof *offsets, error);
+    free(offsets);
+    TRY(result);
+    TRY(backend->ops->upload(backend, group->flag, group->host_flag, group->segments * sizeof *group->host_flag, error));
+    for (size_t i = 0; i < group->flags_count; i++)
+        TRY(backend->ops->upload(backend, group->flags + i, &(int32_t){1}, sizeof(int32_t), error));
+    return OK;
+}
+
+status parameters_allocate(struct parameters *group, struct arena *arena, enum parameters_mode mode, struct error *error)
+{
+    size_t bytes = array_size(group->values_count, sizeof(float));
+    void *memory;
+    TRY(take(group, arena, bytes, &memory, error));
+    group->values = memory;
+    if (mode == PARAMETERS_FROZEN)
+        return OK;
+    TRY(take(group, arena, bytes, &memory, error));
+    group->gradients = memory;
+    TRY(take(group, arena, bytes, &memory, error));
+    group->first_moment = memory;
+    TRY(take(group, arena, bytes, &memory, error));
+    group->second_moment = memory;
+    TRY(take(group, arena, (group->segments + 1) * sizeof(uint64_t), &memory, error));
+    group->offsets = memory;
+    TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
+    group->flag = memory;
+    TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
+    group->steps = memory;
+    TRY(take(group, arena, group->flags_count * sizeof(int32_t), &memory, error));
+    group->flags = memory;
+    return upload_segments(group, error);
+}
+
+struct weight parameters_weight(const struct parameters *group, size_t index)
+{
+    assert(index < group->count && group->values != NULL);
+    size_t offset = group->list[index].offset;
+    return (struct weight){group->values + offset, group->gradients != NULL ? group->gradients + offset : NULL};
+}
+
+const struct parameter *parameters_find(const struct parameters *group, const char *name)
+{
+    for (size_t i = 0; i < group->count; i++)
+        if (strcmp(group->list[i].name, name) == 0)
+            return &group->list[i];
+    return NULL;
+}
+
+status parameters_upload(struct parameters *group, const struct parameter *p, const float *values, struct error *error)
+{
+    return group->backend->ops->upload(group->backend, group->values + p->offset, values, p->size * sizeof *values, error);
+}
+
+status parameters_download(const struct parameters *group, const struct parameter *p, float *values, struct error *error)
+{
+    return group->backend->ops->download(group->backend, values, group->values + p->offset, p->size * sizeof *values, error);
+}
+
+status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,
+                       struct error *error)
+{
+    return group->backend->ops->adamw(group->backend,
+                                      &(struct adamw){.segments = group->segments,
+                                                      .offsets = group->offsets,
+                                                      .flag = group->flag,
+                                                      .flags = group->flags,
+                                                      .steps = group->steps,
+                                                      .values = group->values,
+                                                      .gradients = group->gradients,
+                                                      .first_moment = group->first_moment,
+                                                      .second_moment = group->second_moment,
+                                                      .state = state,
+                                                      .beta1 = rule->beta1,
+                                                      .beta2 = rule->beta2,
+                                                      .epsilon = rule->epsilon,
+                                                      .weight_decay = rule->weight_decay,
+                                                      .l2 = rule->l2},
+                                      error);
+}
+
+status parameters_reset(struct parameters *group, struct error *error)
+{
+    struct backend *backend = group->backend;
+    TRY(backend->ops->zero(backend, group->gradients, group->values_count * sizeof(float), error));
+    TRY(backend->ops->zero(backend, group->first_moment, group->values_count * sizeof(float), error));
+    TRY(backend->ops->zero(backend, group->second_moment, group->values_count * sizeof(float), error));
+    return backend->ops->zero(backend, group->steps, group->segments * sizeof(int32_t), error);
+}

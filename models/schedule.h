@@ -1,0 +1,15 @@
+/* The learning rate over a task's iterations (spec 3): linear warm-up, then cosine to 0 at `iterations`. */
+#ifndef MTIL_MODELS_SCHEDULE_H
+#define MTIL_MODELS_SCHEDULE_H
+
+#include <stddef.h>
+
+struct schedule {
+    double peak;
+    size_t warmup, iterations;
+};
+
+/* For iteration i, counted from 0: peak · (i + 1) / warmup while i < warmup, then peak · ½ (1 + cos(π (i − warmup) / (iterations − warmup))). */
+double schedule_rate(const struct schedule *schedule, size_t iteration);
+
+#endif

@@ -1,0 +1,80 @@
+#include "models/tensor.h"
+
+#include <assert.h>
+
+size_t tensor_type_size(enum tensor_type type)
+{
+    switch (type) {
+    case TENSOR_F32:
+    case TENSOR_I32:
+        return 4;
+    case TENSOR_BF16:
+        return 2;
+    case TENSOR_U8:
+        return 1;
+    }
+    return 0;
+}
+
+size_t tensor_elements(const struct tensor *tensor)
+{
+    size_t elements = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        elements = array_size(elements, tensor->shape[i]);
+    return elements;
+}
+
+size_t tensor_bytes(const struct tensor *tensor)
+{
+    return array_size(tensor_elements(tensor), tensor_type_size(tensor->type));
+}
+
+status tensor_take(struct tensor *tensor, struct arena *arena, enum tensor_type type, const char *name, int rank,
+                   const size_t *shape, struct error *error)
+{
+    assert(rank <= TENSOR_RANK);
+    *tensor = (struct tensor){.type = type, .rank = rank, .name = name};
+    for (int i = 0; i < rank; i++)
+        tensor->shape[i] = shape[i];
+    tensor->data = arena_take(arena, tensor_bytes(tensor));
+    if (tensor->data == NULL)
+        return error_set(error, ERROR_MEMORY,
+                         "memory: %s needs %zu MiB, but only %zu of %zu MiB are left for the %s; lower the batch size, the "
+                         "number of experts or the resolution",
+                         name, tensor_bytes(tensor) >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20,
+                         arena->name);
+    return OK;
+}
+
+struct matrix matrix_of(const struct tensor *tensor)
+{
+    size_t columns = tensor->shape[tensor->rank - 1];
+    return (struct matrix){.data = tensor->data,
+                           .type = tensor->type,
+                           .rows = columns > 0 ? tensor_elements(tensor) / columns : 0,
+                           .columns = columns,
+                           .stride = columns};
+}
+
+struct matrix matrix_rows(void *data, size_t rows, size_t columns)
+{
+    return (struct matrix){.data = data, .type = TENSOR_F32, .rows = rows, .columns = columns, .stride = columns};
+}
+
+struct matrix matrix_columns(struct matrix matrix, size_t first, size_t count)
+{
+    assert(first + count <= matrix.columns);
+    matrix.data = (char *)matrix.data + first * tensor_type_size(matrix.type);
+    matrix.columns = count;
+    return matrix;
+}
+
+struct tensor tensor_at(const struct tensor *tensor, size_t index)
+{
+    assert(tensor->rank > 1 && index < tensor->shape[0]);
+    struct tensor part = {.type = tensor->type, .rank = tensor->rank - 1, .name = tensor->name};
+    for (int i = 1; i < tensor->rank; i++)
+        part.shape[i - 1] = tensor->shape[i];
+    part.data = tensor->data == NULL ? NULL : (char *)tensor->data + index * tensor_bytes(&part);
+    return part;
+}

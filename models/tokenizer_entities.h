@@ -1,0 +1,31 @@
+/* HTML character references in text: "caf&eacute; &#8217; &lt" → "café ’ <".
+ *
+ *     struct text decoded = {0};
+ *     entities_decode(&decoded, text, strlen(text), ENTITIES_AS_HTML);
+ *
+ * As HTML defines them (WHATWG HTML, section 13.2.5.72 ff.) in the reading of Python's html.unescape: the longest name that
+ * matches wins, some names need no semicolon, numbers out of range become U+FFFD, some control codes vanish.
+ */
+#ifndef MTIL_MODELS_TOKENIZER_ENTITIES_H
+#define MTIL_MODELS_TOKENIZER_ENTITIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/text.h"
+
+enum entities_rule {
+    ENTITIES_AS_HTML,
+    ENTITIES_AS_FTFY /* only what ends in a semicolon; names in capitals ("&EACUTE;") count as well */
+};
+
+/* Adds text, which is UTF-8, to out with its references decoded once. Failure shows in out->failed. */
+void entities_decode(struct text *out, const char *text, size_t size, enum entities_rule rule);
+
+/* What the C1 control code (0x80–0x9f) stands for in Windows-1252; the five codes without a meaning stay. */
+int32_t windows_1252(int32_t code);
+
+/* Adds the UTF-8 form of a code point. */
+void text_add_point(struct text *text, int32_t point);
+
+#endif

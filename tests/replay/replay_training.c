@@ -1,0 +1,281 @@
+/* The three-task trajectory: losses, rates, gates, counts, parameters, merges and freezes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/merge.h"
+#include "core/file.h"
+#include "models/contrastive.h"
+#include "models/schedule.h"
+#include "tests/replay/fixture.h"
+
+struct trajectory {
+    struct fixture *f;
+    json_t *events;
+    size_t next_merge;
+    struct safetensors *data, *expect;
+    size_t task, experts;
+    struct expert_events happened;
+};
+
+static const char *const tower_names[TOWERS] = {"image", "text"};
+
+static const float *step_of(const struct safetensor *tensor, size_t step)
+{
+    return (const float *)tensor->data + step * (safetensor_elements(tensor) / tensor->shape[0]);
+}
+
+static status compare_step_gates(struct trajectory *r, size_t step, const struct replay_pass *pass, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        const struct safetensor *expected;
+        TRY(fixture_find(r->expect, &expected, error, "gates.%s", tower_names[t]));
+        for (size_t b = 0; b < r->f->clip->towers[t].count; b++) {
+            float *gates;
+            char where[64];
+            size_t batch = pass->passes[t].batch;
+            snprintf(where, sizeof where, "task %zu, step %zu, %s block %zu", r->task, step, tower_names[t], b);
+            TRY(fixture_gates(r->f, (enum tower)t, b, batch, &gates, error));
+            fixture_compare_gates(r->f, "trajectory gates", gates, step_of(expected, step) + b * batch * r->experts, batch, where);
+            free(gates);
+        }
+    }
+    return OK;
+}
+
+static bool same_numbers(const json_t *array, const int32_t *values, size_t n)
+{
+    bool same = json_array_size(array) == n;
+    for (size_t i = 0; same && i < n; i++)
+        same = json_integer_value(json_array_get(array, i)) == values[i];
+    return same;
+}
+
+static size_t list_frozen(const int32_t *frozen, size_t experts, int32_t *list)
+{
+    size_t count = 0;
+    for (size_t e = 0; e < experts; e++)
+        if (frozen[e])
+            list[count++] = (int32_t)e;
+    return count;
+}
+
+static status compare_merge(struct trajectory *r, size_t iteration, const struct expert_event *event, struct error *error)
+{
+    const json_t *want = json_array_get(json_object_get(r->events, "merges"), r->next_merge++);
+    const struct merge *m = &event->merge;
+    int32_t counts[1024], frozen[1024], list[1024];
+    TRY(adapters_read_counts(r->f->adapters, event->tower, m->block, counts, error));
+    TRY(adapters_read_frozen(r->f->adapters, event->tower, m->block, frozen, error));
+    size_t frozen_count = list_frozen(frozen, r->experts, list);
+#define SAME(key, value) (json_integer_value(json_object_get(want, key)) == (json_int_t)(value))
+    bool same = want != NULL && SAME("task", r->task) && SAME("iteration", iteration) && SAME("block", m->block) && SAME("t1", m->source[0]) &&
+                SAME("t2", m->source[1]) && SAME("b1", m->target) &&
+                strcmp(json_string_value(json_object_get(want, "encoder")), tower_names[event->tower]) == 0 &&
+                json_is_true(json_object_get(want, "done")) == (event->kind == EVENT_MERGE) &&
+                strcmp(json_string_value(json_object_get(want, "reason")), merge_skip_name(m->skip)) == 0 &&
+                same_numbers(json_object_get(want, "counts"), counts, r->experts) &&
+                same_numbers(json_object_get(want, "frozen"), list, frozen_count);
+#undef SAME
+    report_exact(r->f->report, "merges", same, "task %zu, iteration %zu, %s block %zu: t1 %d, t2 %d, b1 %d", r->task, iteration,
+                 tower_names[event->tower], m->block, m->source[0], m->source[1], m->target);
+    return OK;
+}
+
+static status merge_step(struct trajectory *r, size_t iteration, struct error *error)
+{
+    const struct merge_policy *policy;
+    TRY(merge_policy_find(&policy, "most_used", error));
+    expert_events_clear(&r->happened);
+    TRY(adapters_merge(r->f->adapters, policy, NULL, MOMENTS_KEEP, (struct rng){0}, &r->happened, error));
+    for (size_t i = 0; i < r->happened.count; i++)
+        TRY(compare_merge(r, iteration, &r->happened.events[i], error));
+    return OK;
+}
+
+static status train_step(struct trajectory *r, const json_t *task, size_t step, struct error *error)
+{
+    struct fixture *f = r->f;
+    const struct safetensor *images, *labels, *tokens, *noise[TOWERS], *losses, *rates;
+    TRY(fixture_find(r->data, &images, error, "images"));
+    TRY(fixture_find(r->data, &labels, error, "labels"));
+    TRY(fixture_find(r->data, &tokens, error, "tokens"));
+    TRY(fixture_find(r->expect, &losses, error, "losses"));
+    TRY(fixture_find(r->expect, &rates, error, "lr"));
+    arena_reset(&f->step);
+    const float *device_noise[TOWERS];
+    for (int t = 0; t < TOWERS; t++) {
+        void *device;
+        TRY(fixture_find(r->data, &noise[t], error, "noise.%s", tower_names[t]));
+        TRY(fixture_upload(f, step_of(noise[t], step), safetensor_elements(noise[t]) / noise[t]->shape[0], &device, error));
+        device_noise[t] = device;
+    }
+    struct schedule schedule = {.peak = fixture_number(task, "lr"), .warmup = (size_t)fixture_number(task, "warmup"),
+                                .iterations = (size_t)fixture_number(task, "iterations")};
+    struct step_state state = {.task = (uint32_t)r->task, .step = (uint32_t)step, .learning_rate = (float)schedule_rate(&schedule, step)};
+    TRY(f->backend->ops->upload(f->backend, f->state, &state, sizeof state, error));
+    report_value(f->report, "learning rate", schedule_rate(&schedule, step), (double)((const float *)rates->data)[step],
+                 fixture_tolerance(f, "trajectory_lr"));
+
+    struct replay_pass pass;
+    struct contrastive c;
+    struct tensor dfeatures[TOWERS];
+    size_t batch = images->shape[1];
+    void *device_labels;
+    float scale, loss;
+    TRY(fixture_encode(f, &pass, step_of(images, step), batch, tokens->data, tokens->shape[0], (int)r->task, true, device_noise, error));
+    TRY(compare_step_gates(r, step, &pass, error));
+    TRY(clip_logit_scale(f->clip, &scale, error));
+    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c, error));
+    TRY(fixture_upload(f, step_of(labels, step), batch, &device_labels, error));
+    TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
+    TRY(contrastive_loss(f->backend, &c, device_labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss, error));
+    TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
+    report_value(f->report, "trajectory losses", (double)loss, (double)((const float *)losses->data)[step], fixture_tolerance(f, "trajectory_losses"));
+    TRY(contrastive_backward(f->backend, &f->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
+    for (int t = 0; t < TOWERS; t++)
+        TRY(clip_encode_backward(f->clip, &pass.encoding[t], &pass.passes[t], &dfeatures[t], error));
+    const json_t *betas = json_object_get(f->config, "betas");
+    struct update_rule rule = {.beta1 = json_number_value(json_array_get(betas, 0)), .beta2 = json_number_value(json_array_get(betas, 1)),
+                               .epsilon = fixture_number(f->config, "eps"), .weight_decay = fixture_number(f->config, "weight_decay")};
+    TRY(adapters_step(f->adapters, f->state, &rule, error));
+    return (step + 1) % (size_t)fixture_number(f->config, "merge_every") == 0 ? merge_step(r, step + 1, error) : OK;
+}
+
+static status compare_counts(struct trajectory *r, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        const struct safetensor *expected;
+        TRY(fixture_find(r->expect, &expected, error, "counts.%s", tower_names[t]));
+        for (size_t b = 0; b < r->f->clip->towers[t].count; b++) {
+            int32_t counts[1024];
+            TRY(adapters_read_counts(r->f->adapters, (enum tower)t, b, counts, error));
+            report_exact(r->f->report, "counts", memcmp(counts, (const int32_t *)expected->data + b * r->experts, r->experts * sizeof *counts) == 0,
+                         "task %zu, %s block %zu", r->task, tower_names[t], b);
+        }
+    }
+    return OK;
+}
+
+static status freeze(struct trajectory *r, struct error *error)
+{
+    const json_t *want = json_array_get(json_object_get(r->events, "freezes"), r->task);
+    expert_events_clear(&r->happened);
+    TRY(adapters_freeze(r->f->adapters, (size_t)fixture_number(r->f->config, "freeze_top_k"), &r->happened, error));
+    for (size_t i = 0; i < r->happened.count; i++) {
+        const struct expert_event *e = &r->happened.events[i];
+        char key[32];
+        int32_t frozen[1024], list[1024], picked[MERGE_SOURCES];
+        for (size_t k = 0; k < e->merge.sources; k++)
+            picked[k] = e->merge.source[k];
+        snprintf(key, sizeof key, "%s_picked", tower_names[e->tower]);
+        bool same = same_numbers(json_array_get(json_object_get(want, key), e->merge.block), picked, e->merge.sources);
+        TRY(adapters_read_frozen(r->f->adapters, e->tower, e->merge.block, frozen, error));
+        snprintf(key, sizeof key, "%s_frozen", tower_names[e->tower]);
+        size_t count = list_frozen(frozen, r->experts, list);
+        same = same && same_numbers(json_array_get(json_object_get(want, key), e->merge.block), list, count);
+        report_exact(r->f->report, "freezes", same, "task %zu, %s block %zu", r->task, tower_names[e->tower], e->merge.block);
+    }
+    return OK;
+}
+
+static void compare_digest(struct trajectory *r, const float *values, size_t n, const float *expected)
+{
+    double sum = 0, squares = 0, weighted = 0, tolerance = fixture_tolerance(r->f, "trajectory_digest");
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)values[i];
+        sum += v;
+        squares += v * v;
+        weighted += v * (double)(i % 97) / 97.0;
+    }
+    report_value(r->f->report, "parameter digests", sum / (double)n, (double)expected[0], tolerance);
+    report_value(r->f->report, "parameter digests", sqrt(squares / (double)n), (double)expected[1], tolerance);
+    report_value(r->f->report, "parameter digests", weighted / (double)n, (double)expected[2], tolerance);
+}
+
+static status compare_parameters(struct trajectory *r, struct error *error)
+{
+    struct fixture *f = r->f;
+    double squares = 0;
+    size_t compared = 0;
+    for (size_t i = 0; i < adapters_tensor_count(f->adapters); i++) {
+        struct adapter_tensor t;
+        char name[192];
+        adapters_tensor_at(f->adapters, i, &t);
+        float *values = malloc(array_size(t.size, sizeof *values));
+        TRY(adapters_tensor_download(f->adapters, &t, values, error));
+        snprintf(name, sizeof name, "adapter.%s", t.name);
+        const struct safetensor *whole = safetensors_find(r->expect, name);
+        snprintf(name, sizeof name, "digest.%s", t.name);
+        const struct safetensor *digest = safetensors_find(r->expect, name);
+        if (digest == NULL) {
+            snprintf(name, sizeof name, "digest.adapter.%s", t.name);
+            digest = safetensors_find(r->expect, name);
+        }
+        report_exact(f->report, "parameters in the fixture", whole != NULL || digest != NULL, "%s", t.name);
+        if (whole != NULL) {
+            const float *want = whole->data;
+            report_values(f->report, "parameters", values, want, t.size, fixture_tolerance(f, "trajectory_params_max"));
+            for (size_t k = 0; k < t.size; k++)
+                squares += ((double)values[k] - (double)want[k]) * ((double)values[k] - (double)want[k]);
+            compared += t.size;
+        } else if (digest != NULL) {
+            compare_digest(r, values, t.size, digest->data);
+        }
+        free(values);
+    }
+    if (compared > 0)
+        report_value(f->report, "parameters, rms", sqrt(squares / (double)compared), 0, fixture_tolerance(f, "trajectory_params_rms"));
+    return OK;
+}
+
+static status train_task(struct trajectory *r, struct error *error)
+{
+    const json_t *task = json_array_get(json_object_get(r->f->config, "tasks"), r->task);
+    char name[64];
+    snprintf(name, sizeof name, "trajectory/task%zu.data.safetensors", r->task);
+    TRY(fixture_tensors(r->f, name, &r->data, error));
+    snprintf(name, sizeof name, "trajectory/task%zu.expect.safetensors", r->task);
+    TRY(fixture_tensors(r->f, name, &r->expect, error));
+    TRY(adapters_begin_task(r->f->adapters, r->task, error));
+    for (size_t step = 0; step < (size_t)fixture_number(task, "steps"); step++)
+        TRY(train_step(r, task, step, error));
+    TRY(compare_counts(r, error));
+    TRY(freeze(r, error));
+    TRY(compare_parameters(r, error));
+    safetensors_close(r->data);
+    safetensors_close(r->expect);
+    r->data = r->expect = NULL;
+    return OK;
+}
+
+static status start(struct trajectory *r, struct error *error)
+{
+    struct safetensors *init;
+    json_error_t where;
+    char *path = path_format("%s/trajectory/events.json", r->f->folder);
+    r->events = json_load_file(path, 0, &where);
+    free(path);
+    if (r->events == NULL)
+        return error_set(error, ERROR_FORMAT, "%s/trajectory/events.json:%d: %s", r->f->folder, where.line, where.text);
+    TRY(fixture_tensors(r->f, "trajectory/init.safetensors", &init, error));
+    status result = adapters_load(r->f->adapters, init, "adapter.", ADAPTER_ZERO_LEFT_OUT, error);
+    safetensors_close(init);
+    return result;
+}
+
+status replay_trajectory(struct fixture *f, struct error *error)
+{
+    struct trajectory r = {.f = f, .experts = f->adapters->settings.experts};
+    status result = start(&r, error);
+    for (; result == OK && r.task < json_array_size(json_object_get(f->config, "tasks")); r.task++)
+        result = train_task(&r, error);
+    if (result == OK)
+        report_exact(f->report, "number of merges", r.next_merge == json_array_size(json_object_get(r.events, "merges")), "%zu", r.next_merge);
+    safetensors_close(r.data);
+    safetensors_close(r.expect);
+    expert_events_free(&r.happened);
+    json_decref(r.events);
+    return result;
+}

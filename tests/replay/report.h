@@ -1,0 +1,39 @@
+/* The lines that a fixture runner prints: per quantity the largest deviation, its tolerance and how much was compared.
+ *
+ *     report_values(&report, "features", got, expected, n, tolerance);
+ *     report_exact(&report, "events", "task 1, merge 3: target 4, expected 5", equal);
+ *     return report_finish(&report) ? 0 : 1;
+ */
+#ifndef MTIL_TESTS_REPLAY_REPORT_H
+#define MTIL_TESTS_REPLAY_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/status.h"
+
+enum { REPORT_LINES = 64 };
+
+struct report_line {
+    char quantity[64], first_failure[160];
+    double deviation, tolerance, worst_share; /* of the value nearest to (or farthest past) its tolerance */
+    size_t compared, failed;
+    bool exact;
+};
+
+struct report {
+    const char *folder;
+    size_t count;
+    struct report_line lines[REPORT_LINES];
+};
+
+/* Largest |got − expected| against an absolute tolerance; a NaN fails. */
+void report_values(struct report *report, const char *quantity, const float *got, const float *expected, size_t n, double tolerance);
+void report_value(struct report *report, const char *quantity, double got, double expected, double tolerance);
+/* A decision that must be the same; what describes it. */
+void report_exact(struct report *report, const char *quantity, bool equal, const char *what, ...) PRINTF_LIKE(4, 5);
+
+/* Prints the lines; true when everything holds and something was compared. */
+bool report_finish(const struct report *report);
+
+#endif
