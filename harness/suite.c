@@ -8,13 +8,13 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/suite_library.h"
 #include "harness/suite_internal.h"
+#include "harness/suite_library.h"
 
 enum {
     FILE_SIZE = 256 * 1024,
-    NAMES = 256,  /* of a list that a section has an entry for each of */
-    SHIPPED = 64  /* suites shown when one is not known */
+    NAMES = 256, /* of a list that a section has an entry for each of */
+    SHIPPED = 64 /* suites shown when one is not known */
 };
 
 static bool same(const char *a, const char *b)
@@ -119,7 +119,8 @@ static status assign(const struct suite_source *source, struct part *part, struc
         suite_source_where(source, assignment, where, sizeof where);
         const struct option *option = options_find(part->table, assignment->key);
         if (option != NULL && assignment->is_list && option->type != OPTION_LIST)
-            return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a single value, found a list", where, option->name);
+            return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a single value, found a list", where,
+                             option->name);
         TRY(options_set(part->options, assignment->key, assignment->value, where, error));
     }
     return OK;

@@ -11,8 +11,8 @@
 /* One set of values: a section's, or one entry's. */
 struct part {
     const struct suite_section *section;
-    char *entry;                           /* NULL for a section without each_of */
-    struct option *table;                  /* the section's keys, then the inherited ones, then those that come with the choice */
+    char *entry;          /* NULL for a section without each_of */
+    struct option *table; /* the section's keys, then the inherited ones, then those that come with the choice */
     size_t inherited_begin, inherited_end; /* positions in table */
     struct options *options;
 };

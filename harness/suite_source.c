@@ -28,7 +28,8 @@ const struct suite_section *suite_section_find(const struct suite_section *secti
     return NULL;
 }
 
-void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where, size_t size)
+void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where,
+                        size_t size)
 {
     char path[2 * KEY_LENGTH + 4] = "";
     const char *section = assignment->section->name;
@@ -48,7 +49,8 @@ static status unknown_top_word(const struct suite_source *source, const char *wh
     const char *names[256];
     size_t count = 0, most = sizeof names / sizeof *names;
     const struct suite_section *top = suite_section_find(source->sections, "");
-    for (const struct option *option = top != NULL ? top->options : NULL; option != NULL && option->name != NULL; option++)
+    for (const struct option *option = top != NULL ? top->options : NULL; option != NULL && option->name != NULL;
+         option++)
         if (count < most)
             names[count++] = option->name;
     for (const struct suite_section *section = source->sections; section->name != NULL; section++)
@@ -87,7 +89,8 @@ static status no_memory(const struct suite_source *source, struct error *error)
 static status add(struct suite_source *source, const struct assignment *assignment, struct error *error)
 {
     if (source->count == ASSIGNMENTS)
-        return error_set(error, ERROR_FORMAT, "%s: a suite has at most %d values, found more", source->file, ASSIGNMENTS);
+        return error_set(error, ERROR_FORMAT, "%s: a suite has at most %d values, found more", source->file,
+                         ASSIGNMENTS);
     if (source->count == source->capacity) {
         size_t capacity = source->capacity * 2 + 64;
         struct assignment *grown = realloc(source->assignments, capacity * sizeof *grown);
@@ -121,8 +124,8 @@ void suite_source_free(struct suite_source *source)
 
 static status fail_at(struct reader *reader, yaml_mark_t mark, const char *message)
 {
-    return error_set(reader->error, ERROR_FORMAT, "%s:%zu:%zu: %s", reader->source->file, mark.line + 1, mark.column + 1,
-                     message);
+    return error_set(reader->error, ERROR_FORMAT, "%s:%zu:%zu: %s", reader->source->file, mark.line + 1,
+                     mark.column + 1, message);
 }
 
 static status fail_here(struct reader *reader, const char *message)
@@ -166,7 +169,8 @@ static status next(struct reader *reader)
         tag = event->data.mapping_start.tag;
     }
     if (anchor != NULL || event->type == YAML_ALIAS_EVENT)
-        return fail_here(reader, "anchors (&) and aliases (*) are not part of a suite; write the value out, or quote the text");
+        return fail_here(reader,
+                         "anchors (&) and aliases (*) are not part of a suite; write the value out, or quote the text");
     if (tag != NULL)
         return fail_here(reader, "tags (!) are not part of a suite; leave the tag out, or quote the text");
     return OK;

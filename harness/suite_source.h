@@ -16,9 +16,9 @@
 
 struct assignment {
     const struct suite_section *section;
-    char *entry;         /* of a section with each_of, else NULL */
-    char *key;           /* NULL: the heading of a section or entry, noted so that a second one is found */
-    char *value;         /* a list's items are joined by ", " */
+    char *entry; /* of a section with each_of, else NULL */
+    char *key;   /* NULL: the heading of a section or entry, noted so that a second one is found */
+    char *value; /* a list's items are joined by ", " */
     bool is_list;
     size_t line, column; /* from 1; line 0: the command line */
 };
@@ -39,7 +39,8 @@ status suite_source_override(struct suite_source *source, const char *override, 
 void suite_source_free(struct suite_source *source);
 
 /* "mini.yaml:12:5: merge", "command line: tasks.mnist": where options_set is to say a value comes from. */
-void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where, size_t size);
+void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where,
+                        size_t size);
 
 /* The section called name, NULL when there is none; an entry of the table ends it. */
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name);

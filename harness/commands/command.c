@@ -129,7 +129,8 @@ static status wrong_option(const struct parser *parser, char **argv, struct erro
             continue;
         if (option->arg == NULL)
             return error_set(error, ERROR_ARGUMENT, "command line: --%s takes no value, found \"%s\"", stem, word);
-        return error_set(error, ERROR_ARGUMENT, "command line: --%s: expected a value (%s) after it", stem, option->arg);
+        return error_set(error, ERROR_ARGUMENT, "command line: --%s: expected a value (%s) after it", stem,
+                         option->arg);
     }
     return error_unknown_word(error, "command line", "option", stem, names, count);
 }
@@ -143,7 +144,8 @@ static status check_arguments(const struct command *command, const struct comman
                      line->argument_count, line->argument_count == 1 ? "" : "s", command->name);
 }
 
-status command_parse(const struct command *command, int argc, char **argv, struct command_line *line, struct error *error)
+status command_parse(const struct command *command, int argc, char **argv, struct command_line *line,
+                     struct error *error)
 {
     struct error cause = {.code = OK};
     struct parser parser = {.command = command, .line = line, .error = &cause};

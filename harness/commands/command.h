@@ -35,10 +35,10 @@ struct command_call {
 
 struct command {
     const char *name;
-    const char *arguments; /* as the usage line shows them: "SUITE [key=value…]" */
-    const char *summary;   /* one line, lower case, no full stop */
-    const char *details;   /* a paragraph or more for --help, NULL: none */
-    const char *example;   /* whole lines for the end of --help */
+    const char *arguments;        /* as the usage line shows them: "SUITE [key=value…]" */
+    const char *summary;          /* one line, lower case, no full stop */
+    const char *details;          /* a paragraph or more for --help, NULL: none */
+    const char *example;          /* whole lines for the end of --help */
     const struct option *options; /* NULL: none */
     size_t least, most;           /* arguments; most SIZE_MAX: any number */
     status (*run)(const struct command_call *call, struct error *error);
@@ -57,7 +57,8 @@ struct command_line {
 
 /* Reads what follows the command's name; argv[0] stands for the name itself, and argv is reordered. Without --help the number of
  * arguments is within bounds. The caller frees line. */
-status command_parse(const struct command *command, int argc, char **argv, struct command_line *line, struct error *error);
+status command_parse(const struct command *command, int argc, char **argv, struct command_line *line,
+                     struct error *error);
 void command_line_free(struct command_line *line);
 
 /* Prints usage, options and example of a command. */

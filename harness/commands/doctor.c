@@ -125,7 +125,39 @@ static void print_libraries(const struct command_call *call)
     pcre2_config(PCRE2_CONFIG_VERSION, value);
     print_row(call, "PCRE2", value);
     print_row(call, "utf8proc", utf8proc_version());
-    print_row(call, "gnuplot", is_in_path("gnuplot") ? "found" : "not found: reports have no plots; install gnuplot-nox");
+    print_row(call, "gnuplot",
+              is_in_path("gnuplot") ? "found" : "not found: reports have no plots; install gnuplot-nox");
+}
+
+/* Opening a dataset reads its lists and looks for its files, so that "found" means that a run can begin with it. */
+static void print_dataset(const struct command_call *call, const struct dataset_reader *reader, const char *root)
+{
+    struct dataset *dataset;
+    struct error error;
+    if (reader->folders == NULL)
+        return;
+    if (!dataset_found(reader, root)) {
+        print_row(call, reader->name, "-");
+        return;
+    }
+    if (dataset_open(&dataset, reader->name, root, NULL, call->log, &error) != OK) {
+        print_row(call, reader->name, error.message);
+        return;
+    }
+    char value[128];
+    snprintf(value, sizeof value, "%zu classes, %zu training and %zu test images", dataset_classes(dataset),
+             dataset_size(dataset, SPLIT_TRAIN), dataset_size(dataset, SPLIT_TEST));
+    print_row(call, reader->name, value);
+    dataset_close(dataset);
+}
+
+static void print_datasets(const struct command_call *call, const char *root)
+{
+    size_t count;
+    const struct dataset_reader *const *readers = dataset_readers(&count);
+    fprintf(call->out, "datasets in %s\n", root);
+    for (size_t i = 0; i < count; i++)
+        print_dataset(call, readers[i], root);
 }
 
 static status run(const struct command_call *call, struct error *error)

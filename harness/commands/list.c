@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/merge.h"
+#include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/suite_library.h"
 
@@ -26,11 +27,20 @@ static void list_policies(struct table *table)
         add_row(table, policy->name, policy->source);
 }
 
+static void list_datasets(struct table *table)
+{
+    size_t count;
+    const struct dataset_reader *const *readers = dataset_readers(&count);
+    for (size_t i = 0; i < count; i++)
+        add_row(table, readers[i]->name, readers[i]->source);
+}
+
 static const struct kind {
     const char *name, *title;
     void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
 } kinds[] = {
-    {"policies", "source", list_policies},
+    {"datasets", "where layout and split come from", list_datasets},
+    {"policies", "where it is published", list_policies},
     {"suites", "what it runs", list_suites},
 };
 

@@ -12,7 +12,9 @@ static const struct option options[] = {
     {.name = "method", .type = OPTION_TEXT, .help = "only runs of this method"},
     {.name = "policy", .type = OPTION_TEXT, .help = "only runs of this merge policy"},
     {.name = "selector", .type = OPTION_TEXT, .help = "only runs of this selector"},
-    {.name = "status", .type = OPTION_CHOICE, .choices = "running|stopped|finished|failed",
+    {.name = "status",
+     .type = OPTION_CHOICE,
+     .choices = "running|stopped|finished|failed",
      .help = "only runs in this state"},
     {.name = "seed", .type = OPTION_INTEGER, .help = "only runs of this seed"},
     {.name = "dataset", .type = OPTION_TEXT, .help = "only this task"},
@@ -64,7 +66,8 @@ const struct command command_query = {
     .name = "query",
     .arguments = "WHAT DATABASE",
     .summary = "print what a results database holds",
-    .details = "WHAT is metrics, matrix, leaderboard, experts, events, selector or runs, or a SELECT of your own in quotes.",
+    .details =
+        "WHAT is metrics, matrix, leaderboard, experts, events, selector or runs, or a SELECT of your own in quotes.",
     .example = "  mtil query leaderboard results.sqlite --suite mini --format markdown\n"
                "  mtil query \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\" results.sqlite\n",
     .options = options,

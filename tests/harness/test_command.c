@@ -110,8 +110,14 @@ static void mistakes_are_explained(void **state)
 static void help_shows_options_defaults_and_example(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"Usage: mtil try [OPTION...] WHAT [key=value...]", "does nothing", "--format=table|csv",
-                                        "what to print (default table)", "--dry-run", "--resume", "--help", "--quiet",
+    static const char *const parts[] = {"Usage: mtil try [OPTION...] WHAT [key=value...]",
+                                        "does nothing",
+                                        "--format=table|csv",
+                                        "what to print (default table)",
+                                        "--dry-run",
+                                        "--resume",
+                                        "--help",
+                                        "--quiet",
                                         "Example:\n  mtil try it --format csv\n"};
     char *text;
     size_t size;

@@ -122,7 +122,7 @@ static void lists_come_in_every_format(void **state)
     (void)state;
     expect_answer("list policies", "most_used");
     expect_answer("list policies --format json", "\"most_used\"");
-    expect_answer("list datasets --format csv", "mnist,");
+    expect_answer("list datasets --format csv", "\nmnist,");
     expect_answer("list suites", "name");
 }
 
@@ -161,12 +161,9 @@ static void full_disk_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overview_lists_every_command),
-        cmocka_unit_test(every_command_has_help_with_an_example),
-        cmocka_unit_test(mistakes_are_usage_errors),
-        cmocka_unit_test(lists_come_in_every_format),
-        cmocka_unit_test(doctor_knows_its_libraries),
-        cmocka_unit_test(files_that_are_no_databases_are_named),
+        cmocka_unit_test(overview_lists_every_command), cmocka_unit_test(every_command_has_help_with_an_example),
+        cmocka_unit_test(mistakes_are_usage_errors),    cmocka_unit_test(lists_come_in_every_format),
+        cmocka_unit_test(doctor_knows_its_libraries),   cmocka_unit_test(files_that_are_no_databases_are_named),
         cmocka_unit_test(full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

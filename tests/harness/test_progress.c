@@ -50,8 +50,15 @@ static void close_screen(struct screen *screen, const char *expected)
 static void train(struct screen *screen, double seconds, uint64_t step, double loss)
 {
     now = 100 + seconds;
-    struct progress_state state = {.activity = "train", .subject = "dtd", .task = 4, .tasks = 11, .step = step,
-                                   .steps = 100, .loss = loss, .images = 64 * step, .done = (double)step / 200};
+    struct progress_state state = {.activity = "train",
+                                   .subject = "dtd",
+                                   .task = 4,
+                                   .tasks = 11,
+                                   .step = step,
+                                   .steps = 100,
+                                   .loss = loss,
+                                   .images = 64 * step,
+                                   .done = (double)step / 200};
     progress_report(screen->progress, &state);
 }
 
@@ -187,14 +194,10 @@ static void signals_raise_it_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lines_come_now_and_then),
-        cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
-        cmocka_unit_test(quiet_shows_warnings_alone),
-        cmocka_unit_test(odd_reports_are_harmless),
-        cmocka_unit_test(going_on_counts_time_from_today),
-        cmocka_unit_test(messages_of_threads_stay_whole),
-        cmocka_unit_test(stop_is_raised_and_asked_for),
-        cmocka_unit_test(signals_raise_it_once),
+        cmocka_unit_test(plain_lines_come_now_and_then),   cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
+        cmocka_unit_test(quiet_shows_warnings_alone),      cmocka_unit_test(odd_reports_are_harmless),
+        cmocka_unit_test(going_on_counts_time_from_today), cmocka_unit_test(messages_of_threads_stay_whole),
+        cmocka_unit_test(stop_is_raised_and_asked_for),    cmocka_unit_test(signals_raise_it_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,11 @@ static const struct suite_section sections[] = {
     {.name = "data", .options = data_options, .incidental = "root"},
     {.name = "training", .options = training_options},
     {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = find_policy},
-    {.name = "tasks", .options = task_options, .chooser = "reader", .chosen = find_reader, .each_of = "data.order",
+    {.name = "tasks",
+     .options = task_options,
+     .chooser = "reader",
+     .chosen = find_reader,
+     .each_of = "data.order",
      .inherits = "training"},
     {.name = "run", .options = run_options, .incidental = "*"},
     {0},
@@ -159,8 +163,9 @@ static void text_reads_back_as_itself(void **state)
 static void strange_strings_survive(void **state)
 {
     (void)state;
-    static const char *const strings[] = {"", "null", "~", "-", "a #b", "say \"hi\" \\", "tab\there", "[x]", "Grüße",
-                                          "*star", "&amp", "{", "key: value", " space ", "line\nbreak", "!tag", "1e5"};
+    static const char *const strings[] = {"",           "null",    "~",           "-",     "a #b", "say \"hi\" \\",
+                                          "tab\there",  "[x]",     "Grüße",       "*star", "&amp", "{",
+                                          "key: value", " space ", "line\nbreak", "!tag",  "1e5"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         char override[64];
         snprintf(override, sizeof override, "title=%s", strings[i]);
@@ -201,8 +206,8 @@ static void hash_sees_what_is_computed_and_nothing_else(void **state)
 static void overrides_win_in_their_order(void **state)
 {
     (void)state;
-    static const char *const overrides[] = {"merge.every=7",        "merge.every=9",   "tasks.second.learning_rate=0.2",
-                                            "data.order=second,dtd", "title=a=b",      "run.seeds=4, 5,6"};
+    static const char *const overrides[] = {"merge.every=7",         "merge.every=9", "tasks.second.learning_rate=0.2",
+                                            "data.order=second,dtd", "title=a=b",     "run.seeds=4, 5,6"};
     struct suite *suite = parse_with(good, overrides, sizeof overrides / sizeof *overrides);
     assert_int_equal(options_integer(suite_options(suite, "merge"), "every"), 9);
     assert_true(options_real(suite_entry(suite, "tasks", "second"), "learning_rate") == 0.2);
