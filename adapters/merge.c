@@ -4,30 +4,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-void expert_events_clear(struct expert_events *events)
+void expert_changes_clear(struct expert_changes *events)
 {
     events->count = 0;
 }
 
-void expert_events_free(struct expert_events *events)
+void expert_changes_free(struct expert_changes *events)
 {
-    free(events->events);
-    *events = (struct expert_events){0};
+    free(events->changes);
+    *events = (struct expert_changes){0};
 }
 
-static status add_event(struct expert_events *events, enum expert_event_kind kind, enum tower tower, const struct merge *merge, struct error *error)
+static status add_event(struct expert_changes *events, enum expert_change_kind kind, enum tower tower, const struct merge *merge, struct error *error)
 {
     if (events == NULL)
         return OK;
     if (events->count == events->capacity) {
         size_t capacity = events->capacity * 2 + 64;
-        struct expert_event *grown = realloc(events->events, array_size(capacity, sizeof *grown));
+        struct expert_change *grown = realloc(events->changes, array_size(capacity, sizeof *grown));
         if (grown == NULL)
             return error_set(error, ERROR_MEMORY, "merge: no memory for %zu events", capacity);
-        events->events = grown;
+        events->changes = grown;
         events->capacity = capacity;
     }
-    events->events[events->count++] = (struct expert_event){kind, tower, *merge};
+    events->changes[events->count++] = (struct expert_change){kind, tower, *merge};
     return OK;
 }
 
@@ -97,7 +97,7 @@ static status carry_out(struct adapters *adapters, enum tower which, const struc
 }
 
 static status merge_tower(struct adapters *adapters, enum tower which, const struct merge_policy *policy, const struct options *options,
-                          enum merge_moments moments, struct rng rng, struct merge_list *list, struct expert_events *events, struct error *error)
+                          enum merge_moments moments, struct rng rng, struct merge_list *list, struct expert_changes *events, struct error *error)
 {
     struct merge_view view;
     int32_t *memory = NULL;
@@ -110,13 +110,13 @@ static status merge_tower(struct adapters *adapters, enum tower which, const str
         if (merge->skip == MERGE_DONE)
             result = carry_out(adapters, which, merge, moments, error);
         if (result == OK)
-            result = add_event(events, merge->skip == MERGE_DONE ? EVENT_MERGE : EVENT_SKIP, which, merge, error);
+            result = add_event(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, which, merge, error);
     }
     return result;
 }
 
 status adapters_merge(struct adapters *adapters, const struct merge_policy *policy, const struct options *options, enum merge_moments moments,
-                      struct rng rng, struct expert_events *events, struct error *error)
+                      struct rng rng, struct expert_changes *events, struct error *error)
 {
     for (int t = 0; t < TOWERS; t++) {
         struct merge_list list = {0};
@@ -128,17 +128,17 @@ status adapters_merge(struct adapters *adapters, const struct merge_policy *poli
 }
 
 static status freeze_block(struct adapters *adapters, enum tower which, size_t block, size_t top_k, const int32_t *counts, int32_t *frozen,
-                           struct expert_events *events, struct error *error)
+                           struct expert_changes *events, struct error *error)
 {
     struct merge event = {.block = block, .target = -1, .sources = top_k};
     highest_counts(counts, adapters->settings.experts, top_k, event.source);
     for (size_t i = 0; i < top_k; i++)
         frozen[event.source[i]] = 1;
     TRY(adapters_write_frozen(adapters, which, block, frozen, error));
-    return add_event(events, EVENT_FREEZE, which, &event, error);
+    return add_event(events, CHANGE_FREEZE, which, &event, error);
 }
 
-status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_events *events, struct error *error)
+status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error)
 {
     if (top_k > adapters->settings.experts || top_k > MERGE_SOURCES)
         return error_set(error, ERROR_ARGUMENT, "freeze: cannot freeze the %zu most used of %zu experts (at most %d per task)", top_k,

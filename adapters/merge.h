@@ -63,28 +63,28 @@ status merge_list_add(struct merge_list *list, const struct merge *merge, struct
 enum merge_moments { MOMENTS_KEEP, MOMENTS_AVERAGE, MOMENTS_RESET };
 #define MERGE_MOMENTS_CHOICES "keep|average|reset"
 
-enum expert_event_kind { EVENT_MERGE, EVENT_SKIP, EVENT_FREEZE };
+enum expert_change_kind { CHANGE_MERGE, CHANGE_SKIP, CHANGE_FREEZE };
 
-struct expert_event {
-    enum expert_event_kind kind;
+struct expert_change {
+    enum expert_change_kind kind;
     enum tower tower;
     struct merge merge; /* of a freeze: source[0 … sources−1] are the experts picked, in order of rank */
 };
 
-struct expert_events {
+struct expert_changes {
     size_t count, capacity;
-    struct expert_event *events;
+    struct expert_change *changes;
 };
-void expert_events_clear(struct expert_events *events); /* keeps the memory */
-void expert_events_free(struct expert_events *events);
+void expert_changes_clear(struct expert_changes *events); /* keeps the memory */
+void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
 
 /* Plans and carries out the merges of both towers, image first; appends an event for every merge and skip. */
 status adapters_merge(struct adapters *adapters, const struct merge_policy *policy, const struct options *options,
-                      enum merge_moments moments, struct rng rng, struct expert_events *events, struct error *error);
+                      enum merge_moments moments, struct rng rng, struct expert_changes *events, struct error *error);
 
 /* The top_k highest counts of every block join its frozen set (ties: the lowest index); appends one event per block. */
-status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_events *events, struct error *error);
+status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error);
 
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);

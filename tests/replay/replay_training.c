@@ -16,7 +16,7 @@ struct trajectory {
     size_t next_merge;
     struct safetensors *data, *expect;
     size_t task, experts;
-    struct expert_events happened;
+    struct expert_changes happened;
 };
 
 static const char *const tower_names[TOWERS] = {"image", "text"};
@@ -61,7 +61,7 @@ static size_t list_frozen(const int32_t *frozen, size_t experts, int32_t *list)
     return count;
 }
 
-static status compare_merge(struct trajectory *r, size_t iteration, const struct expert_event *event, struct error *error)
+static status compare_merge(struct trajectory *r, size_t iteration, const struct expert_change *event, struct error *error)
 {
     const json_t *want = json_array_get(json_object_get(r->events, "merges"), r->next_merge++);
     const struct merge *m = &event->merge;
@@ -73,7 +73,7 @@ static status compare_merge(struct trajectory *r, size_t iteration, const struct
     bool same = want != NULL && SAME("task", r->task) && SAME("iteration", iteration) && SAME("block", m->block) && SAME("t1", m->source[0]) &&
                 SAME("t2", m->source[1]) && SAME("b1", m->target) &&
                 strcmp(json_string_value(json_object_get(want, "encoder")), tower_names[event->tower]) == 0 &&
-                json_is_true(json_object_get(want, "done")) == (event->kind == EVENT_MERGE) &&
+                json_is_true(json_object_get(want, "done")) == (event->kind == CHANGE_MERGE) &&
                 strcmp(json_string_value(json_object_get(want, "reason")), merge_skip_name(m->skip)) == 0 &&
                 same_numbers(json_object_get(want, "counts"), counts, r->experts) &&
                 same_numbers(json_object_get(want, "frozen"), list, frozen_count);
@@ -87,10 +87,10 @@ static status merge_step(struct trajectory *r, size_t iteration, struct error *e
 {
     const struct merge_policy *policy;
     TRY(merge_policy_find(&policy, "most_used", error));
-    expert_events_clear(&r->happened);
+    expert_changes_clear(&r->happened);
     TRY(adapters_merge(r->f->adapters, policy, NULL, MOMENTS_KEEP, (struct rng){0}, &r->happened, error));
     for (size_t i = 0; i < r->happened.count; i++)
-        TRY(compare_merge(r, iteration, &r->happened.events[i], error));
+        TRY(compare_merge(r, iteration, &r->happened.changes[i], error));
     return OK;
 }
 
@@ -161,10 +161,10 @@ static status compare_counts(struct trajectory *r, struct error *error)
 static status freeze(struct trajectory *r, struct error *error)
 {
     const json_t *want = json_array_get(json_object_get(r->events, "freezes"), r->task);
-    expert_events_clear(&r->happened);
+    expert_changes_clear(&r->happened);
     TRY(adapters_freeze(r->f->adapters, (size_t)fixture_number(r->f->config, "freeze_top_k"), &r->happened, error));
     for (size_t i = 0; i < r->happened.count; i++) {
-        const struct expert_event *e = &r->happened.events[i];
+        const struct expert_change *e = &r->happened.changes[i];
         char key[32];
         int32_t frozen[1024], list[1024], picked[MERGE_SOURCES];
         for (size_t k = 0; k < e->merge.sources; k++)
@@ -275,7 +275,7 @@ status replay_trajectory(struct fixture *f, struct error *error)
         report_exact(f->report, "number of merges", r.next_merge == json_array_size(json_object_get(r.events, "merges")), "%zu", r.next_merge);
     safetensors_close(r.data);
     safetensors_close(r.expect);
-    expert_events_free(&r.happened);
+    expert_changes_free(&r.happened);
     json_decref(r.events);
     return result;
 }

@@ -1,0 +1,30 @@
+/* Trains the built-in small CLIP on captioned drawings (Radford et al. 2021, Figure 3: symmetric cross-entropy over the images and captions
+ * of a batch).
+ *
+ *     struct pretrain_settings settings = pretrain_defaults();
+ *     TRY(pretrain(&settings, "models/weights", call, error));     // writes mini-clip.safetensors and mini-vocabulary.txt.gz
+ *
+ * First plain drawings with half of the patches dropped in the first three quarters (Li et al. 2023, FLIP), then harder ones.
+ */
+#ifndef MTIL_HARNESS_PRETRAIN_H
+#define MTIL_HARNESS_PRETRAIN_H
+
+#include "core/log.h"
+#include "harness/progress.h"
+#include "harness/stop.h"
+#include "models/clip_file.h"
+
+struct pretrain_settings {
+    uint64_t seed;
+    size_t batch, plain_steps, harder_steps, merges, threads;
+    double plain_rate, harder_rate, weight_decay;
+    struct clip_dimensions dimensions; /* the vocabulary is filled in */
+};
+
+struct pretrain_settings pretrain_defaults(void);
+
+/* Files are written at the end, whole or not at all. Held-out retrieval goes to the log. */
+status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log, struct progress *progress,
+                const struct stop *stop, struct error *error);
+
+#endif
