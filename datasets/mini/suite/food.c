@@ -1,0 +1,181 @@
+/* Dishes as served: on a table, seen at a slant, with shadows. */
+#include "datasets/mini/suite/picture.h"
+
+const char *const food_names[] = {"burger", "cake",  "donut", "fried_egg", "ice_cream",
+                                  "pizza",  "salad", "soup",  "sushi"};
+
+static const struct colour crust = {0.78f, 0.53f, 0.27f}, cream = {0.97f, 0.92f, 0.82f}, red = {0.8f, 0.2f, 0.13f},
+                           leaf = {0.38f, 0.62f, 0.2f}, brown = {0.36f, 0.2f, 0.11f}, yellow = {0.97f, 0.8f, 0.3f},
+                           china = {0.92f, 0.92f, 0.95f};
+
+static void oval(struct picture *picture, const struct frame *frame, float x, float y, float rx, float ry,
+                 struct colour colour)
+{
+    canvas_ellipse(&picture->canvas, frame, x, y, rx, ry, picture_ink(picture, colour));
+}
+
+static void outline(struct picture *picture, const struct frame *frame, const struct point *points, size_t count,
+                    struct colour colour)
+{
+    canvas_polygon(&picture->canvas, frame, points, count, picture_ink(picture, colour));
+}
+
+static void slanted_plate(struct picture *picture, const struct frame *frame)
+{
+    oval(picture, frame, 0, 0.5f, 0.98f, 0.42f, picture_shade(china, -0.25f));
+    oval(picture, frame, 0, 0.45f, 0.98f, 0.42f, china);
+    oval(picture, frame, 0, 0.45f, 0.7f, 0.28f, picture_shade(china, -0.06f));
+}
+
+static void burger(struct picture *picture, const struct frame *frame)
+{
+    static const struct point lettuce[] = {{-0.85f, 0},    {-0.6f, 0.14f}, {-0.35f, 0.02f},
+                                           {-0.1f, 0.15f}, {0.2f, 0.02f},  {0.5f, 0.15f},
+                                           {0.85f, 0},     {0.8f, -0.12f}, {-0.8f, -0.12f}};
+    oval(picture, frame, 0, 0.5f, 0.75f, 0.24f, crust);
+    oval(picture, frame, 0, 0.3f, 0.8f, 0.2f, brown);
+    oval(picture, frame, 0, 0.16f, 0.78f, 0.16f, yellow);
+    outline(picture, frame, lettuce, 9, leaf);
+    oval(picture, frame, 0, -0.3f, 0.78f, 0.42f, crust);
+    for (int i = 0; i < 7; i++)
+        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), picture_between(picture, -0.6f, -0.25f), 0.05f,
+             0.035f, cream);
+}
+
+static void cake(struct picture *picture, const struct frame *frame)
+{
+    /* one slice, point towards the viewer */
+    struct colour icing = dice_chance(&picture->dice, 0.5f) ? cream : (struct colour){0.9f, 0.55f, 0.62f};
+    struct point top[] = {{-0.85f, -0.2f}, {0.6f, -0.6f}, {0.85f, -0.15f}},
+                 side[] = {{-0.85f, -0.2f}, {0.85f, -0.15f}, {0.85f, 0.65f}, {-0.85f, 0.6f}};
+    struct point filling[] = {{-0.85f, 0.12f}, {0.85f, 0.17f}, {0.85f, 0.3f}, {-0.85f, 0.25f}};
+    outline(picture, frame, side, 4, dice_chance(&picture->dice, 0.6f) ? brown : crust);
+    outline(picture, frame, filling, 4, icing);
+    outline(picture, frame, top, 3, icing);
+    oval(picture, frame, 0.4f, -0.5f, 0.14f, 0.15f, red);
+}
+
+static void donut(struct picture *picture, const struct frame *frame)
+{
+    struct colour icing = dice_chance(&picture->dice, 0.5f) ? brown : (struct colour){0.92f, 0.5f, 0.65f};
+    oval(picture, frame, 0, 0.18f, 0.92f, 0.6f, picture_shade(crust, -0.2f));
+    oval(picture, frame, 0, 0.05f, 0.92f, 0.6f, crust);
+    oval(picture, frame, 0, -0.02f, 0.84f, 0.52f, icing);
+    for (int i = 0; i < 12; i++) {
+        float turns = picture_between(picture, 0, 1), x = 0.58f * turn_cosine(turns),
+              y = -0.02f + 0.36f * turn_sine(turns);
+        canvas_line(&picture->canvas, frame, (struct point){x, y}, (struct point){x + 0.08f, y + 0.05f}, 0.05f,
+                    picture_ink(picture, colour_random(&picture->dice)));
+    }
+    oval(picture, frame, 0, 0, 0.26f, 0.14f, picture_shade(crust, -0.5f));
+}
+
+static void fried_egg(struct picture *picture, const struct frame *frame)
+{
+    struct point white[14];
+    for (int i = 0; i < 14; i++) {
+        float radius = picture_between(picture, 0.55f, 0.85f);
+        white[i] =
+            (struct point){radius * turn_cosine((float)i / 14), 0.15f + 0.7f * radius * turn_sine((float)i / 14)};
+    }
+    if (dice_chance(&picture->dice, 0.5f))
+        oval(picture, frame, 0, 0.15f, 0.98f, 0.75f, (struct colour){0.17f, 0.17f, 0.18f});
+    outline(picture, frame, white, 14, (struct colour){0.96f, 0.95f, 0.92f});
+    oval(picture, frame, 0.05f, 0.1f, 0.28f, 0.22f, (struct colour){0.95f, 0.65f, 0.1f});
+    oval(picture, frame, -0.03f, 0.03f, 0.07f, 0.05f, cream);
+}
+
+static void ice_cream(struct picture *picture, const struct frame *frame)
+{
+    /* a cup of scoops with a wafer */
+    static const struct colour flavours[] = {
+        {0.95f, 0.85f, 0.65f}, {0.9f, 0.5f, 0.6f}, {0.4f, 0.25f, 0.17f}, {0.6f, 0.8f, 0.6f}};
+    struct point wafer[] = {{0.25f, -0.95f}, {0.5f, -0.85f}, {0.2f, 0.1f}},
+                 glass[] = {{-0.6f, 0.05f}, {0.6f, 0.05f}, {0.3f, 0.7f}, {0.35f, 0.9f}, {-0.35f, 0.9f}, {-0.3f, 0.7f}};
+    outline(picture, frame, wafer, 3, crust);
+    oval(picture, frame, -0.28f, -0.12f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
+    oval(picture, frame, 0.28f, -0.12f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
+    oval(picture, frame, 0, -0.45f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
+    outline(picture, frame, glass, 6, (struct colour){0.75f, 0.83f, 0.88f});
+}
+
+static void pizza(struct picture *picture, const struct frame *frame)
+{
+    /* a whole one at a slant, with a slice cut out */
+    float gap = picture_between(picture, 0, 1);
+    oval(picture, frame, 0, 0.1f, 0.96f, 0.72f, crust);
+    oval(picture, frame, 0, 0.08f, 0.82f, 0.6f, yellow);
+    for (int i = 0; i < 9; i++) {
+        float turns = gap + ((float)i + 0.5f) / 9, radius = i % 2 == 0 ? 0.6f : 0.3f;
+        oval(picture, frame, radius * turn_cosine(turns), 0.08f + 0.72f * radius * turn_sine(turns), 0.13f, 0.1f, red);
+    }
+    struct point slice[] = {{0, 0.08f},
+                            {turn_cosine(gap - 0.05f), 0.08f + 0.78f * turn_sine(gap - 0.05f)},
+                            {turn_cosine(gap + 0.05f), 0.08f + 0.78f * turn_sine(gap + 0.05f)}};
+    outline(picture, frame, slice, 3, china);
+}
+
+static void salad(struct picture *picture, const struct frame *frame)
+{
+    struct point bowl[] = {{-0.9f, 0}, {0.9f, 0}, {0.6f, 0.7f}, {0.3f, 0.85f}, {-0.3f, 0.85f}, {-0.6f, 0.7f}};
+    for (int i = 0; i < 18; i++) {
+        float x = picture_between(picture, -0.75f, 0.75f), y = picture_between(picture, -0.45f, 0.05f);
+        struct point tip[] = {{x - 0.2f, y}, {x, y - 0.28f}, {x + 0.22f, y - 0.05f}, {x + 0.05f, y + 0.2f}};
+        outline(picture, frame, tip, 4, picture_shade(leaf, picture_between(picture, -0.3f, 0.3f)));
+    }
+    for (int i = 0; i < 4; i++)
+        oval(picture, frame, picture_between(picture, -0.6f, 0.6f), picture_between(picture, -0.35f, 0), 0.13f, 0.12f,
+             red);
+    outline(picture, frame, bowl, 6, china);
+}
+
+static void soup(struct picture *picture, const struct frame *frame)
+{
+    struct colour broth = dice_chance(&picture->dice, 0.5f) ? red : (struct colour){0.85f, 0.6f, 0.25f};
+    struct point bowl[] = {{-0.92f, 0}, {0.92f, 0}, {0.6f, 0.7f}, {0.3f, 0.85f}, {-0.3f, 0.85f}, {-0.6f, 0.7f}};
+    outline(picture, frame, bowl, 6, picture_shade(china, -0.15f));
+    oval(picture, frame, 0, 0, 0.92f, 0.34f, china);
+    oval(picture, frame, 0, 0.02f, 0.8f, 0.27f, broth);
+    for (int i = 0; i < 5; i++)
+        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), picture_between(picture, -0.12f, 0.15f), 0.07f,
+             0.04f, leaf);
+    for (int i = -1; i <= 1; i++) {
+        struct point steam[] = {{0.3f * (float)i, -0.4f},
+                                {0.3f * (float)i + 0.1f, -0.6f},
+                                {0.3f * (float)i - 0.05f, -0.8f},
+                                {0.3f * (float)i + 0.05f, -0.95f}};
+        canvas_stroke(&picture->canvas, frame, steam, 4, 0.05f,
+                      picture_ink(picture, (struct colour){0.85f, 0.87f, 0.9f}));
+    }
+}
+
+static void sushi(struct picture *picture, const struct frame *frame)
+{
+    /* three pieces of rice under fish, in a row */
+    for (int i = -1; i <= 1; i++) {
+        struct frame piece = frame_place(*frame, 0.6f * (float)i, 0.1f, 0.28f, 0.55f, 0.02f);
+        struct colour topping = dice_chance(&picture->dice, 0.7f) ? (struct colour){0.95f, 0.5f, 0.35f}
+                                                                  : (struct colour){0.85f, 0.25f, 0.25f};
+        oval(picture, &piece, 0, 0.3f, 0.95f, 0.75f, (struct colour){0.95f, 0.95f, 0.92f});
+        struct point fish[] = {{-0.95f, 0.1f}, {-0.6f, -0.6f}, {0.6f, -0.6f},
+                               {0.95f, 0.1f},  {0.6f, 0.35f},  {-0.6f, 0.35f}};
+        outline(picture, &piece, fish, 6, topping);
+        struct point band[] = {{-0.25f, -0.65f}, {0.25f, -0.65f}, {0.25f, 0.95f}, {-0.25f, 0.95f}};
+        if (i != 0)
+            outline(picture, &piece, band, 4, (struct colour){0.07f, 0.13f, 0.1f});
+    }
+}
+
+void suite_draw_food(struct picture *picture, int label)
+{
+    static void (*const dishes[])(struct picture *, const struct frame *) = {burger, cake,  donut, fried_egg, ice_cream,
+                                                                             pizza,  salad, soup,  sushi};
+    struct colour table = colour_jitter(&picture->dice, (struct colour){0.5f, 0.42f, 0.38f}, 0.25f);
+    picture_backdrop(picture, table, picture_between(picture, 6, 22));
+    struct frame frame = picture_subject(picture, 0.7f, 0.92f);
+    if (dice_chance(&picture->dice, 0.4f)) {
+        slanted_plate(picture, &frame);
+        frame = frame_place(frame, 0, -0.02f, 0.8f, 0.8f, 0);
+    }
+    dishes[label](picture, &frame);
+}
