@@ -6,8 +6,8 @@
  *     size_t tokens;                                                            // how many the text has, before cutting
  *     TRY(tokenizer_encode(tokenizer, "a photo of a cat.", row, 77, &tokens, error));
  *
- * The text is cleaned as the reference does (fixtures/data/README.md, section 1): the cheap ftfy rules, HTML entities twice,
- * white space, lower case; then split by a regular expression and merged by rank (Sennrich et al., ACL 2016).
+ * The text is cleaned as the reference does (models/tokenizer_clean.h lists the steps, and which of ftfy's are left out): the
+ * cheap ftfy rules, HTML entities twice, white space, lower case; then split by a regular expression and merged by rank (Sennrich et al., ACL 2016).
  */
 #ifndef MTIL_MODELS_TOKENIZER_H
 #define MTIL_MODELS_TOKENIZER_H
@@ -21,16 +21,21 @@ struct tokenizer;
 
 /* path: OpenAI's gzipped merges (.txt.gz or .txt), or a folder that holds vocab.json and merges.txt (or either file of it). */
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
+
+/* The same for OpenAI's format in memory; name stands for the path in messages, nothing is borrowed. */
+status tokenizer_open_memory(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
+                             struct error *error);
 void tokenizer_close(struct tokenizer *tokenizer); /* NULL is allowed */
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer); /* ids are below this */
 int32_t tokenizer_start(const struct tokenizer *tokenizer);
 int32_t tokenizer_end(const struct tokenizer *tokenizer); /* the highest id */
 
-/* Fills row[context]: start, pieces, end, zeros. A text with more than context tokens keeps its end token in the last place;
- * *tokens is its full length, so the caller can warn. Safe to call from several threads. */
-status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context, size_t *tokens,
-                        struct error *error);
+/* Fills row[context], context >= 2: start, pieces, end, zeros. A text with more than context tokens keeps its end token in the last place;
+ * *tokens is its full length, so the caller can warn. Text that is not UTF-8 or longer than 64 KiB is an error. Safe to call
+ * from several threads. */
+status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
+                        size_t *tokens, struct error *error);
 
 /* Learns at most merges merges from texts (the most frequent pair first, ties by bytes) until no pair occurs twice, and writes
  * them to path in the format that tokenizer_open reads (same cleaning, same splitting). For the built-in model. */

@@ -140,7 +140,8 @@ static void fix_line(struct text *line, struct text *spare, bool unescape)
             swap(line, spare);
         }
         line->failed |= before.failed || spare->failed;
-        changed = !line->failed && (line->size != before.size || memcmp(line->data, before.data, line->size) != 0);
+        changed = !line->failed && line->size > 0 &&
+                  (line->size != before.size || memcmp(line->data, before.data, line->size) != 0);
     }
     text_free(&before);
 }

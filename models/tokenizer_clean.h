@@ -19,7 +19,7 @@
 
 enum { TOKENIZER_TEXT_LIMIT = 1 << 16 }; /* bytes of a text; bounds the time that hostile input can take */
 
-/* Adds the clean form of text to clean, which the caller frees. Text that is too long or not UTF-8 is an error. */
+/* Fills clean, which the caller frees, with the clean form of text. Text that is too long or not UTF-8 is an error. */
 status tokenizer_clean(struct text *clean, const char *text, struct error *error);
 
 #endif
