@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef error_set
+#undef error_errno
+
 status error_set(struct error *error, status code, const char *format, ...)
 {
     if (error != NULL) {

@@ -46,6 +46,12 @@ status error_errno(struct error *error, int number, const char *format, ...) PRI
 /* A short constant name: "argument", "io", "format", … */
 const char *status_name(status code);
 
+/* A static analyser sees one file at a time and would follow paths on which a failure goes on as OK. */
+#ifdef __clang_analyzer__
+#define error_set(error, code, ...) (error_set(error, code, __VA_ARGS__), (code))
+#define error_errno(error, number, ...) (error_errno(error, number, __VA_ARGS__), ERROR_IO)
+#endif
+
 /* Passes a failure on to the caller. */
 #define TRY(expression)                                                                                               \
     do {                                                                                                              \

@@ -54,12 +54,18 @@ static status dispatch(int argc, char **argv, const struct stop *stop, struct er
 {
     const struct command *command;
     TRY(command_find(argv[0], &command, error));
-    struct command_line line;
+    struct command_line line = {0};
     TRY(command_parse(command, argc, argv, &line, error));
     status result = line.help ? command_help(command, stdout, error) : run_command(command, &line, stop, error);
     command_line_free(&line);
-    TRY(result);
-    return flush_results(error);
+    return result;
+}
+
+static status print_help(const char *name, struct error *error)
+{
+    const struct command *command;
+    TRY(command_find(name, &command, error));
+    return command_help(command, stdout, error);
 }
 
 int main(int argc, char **argv)
@@ -72,14 +78,16 @@ int main(int argc, char **argv)
     }
     struct error error = {.code = OK};
     status result = OK;
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    bool wants_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0;
+    if (wants_help && argc > 2)
+        result = print_help(argv[2], &error);
+    else if (wants_help)
         print_overview(stdout);
-        result = flush_results(&error);
-    } else if (strcmp(argv[1], "--version") == 0) {
+    else if (strcmp(argv[1], "--version") == 0)
         puts("mtil " MTIL_VERSION);
-        result = flush_results(&error);
-    } else {
+    else
         result = dispatch(argc - 1, argv + 1, &stop, &error);
-    }
+    if (result == OK)
+        result = flush_results(&error);
     return result == OK ? EXIT_OK : print_error(&error, &stop);
 }

@@ -42,8 +42,14 @@ struct pretrain_settings pretrain_defaults(void)
                                       .plain_rate = 1.5e-3,
                                       .harder_rate = 8e-4,
                                       .weight_decay = 0.02,
-                                      .dimensions = {.embed = 128, .resolution = 64, .patch = 8, .image_width = 128, .image_blocks = 4,
-                                                     .context = 32, .text_width = 128, .text_blocks = 3}};
+                                      .dimensions = {.embed = 128,
+                                                     .resolution = 64,
+                                                     .patch = 8,
+                                                     .image_width = 128,
+                                                     .image_blocks = 4,
+                                                     .context = 32,
+                                                     .text_width = 128,
+                                                     .text_blocks = 3}};
 }
 
 struct drawing_jobs {
@@ -60,7 +66,8 @@ static void draw(void *context, size_t job, size_t worker)
     struct pretraining *p = jobs->p;
     struct error error;
     char *caption = p->captions + job * CAPTION_CAPACITY;
-    if (captioned_drawing(p->settings->seed, jobs->first + job, jobs->level, p->pixels + job * CAPTIONED_PIXELS, caption, CAPTION_CAPACITY, &error) != OK)
+    if (captioned_drawing(p->settings->seed, jobs->first + job, jobs->level, p->pixels + job * CAPTIONED_PIXELS,
+                          caption, CAPTION_CAPACITY, &error) != OK)
         jobs->error = error; /* the same for all: a caption that does not fit */
 }
 
@@ -75,7 +82,8 @@ static status draw_batch(struct pretraining *p, uint64_t first, enum captioned_l
     }
     for (size_t i = 0; i < p->settings->batch; i++) {
         size_t tokens;
-        TRY(tokenizer_encode(p->tokenizer, p->captions + i * CAPTION_CAPACITY, p->tokens + i * context, context, &tokens, error));
+        TRY(tokenizer_encode(p->tokenizer, p->captions + i * CAPTION_CAPACITY, p->tokens + i * context, context,
+                             &tokens, error));
     }
     return OK;
 }
@@ -92,8 +100,8 @@ static void choose_patches(struct pretraining *p, size_t step, size_t patches, s
     }
 }
 
-static status upload(struct pretraining *p, enum tensor_type type, const void *host, int rank, const size_t *shape, struct tensor *tensor,
-                     struct error *error)
+static status upload(struct pretraining *p, enum tensor_type type, const void *host, int rank, const size_t *shape,
+                     struct tensor *tensor, struct error *error)
 {
     TRY(tensor_take(tensor, &p->step, type, "batch", rank, shape, error));
     return p->backend->ops->upload(p->backend, tensor->data, host, tensor_bytes(tensor), error);
@@ -112,7 +120,8 @@ static status encode(struct pretraining *p, bool training, size_t kept, struct t
     struct image_batch images = {.kept = kept};
     struct tensor indices;
     t->encoding = (struct encoding){.arena = &p->step, .training = training, .state = p->state};
-    TRY(upload(p, TENSOR_U8, p->pixels, 4, (size_t[]){batch, CAPTIONED_SIDE, CAPTIONED_SIDE, 3}, &images.images, error));
+    TRY(upload(p, TENSOR_U8, p->pixels, 4, (size_t[]){batch, CAPTIONED_SIDE, CAPTIONED_SIDE, 3}, &images.images,
+               error));
     if (kept > 0) {
         TRY(upload(p, TENSOR_I32, p->kept, 2, (size_t[]){batch, kept}, &indices, error));
         images.kept_patches = indices.data;
@@ -141,8 +150,8 @@ static status add_scale_gradient(struct pretraining *p, const struct contrastive
 }
 
 /* Half the loss from each side: images choose captions, captions choose images. */
-static status one_direction(struct pretraining *p, struct towers *t, enum tower rows, const int32_t *labels, float scale,
-                            struct tensor dfeatures[TOWERS], struct error *error)
+static status one_direction(struct pretraining *p, struct towers *t, enum tower rows, const int32_t *labels,
+                            float scale, struct tensor dfeatures[TOWERS], struct error *error)
 {
     enum tower columns = rows == TOWER_IMAGE ? TOWER_TEXT : TOWER_IMAGE;
     struct contrastive c;
@@ -163,11 +172,17 @@ static status backward(struct pretraining *p, struct towers *t, float *loss, str
     TRY(one_direction(p, t, TOWER_IMAGE, labels.data, scale, first, error));
     TRY(one_direction(p, t, TOWER_TEXT, labels.data, scale, second, error));
     for (int k = 0; k < TOWERS; k++) {
-        TRY(p->backend->ops->blend(p->backend, &(struct blend){.count = 2, .n = tensor_elements(&first[k]), .inputs = {first[k].data, second[k].data},
-                                                              .weights = {1, 1}, .out = first[k].data}, error));
+        TRY(p->backend->ops->blend(p->backend,
+                                   &(struct blend){.count = 2,
+                                                   .n = tensor_elements(&first[k]),
+                                                   .inputs = {first[k].data, second[k].data},
+                                                   .weights = {1, 1},
+                                                   .out = first[k].data},
+                                   error));
         TRY(clip_encode_backward(p->clip, &t->encoding, &t->passes[k], &first[k], error));
     }
-    TRY(p->backend->ops->upload(p->backend, p->clip->logit_scale.gradient, &p->logit_scale_gradient, sizeof p->logit_scale_gradient, error));
+    TRY(p->backend->ops->upload(p->backend, p->clip->logit_scale.gradient, &p->logit_scale_gradient,
+                                sizeof p->logit_scale_gradient, error));
     return p->backend->ops->download(p->backend, loss, p->loss, sizeof *loss, error);
 }
 
@@ -176,10 +191,12 @@ static status clip_the_scale(struct pretraining *p, struct error *error)
 {
     float scale, most = logf(100.0f);
     TRY(clip_logit_scale(p->clip, &scale, error));
-    return scale > 100.0f ? p->backend->ops->upload(p->backend, p->clip->logit_scale.value, &most, sizeof most, error) : OK;
+    return scale > 100.0f ? p->backend->ops->upload(p->backend, p->clip->logit_scale.value, &most, sizeof most, error)
+                          : OK;
 }
 
-static status train_step(struct pretraining *p, size_t step, double rate, enum captioned_level level, size_t kept, float *loss, struct error *error)
+static status train_step(struct pretraining *p, size_t step, double rate, enum captioned_level level, size_t kept,
+                         float *loss, struct error *error)
 {
     const struct pretrain_settings *s = p->settings;
     size_t grid = s->dimensions.resolution / s->dimensions.patch;
@@ -197,24 +214,33 @@ static status train_step(struct pretraining *p, size_t step, double rate, enum c
     return clip_the_scale(p, error);
 }
 
-static status train_stage(struct pretraining *p, enum captioned_level level, size_t first_step, struct progress *progress, const struct stop *stop,
-                          struct error *error)
+static status train_stage(struct pretraining *p, enum captioned_level level, size_t first_step,
+                          struct progress *progress, const struct stop *stop, struct error *error)
 {
     const struct pretrain_settings *s = p->settings;
     bool plain = level == CAPTIONED_PLAIN;
     size_t steps = plain ? s->plain_steps : s->harder_steps, grid = s->dimensions.resolution / s->dimensions.patch;
-    struct schedule schedule = {.peak = plain ? s->plain_rate : s->harder_rate, .warmup = steps / 20 + 1, .iterations = steps};
+    struct schedule schedule = {
+        .peak = plain ? s->plain_rate : s->harder_rate, .warmup = steps / 20 + 1, .iterations = steps};
     for (size_t i = 0; i < steps; i++) {
         float loss;
         if (stop_requested(stop))
-            return error_set(error, ERROR_STOPPED, "pretrain: stopped at step %zu; nothing was written", first_step + i);
+            return error_set(error, ERROR_STOPPED, "pretrain: stopped at step %zu; nothing was written",
+                             first_step + i);
         size_t kept = plain && i < steps / 4 * 3 ? grid * grid / 2 : 0;
         TRY(train_step(p, first_step + i, schedule_rate(&schedule, i), level, kept, &loss, error));
-        progress_report(progress, &(struct progress_state){.activity = "pretrain", .subject = plain ? "plain drawings" : "harder drawings",
-                                                           .step = i + 1, .steps = steps, .loss = (double)loss, .images = (i + 1) * s->batch,
-                                                           .done = (double)(first_step + i + 1) / (double)(s->plain_steps + s->harder_steps)});
+        progress_report(progress, &(struct progress_state){.activity = "pretrain",
+                                                           .subject = plain ? "plain drawings" : "harder drawings",
+                                                           .step = i + 1,
+                                                           .steps = steps,
+                                                           .loss = (double)loss,
+                                                           .images = (i + 1) * s->batch,
+                                                           .done = (double)(first_step + i + 1) /
+                                                                   (double)(s->plain_steps + s->harder_steps)});
         if (!isfinite(loss))
-            return error_set(error, ERROR_ARGUMENT, "pretrain: the loss is no longer finite at step %zu; lower the learning rate", first_step + i);
+            return error_set(error, ERROR_ARGUMENT,
+                             "pretrain: the loss is no longer finite at step %zu; lower the learning rate",
+                             first_step + i);
     }
     return OK;
 }
@@ -230,12 +256,15 @@ static status retrieval(struct pretraining *p, enum captioned_level level, doubl
         arena_reset(&p->step);
         TRY(draw_batch(p, held_out_first + k * batch, level, error));
         TRY(encode(p, false, 0, &t, error));
-        TRY(contrastive_logits(p->backend, &p->step, &t.features[TOWER_IMAGE], &t.features[TOWER_TEXT], 100.0f, &c, error));
+        TRY(contrastive_logits(p->backend, &p->step, &t.features[TOWER_IMAGE], &t.features[TOWER_TEXT], 100.0f, &c,
+                               error));
         TRY(tensor_take(&best, &p->step, TENSOR_I32, "predictions", 1, &batch, error));
-        TRY(p->backend->ops->predict(p->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = best.data}, error));
+        TRY(p->backend->ops->predict(p->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = best.data},
+                                     error));
         TRY(p->backend->ops->download(p->backend, p->labels, best.data, batch * sizeof *p->labels, error));
         for (size_t i = 0; i < batch; i++)
-            right += p->labels[i] >= 0 && strcmp(p->captions + i * CAPTION_CAPACITY, p->captions + (size_t)p->labels[i] * CAPTION_CAPACITY) == 0;
+            right += p->labels[i] >= 0 && strcmp(p->captions + i * CAPTION_CAPACITY,
+                                                 p->captions + (size_t)p->labels[i] * CAPTION_CAPACITY) == 0;
     }
     *percent = 100.0 * (double)right / (double)(HELD_OUT_BATCHES * batch);
     return OK;
@@ -247,11 +276,14 @@ static status learn_vocabulary(struct pretraining *p, const char *path, struct e
     char *captions = malloc((size_t)VOCABULARY_CAPTIONS * CAPTION_CAPACITY);
     const char **texts = malloc(VOCABULARY_CAPTIONS * sizeof *texts);
     uint8_t *pixels = malloc(CAPTIONED_PIXELS);
-    status result = captions != NULL && texts != NULL && pixels != NULL ? OK : error_set(error, ERROR_MEMORY, "pretrain: no memory for captions");
+    status result = captions != NULL && texts != NULL && pixels != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "pretrain: no memory for captions");
     for (size_t i = 0; result == OK && i < VOCABULARY_CAPTIONS; i++) {
         char *caption = captions + i * CAPTION_CAPACITY;
         texts[i] = caption;
-        result = captioned_drawing(p->settings->seed, i, i % 2 == 0 ? CAPTIONED_PLAIN : CAPTIONED_HARDER, pixels, caption, CAPTION_CAPACITY, error);
+        result = captioned_drawing(p->settings->seed, i, i % 2 == 0 ? CAPTIONED_PLAIN : CAPTIONED_HARDER, pixels,
+                                   caption, CAPTION_CAPACITY, error);
     }
     if (result == OK)
         result = tokenizer_learn(texts, VOCABULARY_CAPTIONS, p->settings->merges, path, error);
@@ -313,8 +345,8 @@ static void close_all(struct pretraining *p)
     free(p->labels);
 }
 
-static status train_and_save(struct pretraining *p, const char *weights, const struct log *log, struct progress *progress, const struct stop *stop,
-                             struct error *error)
+static status train_and_save(struct pretraining *p, const char *weights, const struct log *log,
+                             struct progress *progress, const struct stop *stop, struct error *error)
 {
     double plain, harder;
     TRY(open_model(p, error));
@@ -324,17 +356,20 @@ static status train_and_save(struct pretraining *p, const char *weights, const s
     TRY(train_stage(p, CAPTIONED_HARDER, p->settings->plain_steps, progress, stop, error));
     TRY(retrieval(p, CAPTIONED_PLAIN, &plain, error));
     TRY(retrieval(p, CAPTIONED_HARDER, &harder, error));
-    log_info(log, "held-out drawings that find their caption among %zu: %.1f%% plain, %.1f%% harder", p->settings->batch, plain, harder);
+    log_info(log, "held-out drawings that find their caption among %zu: %.1f%% plain, %.1f%% harder",
+             p->settings->batch, plain, harder);
     return clip_save(p->clip, weights, error);
 }
 
-status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log, struct progress *progress,
-                const struct stop *stop, struct error *error)
+status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log,
+                struct progress *progress, const struct stop *stop, struct error *error)
 {
     struct pretraining p = {.settings = settings};
     TRY(directory_create(folder, error));
-    char *weights = path_format("%s/mini-clip.safetensors", folder), *vocabulary = path_format("%s/mini-vocabulary.txt.gz", folder);
-    status result = weights != NULL && vocabulary != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for names", folder);
+    char *weights = path_format("%s/mini-clip.safetensors", folder),
+         *vocabulary = path_format("%s/mini-vocabulary.txt.gz", folder);
+    status result =
+        weights != NULL && vocabulary != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for names", folder);
     if (result == OK)
         result = threads_create(&p.threads, settings->threads, error);
     if (result == OK)

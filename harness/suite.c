@@ -101,7 +101,7 @@ static status make_table(struct part *part, const struct part *parent, const str
             part->table[i].fallback = part->entry;
     part->inherited_begin = count;
     append_options(part->table, &count, inherited);
-    for (size_t i = part->inherited_begin; i < count; i++)
+    for (size_t i = part->inherited_begin; parent != NULL && i < count; i++)
         part->table[i].fallback =
             suite_part_has(parent, &part->table[i]) ? options_as_text(parent->options, part->table[i].name) : NULL;
     part->inherited_end = count;

@@ -103,9 +103,12 @@ static void every_command_has_help_with_an_example(void **state)
         snprintf(arguments, sizeof arguments, "%s --help", commands[i]->name);
         expect_answer(arguments, "Example:\n");
         expect_answer(arguments, commands[i]->summary);
+        snprintf(arguments, sizeof arguments, "help %s", commands[i]->name);
+        expect_answer(arguments, "Example:\n");
         snprintf(arguments, sizeof arguments, "%s --no-such-option", commands[i]->name);
         expect_error(arguments, 2, "unknown option \"no-such-option\"");
     }
+    expect_error("help qurey", 2, "did you mean \"query\"?");
 }
 
 static void mistakes_are_usage_errors(void **state)
