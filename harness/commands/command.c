@@ -182,21 +182,18 @@ status command_help(const struct command *command, FILE *out, struct error *erro
 {
     struct parser parser = {.command = command};
     TRY(parser_create(&parser, error));
-    struct text doc = {0};
-    text_add(&doc, "mtil %s: %s.%s%s\v", command->name, command->summary, command->details != NULL ? "\n\n" : "",
-             command->details != NULL ? command->details : "");
-    text_add(&doc, "Example:\n%s", command->example);
     char name[64];
     snprintf(name, sizeof name, "mtil %s", command->name);
-    status result = OK;
-    if (doc.failed)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for the help", name);
-    else
-        argp_help(&(struct argp){.options = parser.options, .args_doc = command->arguments, .doc = doc.data}, out,
-                  ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
-    text_free(&doc);
+    struct argp argp = {.options = parser.options, .args_doc = *command->arguments != 0 ? command->arguments : NULL};
+    argp_help(&argp, out, ARGP_HELP_SHORT_USAGE, name);
+    fprintf(out, "%s: %s.\n\n", name, command->summary);
+    if (command->details != NULL)
+        fprintf(out, "%s\n", command->details);
+    argp_help(&argp, out, ARGP_HELP_LONG, name);
+    /* Not left to argp, which would wrap what is there to be copied. */
+    fprintf(out, "\nExample:\n%s", command->example);
     parser_free(&parser);
-    return result;
+    return OK;
 }
 
 status command_find(const char *name, const struct command **command, struct error *error)

@@ -37,7 +37,7 @@ struct command {
     const char *name;
     const char *arguments;        /* as the usage line shows them: "SUITE [key=value…]" */
     const char *summary;          /* one line, lower case, no full stop */
-    const char *details;          /* a paragraph or more for --help, NULL: none */
+    const char *details;          /* whole lines for --help, NULL: none */
     const char *example;          /* whole lines for the end of --help */
     const struct option *options; /* NULL: none */
     size_t least, most;           /* arguments; most SIZE_MAX: any number */

@@ -109,7 +109,7 @@ static void print_libraries(const struct command_call *call)
     int matio[3];
     fprintf(call->out, "libraries\n");
     const dnnl_version_t *dnnl = dnnl_version();
-    snprintf(value, sizeof value, "%d.%d.%d (%s)", dnnl->major, dnnl->minor, dnnl->patch, dnnl->hash);
+    snprintf(value, sizeof value, "%d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
     print_row(call, "oneDNN", value);
     print_row(call, "SQLite", MTIL_SQLITE_VERSION);
     print_row(call, "libjpeg-turbo", QUOTED(LIBJPEG_TURBO_VERSION));

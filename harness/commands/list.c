@@ -39,9 +39,9 @@ static const struct kind {
     const char *name, *title;
     void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
 } kinds[] = {
-    {"datasets", "where layout and split come from", list_datasets},
-    {"policies", "where it is published", list_policies},
-    {"suites", "what it runs", list_suites},
+    {"datasets", "source", list_datasets},
+    {"policies", "source", list_policies},
+    {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -1,13 +1,32 @@
 /* mtil pretrain: makes the small CLIP that ships. */
-#include "harness/commands/command.h"
 #include "harness/pretrain.h"
+#include "harness/commands/command.h"
 
-static const struct option options[] = {
-    {.name = "seed", .type = OPTION_INTEGER, .minimum = 0, .maximum = 9007199254740992.0, .fallback = "1", .help = "decides weights, drawings and their order"},
-    {.name = "plain-steps", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e6, .fallback = "3000", .help = "steps on plain drawings"},
-    {.name = "harder-steps", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e6, .fallback = "1500", .help = "steps on harder drawings"},
-    {.name = "threads", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .help = "threads, 0: one per core; the result does not depend on it"},
-    {0}};
+static const struct option options[] = {{.name = "seed",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 0,
+                                         .maximum = 9007199254740992.0,
+                                         .fallback = "1",
+                                         .help = "decides weights, drawings and their order"},
+                                        {.name = "plain-steps",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 0,
+                                         .maximum = 1e6,
+                                         .fallback = "3000",
+                                         .help = "steps on plain drawings"},
+                                        {.name = "harder-steps",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 0,
+                                         .maximum = 1e6,
+                                         .fallback = "1500",
+                                         .help = "steps on harder drawings"},
+                                        {.name = "threads",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 0,
+                                         .maximum = 1024,
+                                         .fallback = "0",
+                                         .help = "threads, 0: one per core; the result does not depend on it"},
+                                        {0}};
 
 static status run(const struct command_call *call, struct error *error)
 {
@@ -23,7 +42,8 @@ const struct command command_pretrain = {
     .name = "pretrain",
     .arguments = "FOLDER",
     .summary = "train the small CLIP of the built-in suite on captioned drawings",
-    .details = "Writes mini-clip.safetensors and mini-vocabulary.txt.gz into FOLDER. The weights that ship were made with the defaults.",
+    .details = "Writes mini-clip.safetensors and mini-vocabulary.txt.gz into FOLDER. The weights that ship were made "
+               "with the defaults.",
     .example = "mtil pretrain models/weights\n",
     .options = options,
     .least = 1,

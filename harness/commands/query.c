@@ -66,8 +66,8 @@ const struct command command_query = {
     .name = "query",
     .arguments = "WHAT DATABASE",
     .summary = "print what a results database holds",
-    .details =
-        "WHAT is metrics, matrix, leaderboard, experts, events, selector or runs, or a SELECT of your own in quotes.",
+    .details = "WHAT is metrics, matrix, leaderboard, experts, events, selector or runs, or a SELECT\n"
+               "of your own in quotes.\n",
     .example = "  mtil query leaderboard results.sqlite --suite mini --format markdown\n"
                "  mtil query \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\" results.sqlite\n",
     .options = options,

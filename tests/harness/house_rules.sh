@@ -1,0 +1,49 @@
+#!/bin/bash
+# The rules of the house that a machine can check: who includes whom, who prints, how long a file gets.
+#   house_rules.sh SOURCE_FOLDER
+set -u
+cd "$1" || exit 2
+broken=0
+
+# complain RULE: each line of standard input is a place where the rule is broken.
+complain() {
+    while IFS= read -r place; do
+        printf '%s: %s\n' "$1" "$place"
+        broken=1
+    done
+}
+
+sources() {
+    find "$@" -name '*.[ch]' | sort
+}
+
+# A folder includes its own headers and those it stands on.
+check_includes() {
+    local folder=$1 allowed=$2
+    [ -d "$folder" ] || return
+    complain "$folder includes only $allowed" < <(
+        sources "$folder" | xargs -r grep -nE '^ *# *include "' | grep -vE "# *include \"(${allowed// /|})/"
+    )
+}
+check_includes core "core"
+check_includes datasets "core datasets"
+check_includes models "core models"
+check_includes results "core results"
+check_includes adapters "core models adapters"
+check_includes harness "core datasets models adapters results harness"
+
+complain "only results/ knows SQLite" < <(
+    sources core datasets models adapters harness | xargs grep -nE '# *include <sqlite3.h>'
+)
+complain "only models/cuda/ and the choice of a backend know CUDA" < <(
+    sources core datasets adapters results harness | xargs grep -nE '# *include <cu(da|blas)'
+)
+complain "nothing below harness/ prints or exits" < <(
+    sources core datasets models adapters results |
+        xargs grep -nE '(^|[^a-z_])(printf|puts|putchar|perror|exit|abort) *\(|[^a-z_](stdout|stderr)[^a-z_]' |
+        grep -vE ':[0-9]+: */?\*' | grep -vE '^[^:]*:[0-9]+:.*(/\*|//).*(printf|exit|stderr|stdout)'
+)
+complain "at most 600 lines" < <(
+    sources core datasets models adapters results harness | xargs wc -l | awk '$2 != "total" && $1 > 600 {print $2 " has " $1}'
+)
+exit $broken
