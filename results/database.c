@@ -23,9 +23,11 @@ struct statement {
     struct database *database;
 };
 
+/* By the time SQLite reports a failed write the reason may be forgotten; then it is a matter of room nearly always. */
 static bool disk_is_full(int code, int number)
 {
-    return (code & 0xff) == SQLITE_FULL || number == ENOSPC || number == EDQUOT || number == EFBIG;
+    bool unexplained = number == 0 && (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE);
+    return (code & 0xff) == SQLITE_FULL || unexplained || number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
 static status fail_io(const struct database *database, int code, struct error *error)
@@ -305,26 +307,27 @@ status statement_open(struct statement **statement, struct database *database, c
 static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
                          const char *trigger)
 {
-    (void)context, (void)first, (void)schema, (void)trigger;
-    if (action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE)
-        return SQLITE_OK;
-    bool harmless = action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0;
+    (void)first, (void)schema, (void)trigger;
+    bool harmless = action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE ||
+                    (action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0);
+    if (!harmless)
+        *(bool *)context = true;
     return harmless ? SQLITE_OK : SQLITE_DENY;
 }
 
 status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
                              struct error *error)
 {
-    sqlite3_set_authorizer(database->handle, allow_reading, NULL);
+    bool refused = false;
+    sqlite3_set_authorizer(database->handle, allow_reading, &refused);
     status result = prepare(statement, database, sql, error);
-    bool denied = result != OK && (sqlite3_errcode(database->handle) & 0xff) == SQLITE_AUTH;
     sqlite3_set_authorizer(database->handle, NULL, NULL);
     if (result == OK && !sqlite3_stmt_readonly((*statement)->handle)) {
         statement_close(*statement);
         *statement = NULL;
-        denied = true;
+        refused = true;
     }
-    if (denied)
+    if (refused)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: a query only reads: expected SELECT, WITH, VALUES or EXPLAIN, found \"%.60s\"",
                          database->path, sql);

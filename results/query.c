@@ -9,7 +9,7 @@
 #include "results/store_internal.h"
 
 #define CELLS_LIMIT 10000000
-#define BYTES_LIMIT ((size_t)1 << 30)
+#define BYTES_LIMIT ((size_t)256 << 20)
 
 /* Every named query reads the runs that the filter leaves; parameters in the order of bind_filter. */
 #define CHOSEN                                                                                                         \
@@ -131,6 +131,31 @@ static void add_value(struct table *table, const struct value *value)
     }
 }
 
+/* What a value takes as text; blobs become hexadecimal. */
+static size_t text_size(const struct value *value)
+{
+    if (value->kind == VALUE_TEXT)
+        return value->bytes.size;
+    return value->kind == VALUE_BLOB ? 2 * value->bytes.size + 3 : 0;
+}
+
+static status add_row(const struct store *store, struct statement *statement, struct table *table, size_t *bytes,
+                      struct error *error)
+{
+    for (size_t column = 0; column < table->columns; column++) {
+        struct value value = statement_value(statement, column);
+        *bytes += text_size(&value);
+        if (table->count >= CELLS_LIMIT || *bytes > BYTES_LIMIT)
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with LIMIT",
+                             store_path(store), CELLS_LIMIT, BYTES_LIMIT);
+        add_value(table, &value);
+    }
+    if (table->failed)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory after %zu rows", store_path(store), table_rows(table));
+    return OK;
+}
+
 /* Appends the answer of a statement that is bound. */
 static status fill(const struct store *store, struct statement *statement, struct table *table, struct error *error)
 {
@@ -140,18 +165,7 @@ static status fill(const struct store *store, struct statement *statement, struc
         TRY(statement_step(statement, &row, error));
         if (!row)
             return OK;
-        for (size_t column = 0; column < table->columns; column++) {
-            struct value value = statement_value(statement, column);
-            bytes += value.kind == VALUE_TEXT || value.kind == VALUE_BLOB ? value.bytes.size : 0;
-            add_value(table, &value);
-        }
-        if (table->failed)
-            return error_set(error, ERROR_MEMORY, "%s: out of memory after %zu rows", store_path(store),
-                             table_rows(table));
-        if (table->count > CELLS_LIMIT || bytes > BYTES_LIMIT)
-            return error_set(error, ERROR_ARGUMENT,
-                             "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with LIMIT",
-                             store_path(store), CELLS_LIMIT, BYTES_LIMIT);
+        TRY(add_row(store, statement, table, &bytes, error));
     }
 }
 

@@ -18,9 +18,9 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_EXPERT_COUNT] = "INSERT INTO expert_counts (run, task, encoder, block, expert, count) "
                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [INSERT_EXPERT_EVENT] = "INSERT INTO expert_events (run, task, iteration, encoder, block, position, event, target, "
-                            "sources, weights, reason) VALUES (?1, ?2, ?3, ?4, ?5, "
+                            "t1, t2, mixture, reason) VALUES (?1, ?2, ?3, ?4, ?5, "
                             "(SELECT count(*) FROM expert_events WHERE (run, task, iteration, encoder, block) = "
-                            "(?1, ?2, ?3, ?4, ?5)), ?6, nullif(?7, -1), ?8, ?9, ?10)",
+                            "(?1, ?2, ?3, ?4, ?5)), ?6, nullif(?7, -1), ?8, ?9, ?10, ?11)",
     [INSERT_ROUTER_CHOICE] = "INSERT INTO router_choices (run, checkpoint, task, router, count) "
                              "VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -133,17 +133,23 @@ status store_add_expert_counts(struct store *store, int64_t run, const struct ex
     return database_end(store->database, began, result, error);
 }
 
-static void add_sources(const struct expert_event_row *row, struct text *sources, struct text *weights)
+/* Nothing where t1 and t2 say it all. */
+static void add_mixture(struct text *mixture, const struct expert_event_row *row)
 {
-    for (size_t i = 0; i < row->sources; i++) {
-        const char *before = i ? "," : "[";
-        text_add(sources, "%s%" PRId64, before, row->source[i]);
-        text_add(weights, "%s%.17g", before, row->weight ? row->weight[i] : 1.0 / (double)row->sources);
-    }
-    if (row->sources) {
-        text_add(sources, "]");
-        text_add(weights, "]");
-    }
+    double equal = 1.0 / (double)row->sources;
+    bool plain = row->sources <= 2;
+    for (size_t i = 0; i < row->sources && row->weight; i++)
+        plain &= row->weight[i] == equal;
+    if (plain)
+        return;
+    for (size_t i = 0; i < row->sources; i++)
+        text_add(mixture, "%s[%" PRId64 ",%.17g]", i ? "," : "[", row->source[i], row->weight ? row->weight[i] : equal);
+    text_add(mixture, "]");
+}
+
+static struct value source_value(const struct expert_event_row *row, size_t index)
+{
+    return index < row->sources ? value_integer(row->source[index]) : value_null();
 }
 
 status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row, struct error *error)
@@ -152,20 +158,17 @@ status store_add_expert_event(struct store *store, int64_t run, const struct exp
     if (row->sources > SOURCES_LIMIT)
         return error_set(error, ERROR_ARGUMENT, "run %" PRId64 ": a merge of %zu experts, expected at most %d", run,
                          row->sources, SOURCES_LIMIT);
-    struct text sources = {0}, weights = {0};
-    add_sources(row, &sources, &weights);
-    status result = OK;
-    if (sources.failed || weights.failed)
-        result = error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", run);
-    else
-        result = insert(store, INSERT_EXPERT_EVENT,
-                        VALUES(value_integer(run), value_integer(row->task), value_integer(row->iteration),
-                               value_text(row->encoder), value_integer(row->block), value_text(names[row->event]),
-                               value_integer(row->target), value_text(sources.data), value_text(weights.data),
-                               value_text(row->reason)),
-                        error);
-    text_free(&sources);
-    text_free(&weights);
+    struct text mixture = {0};
+    add_mixture(&mixture, row);
+    status result = mixture.failed
+                        ? error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", run)
+                        : insert(store, INSERT_EXPERT_EVENT,
+                                 VALUES(value_integer(run), value_integer(row->task), value_integer(row->iteration),
+                                        value_text(row->encoder), value_integer(row->block),
+                                        value_text(names[row->event]), value_integer(row->target), source_value(row, 0),
+                                        source_value(row, 1), value_text(mixture.data), value_text(row->reason)),
+                                 error);
+    text_free(&mixture);
     return result;
 }
 

@@ -84,8 +84,9 @@ CREATE TABLE expert_events (
     position INTEGER NOT NULL,           -- counts what happened to the block in this iteration
     event TEXT NOT NULL CHECK (event IN ('merge', 'skip', 'freeze')),
     target INTEGER,                      -- the expert that was overwritten or frozen
-    sources TEXT,                        -- JSON: [3, 0]
-    weights TEXT,                        -- JSON: [0.5, 0.5]
+    t1 INTEGER,                          -- the experts that made it: their mean,
+    t2 INTEGER,
+    mixture TEXT,                        -- or, where it is not that of two, JSON: [[3, 0.5], [0, 0.3], [7, 0.2]]
     reason TEXT,                         -- of a skip
     PRIMARY KEY (run, task, iteration, encoder, block, position),
     FOREIGN KEY (run, task) REFERENCES tasks

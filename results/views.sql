@@ -4,8 +4,8 @@
 
 -- The accuracy matrix, a row per cell; checkpoint -1 is the untouched model.
 CREATE VIEW matrix AS
-SELECT evaluations.run AS run, checkpoint, trained.name AS trained, evaluations.task AS task, tasks.name AS name, correct,
-       images, 100.0 * correct / images AS accuracy
+SELECT evaluations.run AS run, checkpoint, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
+       correct, images, 100.0 * correct / images AS accuracy
 FROM evaluations
 JOIN tasks USING (run, task)
 LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.checkpoint;
@@ -73,10 +73,9 @@ SELECT run, task, encoder, block,
 FROM frozen_experts
 GROUP BY run, task, encoder, block;
 
--- Merges, skips and freezes with the paper's names: t1 and t2 make up target.
+-- Merges, skips and freezes with the task's name.
 CREATE VIEW events AS
-SELECT run, task, name, iteration, encoder, block, event, json_extract(sources, '$[0]') AS t1,
-       json_extract(sources, '$[1]') AS t2, target, reason, sources, weights, position
+SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason, mixture, position
 FROM expert_events
 JOIN tasks USING (run, task);
 

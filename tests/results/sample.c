@@ -1,0 +1,185 @@
+#include "tests/results/sample.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/rng.h"
+#include "results/digest.h"
+
+static const char *const task_names[SAMPLE_TASKS] = {"aircraft", "digits", "textures_&_more", "flowers"};
+
+char *sample_path(const char *name)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = path_format("%s/mtil-test-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(folder))
+        abort();
+    char *path = path_format("%s/%s", folder, name);
+    free(folder);
+    return path;
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+void sample_remove(char *path)
+{
+    *strrchr(path, '/') = '\0';
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    free(path);
+}
+
+struct run_description sample_description(int64_t seed)
+{
+    static char hash[DIGEST_SIZE];
+    digest_text("suite: sample", hash);
+    return (struct run_description){.suite = "sample",
+                                    .suite_text = "suite: sample\n",
+                                    .suite_hash = hash,
+                                    .setting = "full_shot",
+                                    .method = "adapters",
+                                    .policy = "most_used",
+                                    .selector = "clip",
+                                    .selection = "per_image",
+                                    .order = "I",
+                                    .model = "small",
+                                    .backend = "cpu",
+                                    .precision = "f32",
+                                    .program_version = "0.1.0",
+                                    .seed = seed,
+                                    .tasks = SAMPLE_TASKS,
+                                    .trainable_parameters = 12345};
+}
+
+int64_t sample_correct(int64_t seed, int64_t checkpoint, int64_t task)
+{
+    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(checkpoint + 1));
+    return rng_below(&rng, 0, SAMPLE_IMAGES + 1);
+}
+
+static status write_evaluations(struct store *store, int64_t run, int64_t seed, int64_t checkpoint, struct error *error)
+{
+    for (int64_t task = 0; task < SAMPLE_TASKS; task++) {
+        int64_t correct = sample_correct(seed, checkpoint, task);
+        uint8_t right[SAMPLE_IMAGES] = {0};
+        memset(right, 1, (size_t)correct);
+        struct per_image kept = {.kind = PER_IMAGE_BITS, .images = SAMPLE_IMAGES, .right = right};
+        TRY(store_add_evaluation(store, run,
+                                 &(struct evaluation_row){.checkpoint = checkpoint,
+                                                          .task = task,
+                                                          .correct = correct,
+                                                          .images = SAMPLE_IMAGES,
+                                                          .per_image = &kept},
+                                 error));
+        uint64_t counts[SAMPLE_TASKS + 1] = {[0] = 20, [1] = (uint64_t)task, [SAMPLE_TASKS] = 180 - (uint64_t)task};
+        TRY(store_add_router_choices(
+            store, run,
+            &(struct router_choices_row){
+                .checkpoint = checkpoint, .task = task, .counts = counts, .routers = SAMPLE_TASKS},
+            error));
+    }
+    return OK;
+}
+
+static status write_merge(struct store *store, int64_t run, int64_t task, int64_t iteration, const char *encoder,
+                          struct error *error)
+{
+    struct expert_event_row row = {.event = iteration == 20 ? EVENT_SKIP : EVENT_MERGE,
+                                   .task = task,
+                                   .iteration = iteration,
+                                   .encoder = encoder,
+                                   .block = 1,
+                                   .target = iteration == 20 ? -1 : 2,
+                                   .sources = 2,
+                                   .source = (int64_t[]){5, task},
+                                   .reason = iteration == 20 ? "no expert is free" : NULL};
+    return store_add_expert_event(store, run, &row, error);
+}
+
+static status write_step(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
+                         struct error *error)
+{
+    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)iteration);
+    TRY(store_add_step(store, run,
+                       &(struct step_row){.task = task,
+                                          .iteration = iteration,
+                                          .loss = (double)rng_uniform(&rng, 1),
+                                          .learning_rate = 1e-3},
+                       error));
+    if (iteration % 10 != 0)
+        return OK;
+    TRY(write_merge(store, run, task, iteration, "image", error));
+    TRY(write_merge(store, run, task, iteration, "text", error));
+    struct timing_row timing = {
+        .task = task, .iteration = iteration, .phase = "train", .seconds = 2.5, .iterations = 10, .images = 640};
+    return store_add_timing(store, run, &timing, error);
+}
+
+static status write_task_end(struct store *store, int64_t run, int64_t seed, int64_t task, struct error *error)
+{
+    for (int64_t frozen = 0; frozen < 2; frozen++)
+        TRY(store_add_expert_event(store, run,
+                                   &(struct expert_event_row){.event = EVENT_FREEZE,
+                                                              .task = task,
+                                                              .iteration = SAMPLE_ITERATIONS,
+                                                              .encoder = "image",
+                                                              .block = 1,
+                                                              .target = task + frozen},
+                                   error));
+    TRY(store_add_expert_counts(store, run,
+                                &(struct expert_counts_row){.task = task,
+                                                            .block = 1,
+                                                            .encoder = "image",
+                                                            .counts = (uint64_t[]){30, 0, 10, (uint64_t)task, 5, 55},
+                                                            .experts = 6},
+                                error));
+    TRY(write_evaluations(store, run, seed, task, error));
+    return store_add_artifact(
+        store, run, &(struct artifact_row){.task = task, .kind = "adapters", .path = "a.safetensors", .bytes = 1000}, error);
+}
+
+status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration, int64_t stop_task,
+                    int64_t stop_iteration, struct error *error)
+{
+    for (int64_t i = 0; i < SAMPLE_TASKS; i++)
+        TRY(store_add_task(store, run,
+                           &(struct task_row){.task = i,
+                                              .name = task_names[i],
+                                              .classes = 6 + i,
+                                              .training_images = 1000,
+                                              .test_images = SAMPLE_IMAGES,
+                                              .test_digest = i == 0 ? NULL : "00ff"},
+                           error));
+    if (task < 0)
+        TRY(write_evaluations(store, run, seed, -1, error));
+    for (int64_t t = task < 0 ? 0 : task; t < SAMPLE_TASKS; t++) {
+        for (int64_t i = t == task ? iteration + 1 : 1; i <= SAMPLE_ITERATIONS; i++) {
+            if (t == stop_task && i == stop_iteration)
+                return OK;
+            TRY(write_step(store, run, seed, t, i, error));
+        }
+        TRY(write_task_end(store, run, seed, t, error));
+    }
+    return OK;
+}
+
+int64_t sample_finished_run(struct store *store, int64_t seed)
+{
+    struct run_description description = sample_description(seed);
+    struct run_start start;
+    struct error error = {0};
+    if (store_run_start(store, &description, &start, &error) != OK || store_begin(store, &error) != OK ||
+        sample_write(store, start.run, seed, -1, 0, -1, 0, &error) != OK || store_commit(store, &error) != OK ||
+        store_run_end(store, start.run, RUN_FINISHED, NULL, &error) != OK) {
+        fprintf(stderr, "%s\n", error.message);
+        abort();
+    }
+    return start.run;
+}

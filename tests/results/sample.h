@@ -1,0 +1,30 @@
+/* A folder that goes away, and runs of made-up but fixed numbers. */
+#ifndef MTIL_TESTS_RESULTS_SAMPLE_H
+#define MTIL_TESTS_RESULTS_SAMPLE_H
+
+#include <stdint.h>
+
+#include "results/store.h"
+
+#define SAMPLE_TASKS 4
+#define SAMPLE_ITERATIONS 20 /* of each task, merges at every tenth */
+
+/* "FOLDER/name" in a new folder under the system's temporary one; the caller frees it with sample_remove. */
+char *sample_path(const char *name);
+void sample_remove(char *path); /* and everything in its folder */
+
+struct run_description sample_description(int64_t seed);
+
+/* The right ones of 200 images, fixed by all three. */
+int64_t sample_correct(int64_t seed, int64_t checkpoint, int64_t task);
+#define SAMPLE_IMAGES 200
+
+/* Writes what a run writes from after `iteration` of `task` on (task −1: all of it), as the trainer does; stops before
+ * (stop_task, stop_iteration), or never where stop_task is −1. */
+status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration, int64_t stop_task,
+                    int64_t stop_iteration, struct error *error);
+
+/* A finished run; its id. */
+int64_t sample_finished_run(struct store *store, int64_t seed);
+
+#endif

@@ -1,0 +1,244 @@
+#include "tests/results/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "results/query.h"
+#include "tests/results/sample.h"
+
+struct fixture {
+    char *path;
+    struct store *store;
+};
+
+/* Seeds 1 to 3 finished, seed 4 stopped in its second task; one finished run of another policy. */
+static int create(void **state)
+{
+    static struct fixture fixture;
+    struct run_start start;
+    struct run_description stopped = sample_description(4), other = sample_description(1);
+    fixture.path = sample_path("results.sqlite");
+    assert_ok(store_open(&fixture.store, fixture.path, STORE_WRITE, &error));
+    for (int64_t seed = 1; seed <= 3; seed++)
+        sample_finished_run(fixture.store, seed);
+    assert_ok(store_run_start(fixture.store, &stopped, &start, &error));
+    assert_ok(sample_write(fixture.store, start.run, 4, -1, 0, 1, 11, &error));
+    assert_ok(store_run_end(fixture.store, start.run, RUN_STOPPED, NULL, &error));
+    other.policy = "none";
+    other.suite_hash = "0123456789abcdef";
+    assert_ok(store_run_start(fixture.store, &other, &start, &error));
+    assert_ok(sample_write(fixture.store, start.run, 9, -1, 0, -1, 0, &error));
+    assert_ok(store_run_end(fixture.store, start.run, RUN_FINISHED, NULL, &error));
+    *state = &fixture;
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    struct fixture *fixture = *state;
+    store_close(fixture->store);
+    sample_remove(fixture->path);
+    return 0;
+}
+
+static struct table ask(void **state, const char *name, struct query_filter filter)
+{
+    struct table table = {0};
+    assert_ok(query_named(((struct fixture *)*state)->store, name, &filter, &table, &error));
+    return table;
+}
+
+static size_t count(void **state, const char *name, struct query_filter filter)
+{
+    struct table table = ask(state, name, filter);
+    size_t rows = table_rows(&table);
+    table_free(&table);
+    return rows;
+}
+
+static size_t column_of(const struct table *table, const char *title)
+{
+    for (size_t column = 0; column < table->columns; column++)
+        if (strcmp(table->column[column].title, title) == 0)
+            return column;
+    fail_msg("there is no column %s", title);
+    return 0;
+}
+
+static void every_query_answers(void **state)
+{
+    size_t queries = 0;
+    for (const struct query *query; (query = query_at(queries)); queries++)
+        assert_true(count(state, query->name, (struct query_filter){0}) > 0);
+    assert_true(queries >= 7);
+    struct table table = {0};
+    struct query_filter all = {0};
+    assert_fails(query_named(((struct fixture *)*state)->store, "leaderbord", &all, &table, &error), ERROR_ARGUMENT,
+                 "did you mean \"leaderboard\"?");
+}
+
+static void filters_choose_runs(void **state)
+{
+    assert_int_equal(count(state, "runs", (struct query_filter){0}), 5);
+    assert_int_equal(count(state, "runs", (struct query_filter){.policy = "none"}), 1);
+    assert_int_equal(count(state, "runs", (struct query_filter){.has_seed = true, .seed = 1}), 2);
+    assert_int_equal(count(state, "runs", (struct query_filter){.run = 2}), 1);
+    assert_int_equal(count(state, "runs", (struct query_filter){.status = "stopped"}), 1);
+    assert_int_equal(count(state, "runs", (struct query_filter){.suite = "sample", .setting = "few_shot"}), 0);
+    assert_int_equal(count(state, "runs", (struct query_filter){.method = "adapters", .selector = "clip"}), 5);
+    assert_int_equal(count(state, "runs", (struct query_filter){.since = "2020-01-01"}), 5);
+    assert_int_equal(count(state, "runs", (struct query_filter){.before = "2020-01-01"}), 0);
+    assert_int_equal(count(state, "runs", (struct query_filter){.dataset = "digits"}), 5);
+    assert_int_equal(count(state, "runs", (struct query_filter){.dataset = "cars"}), 0);
+    assert_int_equal(count(state, "tasks", (struct query_filter){.dataset = "digits", .run = 1}), 1);
+    assert_int_equal(count(state, "metrics", (struct query_filter){.status = "stopped"}), 0); /* no whole matrix */
+}
+
+static void the_leaderboard_averages_seeds(void **state)
+{
+    struct table table = ask(state, "leaderboard", (struct query_filter){.policy = "most_used"});
+    struct table metrics = ask(state, "metrics", (struct query_filter){.policy = "most_used"});
+    size_t last = column_of(&metrics, "last"), rows = table_rows(&metrics);
+    double mean = 0, squares = 0;
+    for (size_t row = 0; row < rows; row++)
+        mean += table_cell_at(&metrics, row, last)->real / (double)rows;
+    for (size_t row = 0; row < rows; row++)
+        squares += pow(table_cell_at(&metrics, row, last)->real - mean, 2);
+    assert_int_equal(table_rows(&table), 1);
+    assert_int_equal(table.cell[column_of(&table, "runs")].integer, 3);
+    assert_true(fabs(table.cell[column_of(&table, "last")].real - mean) < 1e-9);
+    assert_true(fabs(table.cell[column_of(&table, "last_sd")].real - sqrt(squares / 2)) < 1e-9);
+    table_free(&table);
+    table_free(&metrics);
+    assert_int_equal(count(state, "leaderboard", (struct query_filter){0}), 2);
+    table = ask(state, "leaderboard", (struct query_filter){.policy = "none"});
+    assert_int_equal(table.cell[column_of(&table, "last_sd")].kind, CELL_EMPTY); /* one seed has none */
+    table_free(&table);
+}
+
+static void the_matrix_has_a_row_per_checkpoint(void **state)
+{
+    struct table table = ask(state, "matrix", (struct query_filter){.run = 2});
+    assert_int_equal(table_rows(&table), SAMPLE_TASKS + 1);
+    assert_string_equal(table_cell_at(&table, 0, 1)->text, "zero-shot");
+    assert_string_equal(table_cell_at(&table, 2, 1)->text, "digits");
+    assert_true(table_cell_at(&table, 2, 2)->real == 100.0 * (double)sample_correct(2, 1, 0) / SAMPLE_IMAGES);
+    table_free(&table);
+    assert_int_equal(count(state, "matrix", (struct query_filter){.status = "stopped"}), 2);
+}
+
+static void the_summary_ends_in_the_metrics(void **state)
+{
+    struct fixture *fixture = *state;
+    struct table table = {0};
+    struct run_matrix read;
+    assert_ok(store_read_matrix(fixture->store, 1, &read, &error));
+    assert_ok(query_summary(fixture->store, 1, &table, &error));
+    assert_int_equal(table_rows(&table), SAMPLE_TASKS + 1 + 3);
+    assert_string_equal(table_cell_at(&table, SAMPLE_TASKS + 1, 0)->text, "Transfer");
+    assert_int_equal(table_cell_at(&table, SAMPLE_TASKS + 1, 1)->kind, CELL_EMPTY);
+    assert_string_equal(table_cell_at(&table, SAMPLE_TASKS + 3, 0)->text, "Last");
+    double mean = metric_mean(metric_find("last"), &read.matrix);
+    assert_true(table_cell_at(&table, SAMPLE_TASKS + 3, SAMPLE_TASKS + 1)->real == mean);
+    struct text text = {0};
+    assert_ok(table_render(&table, TABLE_TEXT, false, &text, &error));
+    assert_non_null(strstr(text.data, "Average"));
+    text_free(&text);
+    table_free(&table);
+    run_matrix_free(&read);
+}
+
+static void experts_and_events_tell_what_happened(void **state)
+{
+    struct table table = ask(state, "experts", (struct query_filter){.run = 1, .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 6);
+    assert_true(table_cell_at(&table, 0, column_of(&table, "share"))->real == 100.0 * 30 / 101);
+    for (int64_t expert = 0; expert < 6; expert++) /* after tasks 0 and 1: experts 0, 1 and 2 */
+        assert_int_equal(table_cell_at(&table, (size_t)expert, column_of(&table, "frozen"))->integer, expert < 3);
+    table_free(&table);
+    table = ask(state, "events", (struct query_filter){.run = 1, .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 2 + 4);
+    assert_string_equal(table_cell_at(&table, 0, column_of(&table, "event"))->text, "merge");
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "t1"))->integer, 5);
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "t2"))->integer, 1);
+    assert_int_equal(table_cell_at(&table, 2, column_of(&table, "target"))->kind, CELL_EMPTY);
+    assert_string_equal(table_cell_at(&table, 2, column_of(&table, "reason"))->text, "no expert is free");
+    table_free(&table);
+    struct table frozen = {0};
+    assert_ok(query_sql(((struct fixture *)*state)->store,
+                        "SELECT frozen FROM frozen_counts WHERE run = 1 AND encoder = 'image' ORDER BY task", &frozen,
+                        &error));
+    for (size_t task = 0; task < SAMPLE_TASKS; task++)
+        assert_int_equal(frozen.cell[task].integer, task + 2);
+    table_free(&frozen);
+}
+
+static void the_selector_is_a_confusion(void **state)
+{
+    struct table table = ask(state, "selector", (struct query_filter){.run = 1, .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 3 * (SAMPLE_TASKS + 1));
+    assert_string_equal(table_cell_at(&table, 0, column_of(&table, "chosen"))->text, "untouched model");
+    assert_true(table_cell_at(&table, 0, column_of(&table, "share"))->real == 10);
+    assert_string_equal(table_cell_at(&table, 1, column_of(&table, "chosen"))->text, "aircraft");
+    table_free(&table);
+}
+
+static void free_sql_only_reads(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const refused[] = {"DELETE FROM steps",
+                                          "INSERT INTO properties VALUES ('a', 'b') RETURNING name",
+                                          "DROP VIEW matrix",
+                                          "ATTACH 'other.sqlite' AS other",
+                                          "PRAGMA journal_mode = DELETE",
+                                          "PRAGMA user_version = 5",
+                                          "BEGIN",
+                                          "VACUUM INTO 'copy.sqlite'",
+                                          "CREATE TEMP TABLE t (x)",
+                                          "WITH x AS (SELECT 1) UPDATE runs SET suite = 'y'",
+                                          "SELECT load_extension('evil')"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct table table = {0};
+        assert_fails(query_sql(fixture->store, refused[i], &table, &error), ERROR_ARGUMENT, "only reads");
+        table_free(&table);
+    }
+    struct table table = {0};
+    assert_fails(query_sql(fixture->store, "SELECT 1; DELETE FROM steps", &table, &error), ERROR_ARGUMENT, "one SQL");
+    assert_fails(query_sql(fixture->store, "", &table, &error), ERROR_ARGUMENT, "found none");
+    assert_fails(query_sql(fixture->store, "SELECT nothing FROM runs", &table, &error), ERROR_ARGUMENT,
+                 "no such column: nothing");
+    assert_ok(query_sql(fixture->store, "SELECT count(*) AS n, x'00ff' AS b, NULL, 0.5, 'é' FROM steps; ", &table, &error));
+    assert_int_equal(table.columns, 5);
+    assert_true(table.cell[0].integer > 0);
+    assert_string_equal(table.cell[1].text, "x'00ff'");
+    assert_int_equal(table.cell[2].kind, CELL_EMPTY);
+    assert_string_equal(table.cell[4].text, "é");
+    table_free(&table);
+}
+
+static void endless_answers_are_cut_off(void **state)
+{
+    struct table table = {0};
+    assert_fails(query_sql(((struct fixture *)*state)->store,
+                           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT zeroblob(200000000) "
+                           "FROM n LIMIT 9",
+                           &table, &error),
+                 ERROR_ARGUMENT, "LIMIT");
+    table_free(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_query_answers),
+        cmocka_unit_test(filters_choose_runs),
+        cmocka_unit_test(the_leaderboard_averages_seeds),
+        cmocka_unit_test(the_matrix_has_a_row_per_checkpoint),
+        cmocka_unit_test(the_summary_ends_in_the_metrics),
+        cmocka_unit_test(experts_and_events_tell_what_happened),
+        cmocka_unit_test(the_selector_is_a_confusion),
+        cmocka_unit_test(free_sql_only_reads),
+        cmocka_unit_test(endless_answers_are_cut_off),
+    };
+    return cmocka_run_group_tests(tests, create, destroy);
+}
