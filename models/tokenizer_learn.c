@@ -200,8 +200,7 @@ static status apply_merge(struct learner *learner, struct pair pair, struct erro
 
 static status name_bytes(struct learner *learner, size_t merges, struct error *error)
 {
-    size_t most = merges <= SIZE_MAX - 2 * BYTES ? merges + 2 * BYTES : SIZE_MAX;
-    learner->names = malloc(array_size(most, sizeof *learner->names));
+    learner->names = malloc(array_size(merges + 2 * BYTES, sizeof *learner->names));
     if (learner->names == NULL)
         return out_of_memory(error);
     for (unsigned i = 0; i < 2 * BYTES; i++) {
@@ -252,6 +251,8 @@ static void release(struct learner *learner)
 status tokenizer_learn(const char *const *texts, size_t count, size_t merges, const char *path, struct error *error)
 {
     struct learner learner = {0};
+    if (merges > VOCABULARY_MERGES)
+        merges = VOCABULARY_MERGES; /* more would not be read */
     status result = learn(&learner, texts, count, merges, path, error);
     release(&learner);
     return result;

@@ -14,12 +14,7 @@
 #include "core/arena.h"
 #include "core/file.h"
 
-enum {
-    BYTES = 256,
-    PRINTABLE_BYTES = 188,
-    OPENAI_MERGES = 48894, /* OpenAI's file goes on after them, unused */
-    MOST_IDS = 1 << 22
-};
+enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22 };
 static const size_t text_limit = (size_t)64 << 20;
 
 /* ---- bytes ---- */
@@ -174,7 +169,7 @@ static status read_openai(struct loader *loader, char *text, struct error *error
         vocabulary->bytes[byte] = set_symbol(loader, name, "", vocabulary_byte_id(byte));
         vocabulary->last_bytes[byte] = set_symbol(loader, name, "</w>", BYTES + vocabulary_byte_id(byte));
     }
-    TRY(read_merges(loader, loader->path, text, OPENAI_MERGES, false, &merges, error));
+    TRY(read_merges(loader, loader->path, text, VOCABULARY_MERGES, false, &merges, error));
     if (merges == 0)
         return error_set(error, ERROR_FORMAT, "%s: expected a header and then one merge a line, found no merge",
                          loader->path);
@@ -197,7 +192,7 @@ static status load_openai(struct vocabulary *vocabulary, const char *path, char 
 {
     struct loader loader;
     size_t lines = 1;
-    for (const char *p = text; lines < OPENAI_MERGES && (p = strchr(p, '\n')) != NULL; p++)
+    for (const char *p = text; lines < VOCABULARY_MERGES && (p = strchr(p, '\n')) != NULL; p++)
         lines++;
     status result =
         loader_create(&loader, vocabulary, path, 2 * BYTES + lines, size + (size_t)4 * BYTES * BYTE_NAME, error);

@@ -19,7 +19,10 @@
 #include "core/status.h"
 #include "models/tokenizer_pairs.h"
 
-enum { BYTE_NAME = 8 };
+enum {
+    BYTE_NAME = 8,
+    VOCABULARY_MERGES = 48894 /* at most; OpenAI's file goes on after them, unused */
+};
 
 struct vocabulary {
     size_t size; /* ids are below this */
