@@ -9,12 +9,12 @@
 BUILD := build
 FLAGS :=
 
-.PHONY: demo test build build-tests install clean
+.PHONY: demo test build build-tests dependencies clean
 
-demo: install build
+demo: dependencies build
 	$(BUILD)/mtil run mini
 
-test: install build-tests
+test: dependencies build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure
 
 build:
@@ -25,7 +25,7 @@ build-tests:
 	cmake -S . -B $(BUILD) -G Ninja -DMTIL_TESTS=ON $(FLAGS)
 	cmake --build $(BUILD)
 
-install:
+dependencies:
 	@cmake/install-dependencies
 
 clean:

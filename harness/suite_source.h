@@ -14,6 +14,8 @@
 #include "core/status.h"
 #include "harness/suite.h"
 
+enum { KEY_LENGTH = 128 }; /* of keys and entries' names, the NUL included */
+
 struct assignment {
     const struct suite_section *section;
     char *entry; /* of a section with each_of, else NULL */
@@ -41,6 +43,17 @@ void suite_source_free(struct suite_source *source);
 /* "mini.yaml:12:5: merge", "command line: tasks.mnist": where options_set is to say a value comes from. */
 void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where,
                         size_t size);
+
+/* Appends a copy of assignment and of what it points to. */
+status suite_source_add(struct suite_source *source, const struct assignment *assignment, struct error *error);
+
+/* The first assignment with the section, entry and key of this one, or NULL. */
+const struct assignment *suite_source_find(const struct suite_source *source, const struct assignment *assignment);
+
+/* Fails: word stands at the top level, or before the dot of an override, and is neither a section nor a key there. */
+status suite_source_unknown(const struct suite_source *source, const char *where, const char *word,
+                            struct error *error);
+status suite_source_no_memory(const struct suite_source *source, struct error *error);
 
 /* The section called name, NULL when there is none; an entry of the table ends it. */
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name);
