@@ -13,6 +13,7 @@
 #ifndef MTIL_DATASETS_DATASET_H
 #define MTIL_DATASETS_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,26 +26,52 @@ enum split { SPLIT_TRAIN, SPLIT_TEST };
 enum { SPLITS = 2 };
 
 struct dataset;
+struct dataset_item;
 
-/* name: a reader of the registry; root: the folder that holds the reader's folders ("--data-location"). options: the reader's own
- * keys, NULL for defaults, borrowed during the call. classnames.txt beside the data (one name a line) overrides the names. */
+/* A kind of dataset: a constant table per reader, listed in registry.c. */
+struct dataset_reader {
+    const char *name;
+    const char *source;           /* where its layout and its split come from, one line */
+    const char *const *folders;   /* its own folder below the root: the first that exists, ends with NULL; NULL: it has none */
+    const struct option *options; /* its own keys; NULL: none */
+    bool listed;                  /* a file names the images, so some may be missing */
+    status (*open)(struct dataset *dataset, const struct options *options, struct error *error);
+    status (*read)(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
+                   struct error *error); /* NULL: items are image files or rows of raw images */
+};
+
+const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */
+
+/* An unknown name is an error with the nearest known one. */
+status dataset_reader_find(const struct dataset_reader **reader, const char *name, struct error *error);
+
+/* Whether root holds the reader's folder. */
+bool dataset_found(const struct dataset_reader *reader, const char *root);
+
+/* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the reader's own
+ * keys, NULL for defaults, borrowed during the call. log may be NULL.
+ *
+ * Two files in the dataset's own folder (caltech101/, MNIST/, cifar-100-binary/ …) override what is built in or derived:
+ * classnames.txt, one name a line in label order, and templates.txt, one template a line with one "{}". Where names go by position
+ * (caltech101, eurosat, flowers, mnist), the number of lines is the number of classes; elsewhere it must agree. */
 status dataset_open(struct dataset **dataset, const char *name, const char *root, const struct options *options,
                     const struct log *log, struct error *error);
 void dataset_close(struct dataset *dataset); /* NULL is allowed */
 
 const char *dataset_name(const struct dataset *dataset);
 size_t dataset_size(const struct dataset *dataset, enum split split);
+size_t dataset_missing(const struct dataset *dataset); /* listed images that "on_missing: skip" left out */
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);
 const char *dataset_template(const struct dataset *dataset, size_t index); /* holds "{}"; the first one is trained with */
-int dataset_label(const struct dataset *dataset, enum split split, size_t index);
+int dataset_label(const struct dataset *dataset, enum split split, size_t index); /* below dataset_classes */
 
-/* Decodes item index; the caller frees the image. The error names the file and what is wrong with it. */
+/* Decodes item index; the caller frees the image. label may be NULL. The error names the file and what is wrong with it. */
 status dataset_read(const struct dataset *dataset, enum split split, size_t index, struct image *image, int *label,
                     struct error *error);
 
-/* "path/of/file.jpg" or "train.bin[17]", for messages and tables; the caller frees it. */
+/* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller frees it. */
 char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index);
 
 /* template with "{}" replaced by name; the caller frees it, NULL when out of memory. */

@@ -1,5 +1,7 @@
 #include "datasets/image/filters.h"
 
+#include <stdbool.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -51,11 +53,37 @@ const struct filters *filters_best(void)
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* (high << 11) + low + one half, to the integer part. */
 AVX2 static inline __m256i join_parts(__m256i high, __m256i low)
 {
-    __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, FILTER_LOW), low);
-    return _mm256_srai_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << (FILTER_FRACTION - 1))), FILTER_FRACTION);
+    return _mm256_add_epi32(_mm256_slli_epi32(high, FILTER_LOW), low);
+}
+
+AVX2 static inline __m256i round_sums(__m256i sums)
+{
+    return _mm256_srai_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(1 << (FILTER_FRACTION - 1))), FILTER_FRACTION);
+}
+
+/* Pixel i of four rows. The halves of a row's sums belong together; they are added for two rows at a time. Four bytes are stored where
+ * the next pixel overwrites the last of them. */
+AVX2 static inline __attribute__((always_inline)) void store_pixels(const struct filter_rows *rows, int i, bool last,
+                                                                    const __m256i high[4], const __m256i low[4])
+{
+    __m256i pairs[2];
+    for (int r = 0; r < 4; r += 2) {
+        __m256i one = join_parts(high[r], low[r]), two = join_parts(high[r + 1], low[r + 1]);
+        pairs[r / 2] = round_sums(_mm256_add_epi32(_mm256_permute2x128_si256(one, two, 0x20),
+                                                   _mm256_permute2x128_si256(one, two, 0x31)));
+    }
+    __m256i words = _mm256_packs_epi32(pairs[0], pairs[1]); /* rows 0 2, 1 3 */
+    __m256i bytes = _mm256_packus_epi16(words, words);
+    uint32_t pixels[FILTER_ROWS] = {(uint32_t)_mm256_extract_epi32(bytes, 0), (uint32_t)_mm256_extract_epi32(bytes, 4),
+                                    (uint32_t)_mm256_extract_epi32(bytes, 1), (uint32_t)_mm256_extract_epi32(bytes, 5)};
+    for (int r = 0; r < FILTER_ROWS; r++) {
+        if (last)
+            __builtin_memcpy(rows->target[r] + 3 * i, &pixels[r], 3);
+        else
+            __builtin_memcpy(rows->target[r] + 3 * i, &pixels[r], 4);
+    }
 }
 
 /* vpmaddwd multiplies sixteen pairs of 16-bit numbers and adds neighbours. Of four pixels it is given the lanes
@@ -83,14 +111,7 @@ AVX2 static void rows_avx2(const struct filter_rows *rows, const struct kernel *
                 low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(pixels, low_weight));
             }
         }
-        for (int r = 0; r < FILTER_ROWS; r++) {
-            __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high[r], FILTER_LOW), low[r]);
-            __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-            four = _mm_srai_epi32(_mm_add_epi32(four, _mm_set1_epi32(1 << (FILTER_FRACTION - 1))), FILTER_FRACTION);
-            four = _mm_packs_epi32(four, four);
-            uint32_t pixel = (uint32_t)_mm_cvtsi128_si32(_mm_packus_epi16(four, four));
-            __builtin_memcpy(rows->target[r] + 3 * i, &pixel, 3);
-        }
+        store_pixels(rows, i, i + 1 == kernel->count, high, low);
     }
 }
 
@@ -117,7 +138,7 @@ AVX2 static inline void sixteen_columns(const struct filter_columns *columns, si
         low[0] = _mm256_add_epi32(low[0], _mm256_madd_epi16(left, low_weight));
         low[1] = _mm256_add_epi32(low[1], _mm256_madd_epi16(right, low_weight));
     }
-    __m256i words = _mm256_packs_epi32(join_parts(high[0], low[0]), join_parts(high[1], low[1]));
+    __m256i words = _mm256_packs_epi32(round_sums(join_parts(high[0], low[0])), round_sums(join_parts(high[1], low[1])));
     __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128((__m128i *)(columns->target + x), bytes);
 }

@@ -1,0 +1,334 @@
+#include "datasets/dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "datasets/prompts.h"
+#include "datasets/reader.h"
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static status choose_folder(struct dataset *dataset, struct error *error)
+{
+    const char *const *folders = dataset->reader->folders;
+    if (folders == NULL)
+        return OK;
+    for (size_t i = 0; folders[i] != NULL; i++) {
+        char *path = path_format("%s/%s", dataset->root, folders[i]);
+        bool found = path != NULL && file_is_directory(path);
+        free(path);
+        if (found) {
+            dataset->folder = folders[i];
+            return OK;
+        }
+    }
+    bool two = folders[1] != NULL;
+    return error_set(error, ERROR_IO, "%s: expected a folder \"%s\"%s%s%s for the dataset %s, found none", dataset->root,
+                     folders[0], two ? " or \"" : "", two ? folders[1] : "", two ? "\"" : "", dataset->reader->name);
+}
+
+/* Reads root/folder/name if that exists. */
+static status read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
+                            struct error *error)
+{
+    char path[DATASET_PATH];
+    *found = false;
+    if (dataset->folder == NULL)
+        return OK;
+    TRY(dataset_path(dataset, name, path, error));
+    *found = file_exists(path);
+    return *found ? strings_read_lines(lines, path, error) : OK;
+}
+
+static status check_names(const struct dataset *dataset, const struct strings *names, struct error *error)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (names->items[i][0] == 0)
+            return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt:%zu: expected a class name, found an empty line",
+                             dataset->root, dataset->folder, i + 1);
+    if (names->count == 0)
+        return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected a class name a line, found none", dataset->root,
+                         dataset->folder);
+    return OK;
+}
+
+/* classnames.txt for the readers that find their classes in files. */
+static status override_classes(struct dataset *dataset, struct error *error)
+{
+    struct strings names = {0};
+    bool found;
+    if (dataset->names_given)
+        return OK;
+    status result = read_override(dataset, "classnames.txt", &names, &found, error);
+    if (result == OK && found)
+        result = check_names(dataset, &names, error);
+    if (result == OK && found && names.count != dataset->classes.count)
+        result = error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected %zu names, one a class, found %zu",
+                           dataset->root, dataset->folder, dataset->classes.count, names.count);
+    if (result != OK || !found) {
+        strings_free(&names);
+        return result;
+    }
+    strings_free(&dataset->classes);
+    dataset->classes = names;
+    return OK;
+}
+
+static status choose_templates(struct dataset *dataset, struct error *error)
+{
+    bool found;
+    TRY(read_override(dataset, "templates.txt", &dataset->templates, &found, error));
+    if (!found) {
+        const struct prompts *prompts = prompts_find(dataset->reader->name);
+        for (size_t i = 0; prompts->templates[i] != NULL; i++)
+            TRY(strings_add(&dataset->templates, prompts->templates[i], strlen(prompts->templates[i]), error));
+        return OK;
+    }
+    for (size_t i = 0; i < dataset->templates.count; i++) {
+        const char *hole = strstr(dataset->templates.items[i], "{}");
+        if (hole == NULL || strstr(hole + 2, "{}") != NULL)
+            return error_set(error, ERROR_FORMAT, "%s/%s/templates.txt:%zu: expected one {} for the class name, found \"%s\"",
+                             dataset->root, dataset->folder, i + 1, dataset->templates.items[i]);
+    }
+    if (dataset->templates.count == 0)
+        return error_set(error, ERROR_FORMAT, "%s/%s/templates.txt: expected a template a line, found none", dataset->root,
+                         dataset->folder);
+    return OK;
+}
+
+static status check_labels(const struct dataset *dataset, struct error *error)
+{
+    for (int split = 0; split < SPLITS; split++) {
+        for (size_t i = 0; i < dataset->items[split].count; i++) {
+            int32_t label = dataset->items[split].items[i].label;
+            if (label >= 0 && (size_t)label < dataset->classes.count)
+                continue;
+            char *name = dataset_item_name(dataset, (enum split)split, i);
+            error_set(error, ERROR_FORMAT, "%s: %s: expected a label below %zu (0-based), the number of classes, found %d",
+                      dataset->root, name != NULL ? name : "an item", dataset->classes.count, label);
+            free(name);
+            return ERROR_FORMAT;
+        }
+    }
+    if (dataset->items[SPLIT_TRAIN].count + dataset->items[SPLIT_TEST].count == 0)
+        return error_set(error, ERROR_FORMAT, "%s: the dataset %s has no images", dataset->root, dataset->reader->name);
+    return OK;
+}
+
+/* Drops the items whose file is not there; the first few names go into missing. */
+static status drop_missing(struct dataset *dataset, struct text *missing, struct error *error)
+{
+    enum { NAMED = 3 };
+    for (int split = 0; split < SPLITS; split++) {
+        struct dataset_items *items = &dataset->items[split];
+        size_t kept = 0;
+        for (size_t i = 0; i < items->count; i++) {
+            char *path = path_format("%s/%s", dataset->root, items->items[i].file);
+            if (path == NULL)
+                return error_set(error, ERROR_MEMORY, "%s: no memory for a name", dataset->root);
+            bool found = file_exists(path);
+            free(path);
+            if (found) {
+                struct dataset_item item = items->items[i];
+                items->items[i] = items->items[kept];
+                items->items[kept++] = item;
+            } else if (++dataset->missing <= NAMED) {
+                text_add(missing, "%s%s", dataset->missing > 1 ? ", " : "", items->items[i].file);
+            }
+        }
+        for (size_t i = kept; i < items->count; i++)
+            free(items->items[i].file);
+        items->count = kept;
+    }
+    return OK;
+}
+
+static status check_missing(struct dataset *dataset, const struct options *options, struct error *error)
+{
+    struct text missing = {0};
+    size_t listed = dataset->items[SPLIT_TRAIN].count + dataset->items[SPLIT_TEST].count;
+    status result = drop_missing(dataset, &missing, error);
+    if (result == OK && dataset->missing > 0) {
+        const char *names = missing.failed || missing.data == NULL ? "" : missing.data;
+        if (strcmp(options_text(options, "on_missing"), "skip") == 0)
+            log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s …", dataset->root,
+                     dataset->missing, listed, dataset->reader->name, names);
+        else
+            result = error_set(error, ERROR_IO,
+                               "%s: %zu of %zu listed images of %s are missing: %s%s; set on_missing: skip to go on without",
+                               dataset->root, dataset->missing, listed, dataset->reader->name, names,
+                               dataset->missing > 3 ? ", …" : "");
+    }
+    text_free(&missing);
+    return result;
+}
+
+static status open_with(struct dataset *dataset, const struct options *options, struct error *error)
+{
+    TRY(choose_folder(dataset, error));
+    TRY(dataset->reader->open(dataset, options, error));
+    TRY(override_classes(dataset, error));
+    TRY(choose_templates(dataset, error));
+    if (dataset->reader->listed)
+        TRY(check_missing(dataset, options, error));
+    return check_labels(dataset, error);
+}
+
+status dataset_open(struct dataset **dataset, const char *name, const char *root, const struct options *options,
+                    const struct log *log, struct error *error)
+{
+    const struct dataset_reader *reader;
+    struct options *defaults = NULL;
+    *dataset = NULL;
+    TRY(dataset_reader_find(&reader, name, error));
+    struct dataset *opened = calloc(1, sizeof *opened);
+    if (opened == NULL || (opened->root = strdup(root != NULL ? root : ".")) == NULL) {
+        free(opened);
+        return error_set(error, ERROR_MEMORY, "no memory for the dataset %s", name);
+    }
+    opened->reader = reader;
+    opened->log = log;
+    status result = options != NULL ? OK : options_create(&defaults, reader->options, error);
+    if (result == OK)
+        result = open_with(opened, options != NULL ? options : defaults, error);
+    options_destroy(defaults);
+    if (result != OK) {
+        dataset_close(opened);
+        return result;
+    }
+    *dataset = opened;
+    return OK;
+}
+
+void dataset_close(struct dataset *dataset)
+{
+    if (dataset == NULL)
+        return;
+    for (size_t i = 0; i < dataset->source_count; i++) {
+        dataset->sources[i].release(dataset->sources[i].owner);
+        free(dataset->sources[i].name);
+    }
+    free(dataset->sources);
+    for (int split = 0; split < SPLITS; split++)
+        dataset_items_free(&dataset->items[split]);
+    strings_free(&dataset->classes);
+    strings_free(&dataset->templates);
+    free(dataset->given_folder);
+    free(dataset->root);
+    free(dataset);
+}
+
+bool dataset_found(const struct dataset_reader *reader, const char *root)
+{
+    bool found = false;
+    for (size_t i = 0; reader->folders != NULL && reader->folders[i] != NULL && !found; i++) {
+        char *path = path_format("%s/%s", root, reader->folders[i]);
+        found = path != NULL && file_is_directory(path);
+        free(path);
+    }
+    return found;
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+const char *dataset_name(const struct dataset *dataset)
+{
+    return dataset->reader->name;
+}
+
+size_t dataset_size(const struct dataset *dataset, enum split split)
+{
+    return dataset->items[split].count;
+}
+
+size_t dataset_missing(const struct dataset *dataset)
+{
+    return dataset->missing;
+}
+
+size_t dataset_classes(const struct dataset *dataset)
+{
+    return dataset->classes.count;
+}
+
+const char *dataset_class_name(const struct dataset *dataset, size_t index)
+{
+    return dataset->classes.items[index];
+}
+
+size_t dataset_templates(const struct dataset *dataset)
+{
+    return dataset->templates.count;
+}
+
+const char *dataset_template(const struct dataset *dataset, size_t index)
+{
+    return dataset->templates.items[index];
+}
+
+int dataset_label(const struct dataset *dataset, enum split split, size_t index)
+{
+    return dataset->items[split].items[index].label;
+}
+
+char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index)
+{
+    const struct dataset_item *item = &dataset->items[split].items[index];
+    if (item->file != NULL)
+        return strdup(item->file);
+    if (item->source >= dataset->source_count)
+        return path_format("%s[%u]", dataset->reader->name, item->position);
+    const struct raw_images *images = &dataset->sources[item->source];
+    return path_format("%s[%u]", images->name, item->position - images->first);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static status read_raw(const struct raw_images *images, uint32_t row, struct image *image, struct error *error)
+{
+    const uint8_t *samples = images->samples + (size_t)row * images->stride;
+    size_t count = (size_t)images->width * (size_t)images->height, plane = images->channels == 3 ? count : 0;
+    TRY(image_create(image, images->width, images->height, error));
+    for (size_t i = 0; i < count; i++)
+        for (size_t c = 0; c < 3; c++)
+            image->pixels[3 * i + c] = samples[c * plane + i];
+    return OK;
+}
+
+static status read_file(const struct dataset *dataset, const char *file, struct image *image, struct error *error)
+{
+    char *path = path_format("%s/%s", dataset->root, file);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", file);
+    status result = image_decode_file(image, path, error);
+    free(path);
+    return result;
+}
+
+status dataset_read(const struct dataset *dataset, enum split split, size_t index, struct image *image, int *label,
+                    struct error *error)
+{
+    *image = (struct image){0};
+    if (index >= dataset->items[split].count)
+        return error_set(error, ERROR_ARGUMENT, "%s: asked for item %zu of %zu", dataset->reader->name, index,
+                         dataset->items[split].count);
+    const struct dataset_item *item = &dataset->items[split].items[index];
+    if (label != NULL)
+        *label = item->label;
+    if (dataset->reader->read != NULL)
+        return dataset->reader->read(dataset, item, image, error);
+    if (item->file != NULL)
+        return read_file(dataset, item->file, image, error);
+    const struct raw_images *images = &dataset->sources[item->source];
+    return read_raw(images, item->position - images->first, image, error);
+}
+
+char *prompt_format(const char *template, const char *name)
+{
+    const char *hole = strstr(template, "{}");
+    if (hole == NULL)
+        return strdup(template);
+    return path_format("%.*s%s%s", (int)(hole - template), template, name, hole + 2);
+}

@@ -1,0 +1,99 @@
+#include "datasets/formats/idx.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "core/file.h"
+
+enum { UNSIGNED_BYTE = 8, GZIP_BEST_RATIO = 1032 };
+
+/* Reads size bytes or says why they are not there. zlib passes files that are no gzip through as they are. */
+static status read_exactly(gzFile stream, uint8_t *target, size_t size, const char *path, struct error *error)
+{
+    for (size_t got = 0; got < size;) {
+        size_t left = size - got;
+        int part = gzread(stream, target + got, left < (1U << 30) ? (unsigned)left : 1U << 30);
+        if (part <= 0) {
+            int code;
+            const char *reason = gzerror(stream, &code);
+            return error_set(error, ERROR_FORMAT, "%s: ends early: expected %zu more bytes%s%s", path, left,
+                             code != Z_OK ? ": " : "", code != Z_OK ? reason : "");
+        }
+        got += (size_t)part;
+    }
+    return OK;
+}
+
+/* Fills sizes; count is their product. Nothing larger than what a file of this size can unpack to is believed. */
+static status read_header(struct idx *idx, gzFile stream, int rank, size_t *count, const char *path, struct error *error)
+{
+    uint8_t header[4 + 4 * IDX_RANK_MOST];
+    uint64_t file_bytes;
+    TRY(file_size(path, &file_bytes, error));
+    TRY(read_exactly(stream, header, 4, path, error));
+    if (header[0] != 0 || header[1] != 0 || header[2] != UNSIGNED_BYTE || header[3] != rank)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected an idx file of unsigned bytes in %d dimensions (00 00 08 %02x), found %02x %02x %02x %02x",
+                         path, rank, (unsigned)rank, header[0], header[1], header[2], header[3]);
+    TRY(read_exactly(stream, header + 4, 4 * (size_t)rank, path, error));
+    uint64_t most = file_bytes * (gzdirect(stream) ? 1 : GZIP_BEST_RATIO), product = 1;
+    for (int i = 0; i < rank; i++) {
+        const uint8_t *size = header + 4 + 4 * i;
+        idx->sizes[i] = (size_t)size[0] << 24 | (size_t)size[1] << 16 | (size_t)size[2] << 8 | size[3];
+        if (idx->sizes[i] != 0 && product > most / idx->sizes[i])
+            return error_set(error, ERROR_FORMAT, "%s: its header promises more bytes than a file of %llu bytes can hold", path,
+                             (unsigned long long)file_bytes);
+        product *= idx->sizes[i];
+    }
+    *count = (size_t)product;
+    return OK;
+}
+
+static status read_stream(struct idx *idx, gzFile stream, int rank, const char *path, struct error *error)
+{
+    size_t count;
+    uint8_t surplus;
+    TRY(read_header(idx, stream, rank, &count, path, error));
+    idx->values = malloc(count + 1);
+    if (idx->values == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu values", path, count);
+    TRY(read_exactly(stream, idx->values, count, path, error));
+    int more = gzread(stream, &surplus, 1);
+    if (more == 0)
+        return OK;
+    if (more > 0)
+        return error_set(error, ERROR_FORMAT, "%s: has more bytes than its header says", path);
+    int code;
+    return error_set(error, ERROR_FORMAT, "%s: damaged: %s", path, gzerror(stream, &code));
+}
+
+status idx_read(struct idx *idx, const char *path, int rank, struct error *error)
+{
+    *idx = (struct idx){0};
+    char *name = file_exists(path) ? strdup(path) : path_format("%s.gz", path);
+    if (name == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    status result;
+    gzFile stream = file_is_directory(name) ? NULL : gzopen(name, "rbe");
+    if (stream != NULL) {
+        result = read_stream(idx, stream, rank, name, error);
+        if (gzclose(stream) != Z_OK && result == OK)
+            result = error_set(error, ERROR_FORMAT, "%s: its gzip data end early", name);
+    } else {
+        result = error_errno(error, errno != 0 ? errno : EISDIR, "%s: cannot open this file, nor the same without .gz", name);
+    }
+    free(name);
+    if (result != OK)
+        idx_free(idx);
+    return result;
+}
+
+void idx_free(struct idx *idx)
+{
+    free(idx->values);
+    *idx = (struct idx){0};
+}

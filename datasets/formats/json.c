@@ -1,0 +1,69 @@
+#include "datasets/formats/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "core/file.h"
+
+static status add_values(struct json_lists *lists, const char *key, json_t *array, struct error *error)
+{
+    size_t index;
+    json_t *value;
+    if (!json_is_array(array))
+        return error_set(error, ERROR_FORMAT, "\"%s\": expected an array of strings", key);
+    TRY(strings_add(&lists->keys, key, strlen(key), error));
+    json_array_foreach(array, index, value)
+    {
+        if (!json_is_string(value))
+            return error_set(error, ERROR_FORMAT, "\"%s\"[%zu]: expected a string", key, index);
+        TRY(strings_add(&lists->values, json_string_value(value), json_string_length(value), error));
+        lists->of[lists->values.count - 1] = (uint32_t)(lists->keys.count - 1);
+    }
+    return OK;
+}
+
+static status add_lists(struct json_lists *lists, json_t *root, struct error *error)
+{
+    const char *key;
+    json_t *array;
+    size_t values = 0;
+    if (!json_is_object(root))
+        return error_set(error, ERROR_FORMAT, "expected an object with a list for each class");
+    json_object_foreach(root, key, array)
+        values += json_array_size(array);
+    lists->of = malloc((values + 1) * sizeof *lists->of);
+    if (lists->of == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu values", values);
+    json_object_foreach(root, key, array)
+        TRY(add_values(lists, key, array, error));
+    return OK;
+}
+
+status json_lists_read(struct json_lists *lists, const char *path, struct error *error)
+{
+    struct bytes bytes;
+    json_error_t wrong;
+    *lists = (struct json_lists){0};
+    TRY(file_read(path, (size_t)1 << 28, &bytes, error));
+    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &wrong);
+    bytes_free(&bytes);
+    if (root == NULL)
+        return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", path, wrong.line, wrong.column, wrong.text);
+    status result = add_lists(lists, root, error);
+    json_decref(root);
+    if (result != OK) {
+        json_lists_free(lists);
+        return error_context(error, "%s", path);
+    }
+    return OK;
+}
+
+void json_lists_free(struct json_lists *lists)
+{
+    strings_free(&lists->keys);
+    strings_free(&lists->values);
+    free(lists->of);
+    *lists = (struct json_lists){0};
+}

@@ -1,0 +1,433 @@
+/* "MAT-File Format", The MathWorks: a header of 128 bytes, then elements of a tag (type, size) and data padded to 8 bytes. An element
+ * of up to 4 bytes lies in its tag. A variable is an element of type matrix, or one of type compressed that unpacks to it. */
+#include "datasets/formats/mat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "core/file.h"
+
+enum { HEADER = 128, FILE_MOST = 1 << 26, UNPACKED_MOST = 1 << 26, ELEMENTS_MOST = 1 << 22, ZLIB_BEST_RATIO = 1032 };
+
+enum element_type {
+    TYPE_INT8 = 1,
+    TYPE_UINT8,
+    TYPE_INT16,
+    TYPE_UINT16,
+    TYPE_INT32,
+    TYPE_UINT32,
+    TYPE_SINGLE,
+    TYPE_DOUBLE = 9,
+    TYPE_INT64 = 12,
+    TYPE_UINT64,
+    TYPE_MATRIX,
+    TYPE_COMPRESSED,
+    TYPE_UTF8,
+    TYPE_UTF16
+};
+
+enum array_class { CLASS_EMPTY, CLASS_CELL, CLASS_STRUCT, CLASS_CHAR = 4, CLASS_DOUBLE = 6, CLASS_UINT64 = 15 };
+
+struct slice {
+    const uint8_t *data;
+    size_t size;
+};
+
+struct element {
+    uint32_t type;
+    struct slice data;
+};
+
+struct array {
+    unsigned class;
+    bool complex;
+    size_t count; /* the product of its dimensions */
+    struct slice name, body;
+};
+
+struct mat {
+    struct bytes file;
+    char *path;
+};
+
+static uint32_t read_uint32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* Takes the next element off rest; false when it does not fit. */
+static bool take_element(struct slice *rest, struct element *element)
+{
+    if (rest->size < 8)
+        return false;
+    uint32_t type = read_uint32(rest->data), size = read_uint32(rest->data + 4);
+    size_t whole = 8;
+    if (type >> 16 != 0) {
+        size = type >> 16;
+        *element = (struct element){type & 0xffff, {rest->data + 4, size}};
+        if (size > 4)
+            return false;
+    } else {
+        if (size > rest->size - 8)
+            return false;
+        *element = (struct element){type, {rest->data + 8, size}};
+        whole += type == TYPE_COMPRESSED ? size : ((size_t)size + 7) / 8 * 8;
+    }
+    whole = whole < rest->size ? whole : rest->size; /* the last one need not be padded */
+    rest->data += whole;
+    rest->size -= whole;
+    return true;
+}
+
+static bool count_elements(struct slice dimensions, size_t *count)
+{
+    *count = 1;
+    for (size_t i = 0; i + 4 <= dimensions.size; i += 4) {
+        uint32_t size = read_uint32(dimensions.data + i);
+        if (size > ELEMENTS_MOST || *count * size > ELEMENTS_MOST)
+            return false;
+        *count *= size;
+    }
+    return dimensions.size >= 8 && dimensions.size % 4 == 0;
+}
+
+static bool read_array(struct slice matrix, struct array *array)
+{
+    struct element flags, dimensions, name;
+    *array = (struct array){0};
+    if (matrix.size == 0)
+        return true; /* how an empty cell is stored */
+    if (!take_element(&matrix, &flags) || flags.type != TYPE_UINT32 || flags.data.size != 8 ||
+        !take_element(&matrix, &dimensions) || dimensions.type != TYPE_INT32 || !take_element(&matrix, &name) ||
+        name.type != TYPE_INT8)
+        return false;
+    array->class = flags.data.data[0];
+    array->complex = (flags.data.data[1] & 8) != 0;
+    array->name = name.data;
+    array->body = matrix;
+    return count_elements(dimensions.data, &array->count);
+}
+
+/* --- numbers and strings ------------------------------------------------------------------------------------------ */
+
+static size_t type_size(uint32_t type)
+{
+    static const uint8_t sizes[] = {[TYPE_INT8] = 1,  [TYPE_UINT8] = 1,  [TYPE_INT16] = 2,  [TYPE_UINT16] = 2, [TYPE_INT32] = 4,
+                                    [TYPE_UINT32] = 4, [TYPE_SINGLE] = 4, [TYPE_DOUBLE] = 8, [TYPE_INT64] = 8,  [TYPE_UINT64] = 8};
+    return type < sizeof sizes ? sizes[type] : 0;
+}
+
+static double read_value(const struct element *element, size_t i)
+{
+    size_t size = type_size(element->type);
+    const uint8_t *bytes = element->data.data + i * size;
+    uint64_t bits = 0;
+    for (size_t b = 0; b < size; b++)
+        bits |= (uint64_t)bytes[b] << (8 * b);
+    switch (element->type) {
+    case TYPE_INT8:
+        return (int8_t)bits;
+    case TYPE_INT16:
+        return (int16_t)bits;
+    case TYPE_INT32:
+        return (int32_t)bits;
+    case TYPE_INT64:
+        return (double)(int64_t)bits;
+    case TYPE_SINGLE: {
+        uint32_t half = (uint32_t)bits;
+        float single;
+        memcpy(&single, &half, sizeof single);
+        return (double)single;
+    }
+    case TYPE_DOUBLE: {
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    default:
+        return (double)bits;
+    }
+}
+
+/* count whole numbers of 32 bits from a numeric array; the storage type may be narrower than the class says. */
+static bool read_integers(const struct array *array, size_t count, int32_t *numbers)
+{
+    struct slice rest = array->body;
+    struct element element;
+    if (array->class < CLASS_DOUBLE || array->class > CLASS_UINT64 || array->complex || array->count < count)
+        return false;
+    if (!take_element(&rest, &element) || type_size(element.type) == 0 || element.data.size / type_size(element.type) < count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        double value = read_value(&element, i);
+        if (!(value >= INT32_MIN && value <= INT32_MAX) || value != (double)(int32_t)value)
+            return false;
+        numbers[i] = (int32_t)value;
+    }
+    return true;
+}
+
+static size_t encode_utf8(unsigned character, char *target)
+{
+    if (character < 0x80) {
+        target[0] = (char)character;
+        return 1;
+    }
+    size_t size = character < 0x800 ? 2 : 3;
+    for (size_t i = size - 1; i > 0; i--, character >>= 6)
+        target[i] = (char)(0x80 | (character & 0x3f));
+    target[0] = (char)((size == 2 ? 0xc0 : 0xe0) | character);
+    return size;
+}
+
+/* A row of characters, appended as UTF-8; understood is false when it is none. */
+static status add_string(const struct array *array, struct strings *strings, bool *understood, struct error *error)
+{
+    enum { LONGEST = 4096 };
+    struct slice rest = array->body;
+    struct element element;
+    char text[3 * LONGEST];
+    size_t size = 0;
+    *understood = array->class == CLASS_CHAR && array->count <= LONGEST && take_element(&rest, &element);
+    if (!*understood)
+        return OK;
+    bool wide = element.type == TYPE_UINT16 || element.type == TYPE_UTF16;
+    size_t count = wide ? element.data.size / 2 : element.data.size;
+    *understood = count <= LONGEST && (wide || type_size(element.type) == 1 || element.type == TYPE_UTF8);
+    for (size_t i = 0; *understood && i < count; i++) {
+        unsigned unit = wide ? element.data.data[2 * i] | (unsigned)element.data.data[2 * i + 1] << 8 : element.data.data[i];
+        *understood = unit != 0 && (!wide || unit < 0xd800 || unit > 0xdfff);
+        if (wide)
+            size += encode_utf8(unit, text + size);
+        else
+            text[size++] = (char)unit;
+    }
+    return *understood ? strings_add(strings, text, size, error) : OK;
+}
+
+/* --- variables ---------------------------------------------------------------------------------------------------- */
+
+/* Unpacks a compressed element into unpacked, whose data the caller frees. */
+static status inflate_element(const struct mat *mat, struct slice packed, struct slice *unpacked, struct error *error)
+{
+    uint8_t tag[8];
+    z_stream stream = {.next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size, .next_out = tag, .avail_out = sizeof tag};
+    uint8_t *data = NULL;
+    size_t size = 0;
+    *unpacked = (struct slice){0};
+    if (inflateInit(&stream) != Z_OK)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", mat->path);
+    int code = inflate(&stream, Z_SYNC_FLUSH);
+    bool good = (code == Z_OK || code == Z_STREAM_END) && stream.avail_out == 0 && read_uint32(tag) == TYPE_MATRIX;
+    if (good) {
+        size = read_uint32(tag + 4);
+        good = size <= UNPACKED_MOST && size / ZLIB_BEST_RATIO <= packed.size;
+    }
+    if (good && (data = malloc(size + 1)) != NULL) {
+        stream.next_out = data;
+        stream.avail_out = (uInt)size;
+        code = size > 0 ? inflate(&stream, Z_SYNC_FLUSH) : Z_OK;
+        good = (code == Z_OK || code == Z_STREAM_END) && stream.avail_out == 0;
+    }
+    inflateEnd(&stream);
+    if (good && data != NULL) {
+        *unpacked = (struct slice){data, size};
+        return OK;
+    }
+    free(data);
+    if (good)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to unpack %zu bytes", mat->path, size);
+    return error_set(error, ERROR_FORMAT, "%s: a compressed variable is damaged, ends early or is larger than any dataset's",
+                     mat->path);
+}
+
+/* Looks a variable up. What array points at lives in the file or in owned, which the caller frees. */
+static status find_variable(const struct mat *mat, const char *name, struct array *array, uint8_t **owned, struct error *error)
+{
+    struct slice rest = {mat->file.data + HEADER, mat->file.size - HEADER};
+    *owned = NULL;
+    while (rest.size > 0) {
+        struct element element;
+        struct slice matrix;
+        size_t position = mat->file.size - rest.size;
+        if (!take_element(&rest, &element))
+            return error_set(error, ERROR_FORMAT, "%s: ends inside the variable at byte %zu", mat->path, position);
+        matrix = element.data;
+        if (element.type == TYPE_COMPRESSED) {
+            TRY(inflate_element(mat, element.data, &matrix, error));
+            *owned = (uint8_t *)matrix.data;
+        } else if (element.type != TYPE_MATRIX) {
+            continue;
+        }
+        bool good = read_array(matrix, array);
+        if (good && array->name.size == strlen(name) && memcmp(array->name.data, name, array->name.size) == 0)
+            return OK;
+        free(*owned);
+        *owned = NULL;
+        if (!good)
+            return error_set(error, ERROR_FORMAT, "%s: the variable at byte %zu is damaged", mat->path, position);
+    }
+    return error_set(error, ERROR_FORMAT, "%s: expected a variable \"%s\", found none", mat->path, name);
+}
+
+/* Walks over the elements of a cell array, or one field of a struct array. */
+struct walk {
+    struct slice rest;
+    size_t fields, wanted; /* of a cell array: 1 and 0 */
+};
+
+static bool walk_start(struct walk *walk, const struct array *array, const char *field)
+{
+    struct element length, names;
+    *walk = (struct walk){array->body, 1, 0};
+    if (field == NULL)
+        return array->class == CLASS_CELL;
+    if (array->class != CLASS_STRUCT || !take_element(&walk->rest, &length) || length.type != TYPE_INT32 ||
+        length.data.size != 4 || !take_element(&walk->rest, &names) || names.type != TYPE_INT8)
+        return false;
+    size_t size = read_uint32(length.data.data);
+    if (size == 0 || size > names.data.size)
+        return false;
+    walk->fields = names.data.size / size;
+    while (walk->wanted < walk->fields) {
+        const char *name = (const char *)names.data.data + walk->wanted * size;
+        if (strnlen(name, size) == strlen(field) && memcmp(name, field, strlen(field)) == 0)
+            return true;
+        walk->wanted++;
+    }
+    return false;
+}
+
+static bool walk_next(struct walk *walk, struct array *array)
+{
+    bool good = true;
+    for (size_t f = 0; good && f < walk->fields; f++) {
+        struct element element;
+        good = take_element(&walk->rest, &element) && element.type == TYPE_MATRIX;
+        if (good && f == walk->wanted)
+            good = read_array(element.data, array);
+    }
+    return good;
+}
+
+static status unexpected(const struct mat *mat, const char *variable, size_t i, const char *field, const char *what,
+                         struct error *error)
+{
+    return error_set(error, ERROR_FORMAT, "%s: %s[%zu]%s%s: expected %s", mat->path, variable, i, field != NULL ? "." : "",
+                     field != NULL ? field : "", what);
+}
+
+static status collect_numbers(const struct mat *mat, const char *variable, const char *field, const struct array *array,
+                              struct mat_numbers *numbers, struct error *error)
+{
+    struct walk walk;
+    numbers->values = malloc((array->count + 1) * sizeof *numbers->values);
+    numbers->count = array->count;
+    if (numbers->values == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu numbers", mat->path, array->count);
+    if (field == NULL)
+        return read_integers(array, array->count, numbers->values)
+                   ? OK
+                   : error_set(error, ERROR_FORMAT, "%s: %s: expected %zu whole numbers", mat->path, variable, array->count);
+    if (!walk_start(&walk, array, field))
+        return error_set(error, ERROR_FORMAT, "%s: %s: expected structs with a field \"%s\"", mat->path, variable, field);
+    for (size_t i = 0; i < array->count; i++) {
+        struct array element;
+        if (!walk_next(&walk, &element) || !read_integers(&element, 1, &numbers->values[i]))
+            return unexpected(mat, variable, i, field, "a whole number", error);
+    }
+    return OK;
+}
+
+static status collect_strings(const struct mat *mat, const char *variable, const char *field, const struct array *array,
+                              struct strings *strings, struct error *error)
+{
+    struct walk walk;
+    if (!walk_start(&walk, array, field))
+        return error_set(error, ERROR_FORMAT, "%s: %s: expected %s%s%s", mat->path, variable,
+                         field != NULL ? "structs with a field \"" : "a cell array of strings", field != NULL ? field : "",
+                         field != NULL ? "\"" : "");
+    for (size_t i = 0; i < array->count; i++) {
+        struct array element;
+        bool understood = walk_next(&walk, &element);
+        if (understood)
+            TRY(add_string(&element, strings, &understood, error));
+        if (!understood)
+            return unexpected(mat, variable, i, field, "a string", error);
+    }
+    return OK;
+}
+
+status mat_read_numbers(struct mat *mat, const char *variable, const char *field, struct mat_numbers *numbers,
+                        struct error *error)
+{
+    struct array array;
+    uint8_t *owned;
+    *numbers = (struct mat_numbers){0};
+    TRY(find_variable(mat, variable, &array, &owned, error));
+    status result = collect_numbers(mat, variable, field, &array, numbers, error);
+    free(owned);
+    if (result != OK)
+        mat_numbers_free(numbers);
+    return result;
+}
+
+status mat_read_strings(struct mat *mat, const char *variable, const char *field, struct strings *strings,
+                        struct error *error)
+{
+    struct array array;
+    uint8_t *owned;
+    TRY(find_variable(mat, variable, &array, &owned, error));
+    status result = collect_strings(mat, variable, field, &array, strings, error);
+    free(owned);
+    return result;
+}
+
+void mat_numbers_free(struct mat_numbers *numbers)
+{
+    free(numbers->values);
+    *numbers = (struct mat_numbers){0};
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static status check_header(const struct mat *mat, struct error *error)
+{
+    const struct bytes *file = &mat->file;
+    bool hdf5 = file->size >= 8 && memcmp(file->data, "\x89HDF\r\n\x1a\n", 8) == 0;
+    if (hdf5 || (file->size >= 10 && memcmp(file->data, "MATLAB 7.3", 10) == 0))
+        return error_set(error, ERROR_FORMAT, "%s: MATLAB 7.3 (HDF5) is not supported; save it with -v7", mat->path);
+    if (file->size < HEADER || memcmp(file->data + 124, "\x00\x01IM", 4) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected a little-endian MATLAB 5 file, found no header of one", mat->path);
+    return OK;
+}
+
+status mat_open(struct mat **mat, const char *path, struct error *error)
+{
+    struct mat *opened = calloc(1, sizeof *opened);
+    *mat = NULL;
+    if (opened == NULL || (opened->path = strdup(path)) == NULL) {
+        free(opened);
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
+    }
+    status result = file_read(path, FILE_MOST, &opened->file, error);
+    if (result == OK)
+        result = check_header(opened, error);
+    if (result != OK) {
+        mat_close(opened);
+        return result;
+    }
+    *mat = opened;
+    return OK;
+}
+
+void mat_close(struct mat *mat)
+{
+    if (mat == NULL)
+        return;
+    bytes_free(&mat->file);
+    free(mat->path);
+    free(mat);
+}

@@ -1,0 +1,163 @@
+#include "datasets/formats/strings.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+
+status strings_add(struct strings *strings, const char *string, size_t size, struct error *error)
+{
+    if (strings->count == strings->capacity) {
+        size_t capacity = strings->capacity == 0 ? 16 : strings->capacity * 2;
+        char **grown = realloc(strings->items, capacity * sizeof *grown);
+        if (grown == NULL)
+            return error_set(error, ERROR_MEMORY, "no memory for a list of %zu names", capacity);
+        strings->items = grown;
+        strings->capacity = capacity;
+    }
+    char *copy = strndup(string, size);
+    if (copy == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a name of %zu bytes", size);
+    strings->items[strings->count++] = copy;
+    return OK;
+}
+
+void strings_free(struct strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        free(strings->items[i]);
+    free(strings->items);
+    *strings = (struct strings){0};
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void strings_sort(struct strings *strings)
+{
+    if (strings->count > 1)
+        qsort(strings->items, strings->count, sizeof *strings->items, compare);
+}
+
+size_t strings_find_sorted(const struct strings *strings, const char *string)
+{
+    if (strings->count == 0)
+        return 0;
+    char **found = bsearch(&string, strings->items, strings->count, sizeof *strings->items, compare);
+    return found == NULL ? strings->count : (size_t)(found - strings->items);
+}
+
+static status split_lines(struct strings *strings, const struct bytes *bytes, struct error *error)
+{
+    const char *text = (const char *)bytes->data;
+    size_t end = bytes->size;
+    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\r'))
+        end--;
+    for (size_t start = 0; start < end;) {
+        const char *newline = memchr(text + start, '\n', end - start);
+        size_t stop = newline != NULL ? (size_t)(newline - text) : end;
+        size_t size = stop - start - (stop > start && text[stop - 1] == '\r');
+        TRY(strings_add(strings, text + start, size, error));
+        start = stop + 1;
+    }
+    return OK;
+}
+
+status strings_read_lines(struct strings *strings, const char *path, struct error *error)
+{
+    struct bytes bytes;
+    TRY(file_read(path, (size_t)1 << 30, &bytes, error));
+    const uint8_t *nul = memchr(bytes.data, 0, bytes.size);
+    status result = OK;
+    if (nul != NULL)
+        result = error_set(error, ERROR_FORMAT, "%s: expected a text file, found a NUL byte at %zu", path,
+                           (size_t)(nul - bytes.data));
+    else if (split_lines(strings, &bytes, error) != OK)
+        result = error_context(error, "%s", path);
+    bytes_free(&bytes);
+    return result;
+}
+
+/* Appends the folders below root/folder, folder itself first. */
+static status list_tree(struct strings *folders, const char *root, const char *folder, int depth, struct error *error)
+{
+    enum { DEEPEST = 32 };
+    if (depth > DEEPEST)
+        return error_set(error, ERROR_FORMAT, "%s/%s: more than %d folders deep; does a symbolic link lead back?", root, folder,
+                         DEEPEST);
+    TRY(strings_add(folders, folder, strlen(folder), error));
+    char *path = path_format("%s/%s", root, folder);
+    struct strings children = {0};
+    status result = path != NULL ? strings_list_folders(&children, path, error)
+                                 : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    for (size_t i = 0; result == OK && i < children.count; i++) {
+        char *child = path_format("%s/%s", folder, children.items[i]);
+        result = child != NULL ? list_tree(folders, root, child, depth + 1, error)
+                               : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+        free(child);
+    }
+    strings_free(&children);
+    free(path);
+    return result;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat information;
+    return stat(path, &information) == 0 && S_ISREG(information.st_mode);
+}
+
+static status list_files_in(struct strings *files, const char *root, const char *folder, bool (*wanted)(const char *name),
+                            struct error *error)
+{
+    struct directory directory = {0};
+    char *path = path_format("%s/%s", root, folder);
+    status result = path != NULL ? directory_list(&directory, path, error)
+                                 : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    for (size_t i = 0; result == OK && i < directory.count; i++) {
+        if (wanted != NULL && !wanted(directory.names[i]))
+            continue;
+        char *file = path_format("%s/%s/%s", root, folder, directory.names[i]);
+        if (file == NULL)
+            result = error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+        else if (is_regular(file))
+            result = strings_add(files, file + strlen(root) + 1, strlen(file) - strlen(root) - 1, error);
+        free(file);
+    }
+    directory_free(&directory);
+    free(path);
+    return result;
+}
+
+status strings_list_files(struct strings *strings, const char *root, const char *folder, bool (*wanted)(const char *name),
+                          struct error *error)
+{
+    struct strings folders = {0};
+    status result = list_tree(&folders, root, folder, 0, error);
+    strings_sort(&folders);
+    for (size_t i = 0; result == OK && i < folders.count; i++)
+        result = list_files_in(strings, root, folders.items[i], wanted, error);
+    strings_free(&folders);
+    return result;
+}
+
+status strings_list_folders(struct strings *strings, const char *path, struct error *error)
+{
+    struct directory directory;
+    TRY(directory_list(&directory, path, error));
+    status result = OK;
+    for (size_t i = 0; result == OK && i < directory.count; i++) {
+        char *child = path_format("%s/%s", path, directory.names[i]);
+        if (child == NULL)
+            result = error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
+        else if (file_is_directory(child))
+            result = strings_add(strings, directory.names[i], strlen(directory.names[i]), error);
+        free(child);
+    }
+    directory_free(&directory);
+    return result;
+}

@@ -1,0 +1,42 @@
+/* A growing list of strings: class names, templates, the lines of a text file, the files below a folder.
+ *
+ *     struct strings lines = {0};
+ *     TRY(strings_read_lines(&lines, "variants.txt", error));
+ *     for (size_t i = 0; i < lines.count; i++) … lines.items[i] …
+ *     strings_free(&lines);
+ */
+#ifndef MTIL_DATASETS_FORMATS_STRINGS_H
+#define MTIL_DATASETS_FORMATS_STRINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/status.h"
+
+struct strings {
+    size_t count, capacity;
+    char **items;
+};
+
+/* Copies size bytes of string, which hold no NUL, to the end of the list. */
+status strings_add(struct strings *strings, const char *string, size_t size, struct error *error);
+void strings_free(struct strings *strings);
+
+void strings_sort(struct strings *strings); /* by bytes */
+
+/* The position of string in a list sorted by bytes; count when it is not there. */
+size_t strings_find_sorted(const struct strings *strings, const char *string);
+
+/* The lines of a text file of at most 1 GiB, appended without their ends (\n or \r\n); empty lines at the end are left out. A NUL byte
+ * is an error. */
+status strings_read_lines(struct strings *strings, const char *path, struct error *error);
+
+/* The regular files below root/folder for which wanted (NULL: every file) says true of their name, as "folder/…/name". Folders in byte
+ * order of their path, files in byte order within them; symbolic links are followed, 32 levels deep at most. */
+status strings_list_files(struct strings *strings, const char *root, const char *folder, bool (*wanted)(const char *name),
+                          struct error *error);
+
+/* The folders directly in path, sorted. */
+status strings_list_folders(struct strings *strings, const char *path, struct error *error);
+
+#endif

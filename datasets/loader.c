@@ -1,0 +1,302 @@
+/* A ring of batches. Whoever needs work, a background thread or the reader that waits, claims one image of the earliest unfinished batch,
+ * decodes it without the lock and reports back. What a batch holds follows from its step alone, so it does not matter who did what. */
+#include "datasets/loader.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+struct slot {
+    uint64_t step;
+    size_t count, claimed, done; /* images: of the batch, given out, finished */
+    uint8_t *pixels;             /* [batch, R, R, 3] */
+    int32_t *labels;
+    uint32_t *items;
+    size_t failed; /* the first image that failed; count: none */
+    struct error error;
+};
+
+struct loader {
+    struct loader_settings settings;
+    size_t items, batches, image_bytes;
+    uint32_t *order; /* [items] of epoch ordered_epoch */
+    uint64_t ordered_epoch;
+    pthread_mutex_t mutex;
+    pthread_cond_t work, finished; /* there are images to claim; a batch is complete */
+    struct slot *slots;            /* slot i holds the steps with step mod slot_count = i */
+    size_t slot_count;
+    uint64_t next; /* the ring holds the steps [next, next + slot_count) */
+    bool stop;
+    pthread_t *threads;
+    size_t started;
+};
+
+/* --- what a batch holds ------------------------------------------------------------------------------------------- */
+
+static void order_items(struct loader *loader, uint64_t epoch)
+{
+    const struct loader_settings *settings = &loader->settings;
+    if (loader->ordered_epoch == epoch)
+        return;
+    struct rng rng = rng_make(settings->seed, RNG_ORDER, settings->task, (uint32_t)epoch);
+    rng_permutation(&rng, loader->items, loader->order);
+    loader->ordered_epoch = epoch;
+}
+
+/* Makes slot ready to be worked on; nobody works on it now. */
+static void start_slot(struct loader *loader, struct slot *slot, uint64_t step)
+{
+    const struct loader_settings *settings = &loader->settings;
+    size_t first = (size_t)(step % loader->batches) * settings->batch;
+    if (settings->shuffle)
+        order_items(loader, step / loader->batches);
+    slot->step = step;
+    slot->count = loader->items - first < settings->batch ? loader->items - first : settings->batch;
+    slot->claimed = slot->done = 0;
+    slot->failed = slot->count;
+    for (size_t i = 0; i < slot->count; i++) {
+        uint32_t place = settings->shuffle ? loader->order[first + i] : (uint32_t)(first + i);
+        slot->items[i] = settings->items != NULL ? settings->items[place] : place;
+    }
+}
+
+static status read_image(const struct loader *loader, uint64_t step, uint32_t item, uint8_t *pixels, int32_t *label,
+                         struct error *error)
+{
+    const struct loader_settings *settings = &loader->settings;
+    struct image image;
+    int value;
+    TRY(dataset_read(settings->dataset, settings->split, item, &image, &value, error));
+    *label = value;
+    status result;
+    if (settings->augment) {
+        struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, (uint32_t)(step / loader->batches));
+        struct image_box box = image_draw_box(image.width, image.height, &rng, item);
+        result = image_training_crop(&image, box, settings->resolution, pixels, error);
+    } else {
+        result = image_evaluation_crop(&image, settings->resolution, pixels, error);
+    }
+    image_free(&image);
+    return result;
+}
+
+/* --- sharing the work; the mutex is held on entry and on return ---------------------------------------------------- */
+
+static struct slot *slot_of(struct loader *loader, uint64_t step)
+{
+    return &loader->slots[step % loader->slot_count];
+}
+
+/* The earliest slot with an image left to claim; NULL when there is none. */
+static struct slot *find_work(struct loader *loader)
+{
+    for (uint64_t step = loader->next; step < loader->next + loader->slot_count; step++) {
+        struct slot *slot = slot_of(loader, step);
+        if (slot->claimed < slot->count)
+            return slot;
+    }
+    return NULL;
+}
+
+/* Claims and decodes one image. Of several failures the first in the batch is kept, whoever was quicker. */
+static void work_on(struct loader *loader, struct slot *slot)
+{
+    size_t i = slot->claimed++;
+    struct error error;
+    pthread_mutex_unlock(&loader->mutex);
+    status result = read_image(loader, slot->step, slot->items[i], slot->pixels + i * loader->image_bytes, &slot->labels[i],
+                               &error);
+    pthread_mutex_lock(&loader->mutex);
+    if (result != OK && i < slot->failed) {
+        slot->failed = i;
+        slot->error = error;
+    }
+    if (++slot->done == slot->claimed)
+        pthread_cond_broadcast(&loader->finished);
+}
+
+static void *thread_main(void *argument)
+{
+    struct loader *loader = argument;
+    pthread_mutex_lock(&loader->mutex);
+    while (!loader->stop) {
+        struct slot *slot = find_work(loader);
+        if (slot != NULL)
+            work_on(loader, slot);
+        else
+            pthread_cond_wait(&loader->work, &loader->mutex);
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    return NULL;
+}
+
+/* Moves the ring to begin at step. A slot with another step is given up: what is being decoded for it is waited for. */
+static void move_ring(struct loader *loader, uint64_t step)
+{
+    loader->next = step;
+    for (size_t k = 0; k < loader->slot_count; k++) {
+        struct slot *slot = slot_of(loader, step + k);
+        if (slot->step == step + k)
+            continue;
+        slot->count = slot->claimed; /* nobody begins anything new here */
+        while (slot->done < slot->count)
+            pthread_cond_wait(&loader->finished, &loader->mutex);
+        start_slot(loader, slot, step + k);
+    }
+    pthread_cond_broadcast(&loader->work);
+}
+
+/* --- doors -------------------------------------------------------------------------------------------------------- */
+
+static status check_settings(const struct loader *loader, struct error *error)
+{
+    const struct loader_settings *settings = &loader->settings;
+    const char *name = dataset_name(settings->dataset);
+    if (settings->batch == 0 || settings->resolution < 1 || settings->resolution > 4096)
+        return error_set(error, ERROR_ARGUMENT, "%s: a batch of %zu images at resolution %d cannot be loaded", name,
+                         settings->batch, settings->resolution);
+    if (loader->items == 0)
+        return error_set(error, ERROR_ARGUMENT, "%s: there are no %s images to load", name,
+                         settings->split == SPLIT_TRAIN ? "training" : "test");
+    for (size_t i = 0; settings->items != NULL && i < loader->items; i++)
+        if (settings->items[i] >= dataset_size(settings->dataset, settings->split))
+            return error_set(error, ERROR_ARGUMENT, "%s: asked for image %u of %zu", name, settings->items[i],
+                             dataset_size(settings->dataset, settings->split));
+    return OK;
+}
+
+static status create_slots(struct loader *loader, struct error *error)
+{
+    size_t batch = loader->settings.batch, side = (size_t)loader->settings.resolution;
+    loader->image_bytes = side * side * 3;
+    loader->slots = calloc(loader->slot_count, sizeof *loader->slots);
+    loader->order = malloc(loader->items * sizeof *loader->order);
+    bool made = loader->slots != NULL && loader->order != NULL && batch <= SIZE_MAX / loader->image_bytes;
+    for (size_t i = 0; made && i < loader->slot_count; i++) {
+        struct slot *slot = &loader->slots[i];
+        slot->pixels = malloc(batch * loader->image_bytes);
+        slot->labels = malloc(batch * sizeof *slot->labels);
+        slot->items = malloc(batch * sizeof *slot->items);
+        made = slot->pixels != NULL && slot->labels != NULL && slot->items != NULL;
+    }
+    if (!made)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu batches of %zu images of %zu×%zu pixels", loader->slot_count,
+                         batch, side, side);
+    for (size_t i = 0; i < loader->slot_count; i++)
+        start_slot(loader, &loader->slots[i], i);
+    return OK;
+}
+
+static status start_threads(struct loader *loader, struct error *error)
+{
+    size_t count = loader->settings.threads;
+    loader->threads = calloc(count + 1, sizeof *loader->threads);
+    if (loader->threads == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu threads", count);
+    for (; loader->started < count; loader->started++) {
+        int number = pthread_create(&loader->threads[loader->started], NULL, thread_main, loader);
+        if (number != 0)
+            return error_errno(error, number, "cannot start thread %zu of %zu that decode images", loader->started + 1, count);
+    }
+    return OK;
+}
+
+status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error)
+{
+    struct loader *created = calloc(1, sizeof *created);
+    *loader = NULL;
+    if (created == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a loader");
+    created->settings = *settings;
+    created->items = settings->items != NULL ? settings->item_count : dataset_size(settings->dataset, settings->split);
+    created->batches = settings->batch > 0 ? (created->items + settings->batch - 1) / settings->batch : 0;
+    created->slot_count = settings->threads > 0 ? settings->ahead + 1 : 1;
+    created->ordered_epoch = UINT64_MAX;
+    pthread_mutex_init(&created->mutex, NULL);
+    pthread_cond_init(&created->work, NULL);
+    pthread_cond_init(&created->finished, NULL);
+    status result = check_settings(created, error);
+    if (result == OK)
+        result = create_slots(created, error);
+    if (result == OK)
+        result = start_threads(created, error);
+    if (result != OK) {
+        loader_destroy(created);
+        return result;
+    }
+    *loader = created;
+    return OK;
+}
+
+static void copy_batch(const struct loader *loader, const struct slot *slot, uint8_t *pixels, int32_t *labels,
+                       uint32_t *items)
+{
+    memcpy(pixels, slot->pixels, slot->count * loader->image_bytes);
+    if (labels != NULL)
+        memcpy(labels, slot->labels, slot->count * sizeof *labels);
+    if (items != NULL)
+        memcpy(items, slot->items, slot->count * sizeof *items);
+}
+
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items, size_t *count,
+                   struct error *error)
+{
+    pthread_mutex_lock(&loader->mutex);
+    if (step < loader->next || step >= loader->next + loader->slot_count)
+        move_ring(loader, step);
+    struct slot *slot = slot_of(loader, step);
+    while (slot->done < slot->count) {
+        if (slot->claimed < slot->count)
+            work_on(loader, slot);
+        else
+            pthread_cond_wait(&loader->finished, &loader->mutex);
+    }
+    status result = OK;
+    *count = slot->count;
+    if (slot->failed < slot->count) {
+        result = slot->error.code;
+        if (error != NULL)
+            *error = slot->error;
+        *count = 0;
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    /* A complete batch is nobody's to change until the ring moves, and only this caller moves it. */
+    if (result == OK)
+        copy_batch(loader, slot, pixels, labels, items);
+    pthread_mutex_lock(&loader->mutex);
+    if (loader->settings.threads > 0)
+        move_ring(loader, step + 1);
+    pthread_mutex_unlock(&loader->mutex);
+    return result;
+}
+
+size_t loader_batches(const struct loader *loader)
+{
+    return loader->batches;
+}
+
+void loader_destroy(struct loader *loader)
+{
+    if (loader == NULL)
+        return;
+    pthread_mutex_lock(&loader->mutex);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->mutex);
+    for (size_t i = 0; i < loader->started; i++)
+        pthread_join(loader->threads[i], NULL);
+    for (size_t i = 0; loader->slots != NULL && i < loader->slot_count; i++) {
+        free(loader->slots[i].pixels);
+        free(loader->slots[i].labels);
+        free(loader->slots[i].items);
+    }
+    pthread_mutex_destroy(&loader->mutex);
+    pthread_cond_destroy(&loader->work);
+    pthread_cond_destroy(&loader->finished);
+    free(loader->slots);
+    free(loader->order);
+    free(loader->threads);
+    free(loader);
+}
