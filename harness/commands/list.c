@@ -76,7 +76,7 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "methods|policies|datasets|models|suites",
+    .arguments = "datasets|policies|suites",
     .summary = "list what a suite can name",
     .example = "  mtil list datasets\n",
     .options = options,
