@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-enum { SUITE_DOMAINS = 11, SUITE_PIXELS = 64 * 64 * 3 };
+enum { SUITE_DOMAINS = 11, SUITE_SPLITS = 2, SUITE_PIXELS = 64 * 64 * 3 };
 
 struct picture; /* a drawing in the making (suite/picture.h) */
 

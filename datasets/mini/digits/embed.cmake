@@ -1,0 +1,13 @@
+# cmake -DOUTPUT=digits.c -DFOLDER=… -P embed.cmake: the four IDX files as one C source, for digits/digits.h.
+set(source "#include \"datasets/mini/digits/digits.h\"\n")
+set(table "")
+set(number 0)
+foreach(name train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte)
+    file(READ "${FOLDER}/${name}.gz" bytes HEX)
+    string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+    string(APPEND source "static const uint8_t file${number}[] = {\n${bytes}};\n")
+    string(APPEND table "    {\"${name}\", file${number}, sizeof file${number}},\n")
+    math(EXPR number "${number} + 1")
+endforeach()
+file(WRITE "${OUTPUT}" "${source}const struct digits_file digits_files[DIGITS_FILES] = {\n${table}};\n")

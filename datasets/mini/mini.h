@@ -1,0 +1,35 @@
+/* Writes the built-in suite to disk, every dataset in exactly the layout of the real one.
+ *
+ *     struct mini_settings settings = {.seed = 1, .threads = pool, .log = log};
+ *     TRY(mini_write("data", &settings, error));
+ *     // data/fgvc-aircraft-2013b/data/images/…, data/caltech101/…, …, data/mini.json last
+ *
+ * A root that is complete is left alone; one that was interrupted is written again, to the same bytes. Where a reader's
+ * class names are fixed by position, a classnames.txt beside the data holds the suite's.
+ */
+#ifndef MTIL_DATASETS_MINI_MINI_H
+#define MTIL_DATASETS_MINI_MINI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "core/threads.h"
+
+enum { MINI_GENERATOR = 1 }; /* raised whenever a picture or a layout changes */
+
+struct mini_settings {
+    uint64_t seed;
+    struct threads *threads; /* borrowed; NULL: the caller works alone */
+    const struct log *log;   /* may be NULL */
+    void (*progress)(void *context, const char *dataset, size_t done,
+                     size_t total); /* may be NULL; from the caller's thread */
+    void *context;
+};
+
+/* Writes below root, which is created. ERROR_ARGUMENT when root holds datasets that are not this suite's, or this suite from
+ * another seed or generator: they are never overwritten. */
+status mini_write(const char *root, const struct mini_settings *settings, struct error *error);
+
+#endif
