@@ -30,17 +30,18 @@ static status run_status_parse(const struct store *store, const char *name, enum
 
 static status prepare_to_read(struct database *database, int64_t version, struct error *error)
 {
-    if (version < SCHEMA_VERSION)
+    if (version < schema_version())
         return error_set(error, ERROR_FORMAT,
-                         "%s: expected schema %d, found %" PRId64 "%s; open it for writing once, as `mtil run` does",
-                         database_path(database), SCHEMA_VERSION, version, version == 0 ? " (an empty file)" : "");
+                         "%s: expected schema %" PRId64 ", found %" PRId64
+                         "%s; open it for writing once, as `mtil run` does",
+                         database_path(database), schema_version(), version, version == 0 ? " (an empty file)" : "");
     return schema_overlay_views(database, error);
 }
 
 static status bring_up_to_date(struct store *store, struct error *error)
 {
     TRY(database_execute(store->database, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", error));
-    TRY(schema_upgrade(store->database, schema_steps, SCHEMA_VERSION, error));
+    TRY(schema_upgrade(store->database, schema_files, error));
     return schema_replace_views(store->database, error);
 }
 

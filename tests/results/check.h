@@ -12,21 +12,21 @@
 
 #include "core/status.h"
 
-#define assert_ok(expression)                                                                                         \
-    do {                                                                                                              \
-        struct error error = {0};                                                                                     \
-        if ((expression) != OK)                                                                                       \
-            fail_msg("%s: %s", #expression, error.message);                                                           \
+#define assert_ok(expression)                                                                                          \
+    do {                                                                                                               \
+        struct error error = {0};                                                                                      \
+        if ((expression) != OK)                                                                                        \
+            fail_msg("%s: %s", #expression, error.message);                                                            \
     } while (0)
 
 /* The expression fails with code and says words, which names what is wrong. */
-#define assert_fails(expression, expected, words)                                                                     \
-    do {                                                                                                              \
-        struct error error = {0};                                                                                     \
-        status result_ = (expression);                                                                                \
-        if (result_ != (expected) || !strstr(error.message, (words)))                                                 \
-            fail_msg("%s: status %s, \"%s\", expected %s, \"%s\"", #expression, status_name(result_), error.message,  \
-                     status_name(expected), (words));                                                                 \
+#define assert_fails(expression, expected, words)                                                                      \
+    do {                                                                                                               \
+        struct error error = {0};                                                                                      \
+        status result_ = (expression);                                                                                 \
+        if (result_ != (expected) || !strstr(error.message, (words)))                                                  \
+            fail_msg("%s: status %s, \"%s\", expected %s, \"%s\"", #expression, status_name(result_), error.message,   \
+                     status_name(expected), (words));                                                                  \
     } while (0)
 
 #endif

@@ -107,12 +107,11 @@ static status write_step(struct store *store, int64_t run, int64_t seed, int64_t
                          struct error *error)
 {
     struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)iteration);
-    TRY(store_add_step(store, run,
-                       &(struct step_row){.task = task,
-                                          .iteration = iteration,
-                                          .loss = (double)rng_uniform(&rng, 1),
-                                          .learning_rate = 1e-3},
-                       error));
+    TRY(store_add_step(
+        store, run,
+        &(struct step_row){
+            .task = task, .iteration = iteration, .loss = (double)rng_uniform(&rng, 1), .learning_rate = 1e-3},
+        error));
     if (iteration % 10 != 0)
         return OK;
     TRY(write_merge(store, run, task, iteration, "image", error));
@@ -142,7 +141,8 @@ static status write_task_end(struct store *store, int64_t run, int64_t seed, int
                                 error));
     TRY(write_evaluations(store, run, seed, task, error));
     return store_add_artifact(
-        store, run, &(struct artifact_row){.task = task, .kind = "adapters", .path = "a.safetensors", .bytes = 1000}, error);
+        store, run, &(struct artifact_row){.task = task, .kind = "adapters", .path = "a.safetensors", .bytes = 1000},
+        error);
 }
 
 status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration, int64_t stop_task,
@@ -170,13 +170,21 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
     return OK;
 }
 
+status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
+                            int64_t stop_task, int64_t stop_iteration, struct error *error)
+{
+    TRY(store_begin(store, error));
+    TRY(sample_write(store, run, seed, task, iteration, stop_task, stop_iteration, error));
+    return store_commit(store, error);
+}
+
 int64_t sample_finished_run(struct store *store, int64_t seed)
 {
     struct run_description description = sample_description(seed);
     struct run_start start;
     struct error error = {0};
-    if (store_run_start(store, &description, &start, &error) != OK || store_begin(store, &error) != OK ||
-        sample_write(store, start.run, seed, -1, 0, -1, 0, &error) != OK || store_commit(store, &error) != OK ||
+    if (store_run_start(store, &description, &start, &error) != OK ||
+        sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, &error) != OK ||
         store_run_end(store, start.run, RUN_FINISHED, NULL, &error) != OK) {
         fprintf(stderr, "%s\n", error.message);
         abort();

@@ -24,6 +24,10 @@ int64_t sample_correct(int64_t seed, int64_t checkpoint, int64_t task);
 status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration, int64_t stop_task,
                     int64_t stop_iteration, struct error *error);
 
+/* The same in one transaction. */
+status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
+                            int64_t stop_task, int64_t stop_iteration, struct error *error);
+
 /* A finished run; its id. */
 int64_t sample_finished_run(struct store *store, int64_t seed);
 

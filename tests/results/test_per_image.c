@@ -32,7 +32,8 @@ static void wrong_sizes_are_refused(void **state)
     (void)state;
     struct per_image again;
     uint8_t data[8] = {0};
-    assert_fails(per_image_unpack(&again, PER_IMAGE_BITS, 65, data, 8, &error), ERROR_FORMAT, "expected 9 bytes, found 8");
+    assert_fails(per_image_unpack(&again, PER_IMAGE_BITS, 65, data, 8, &error), ERROR_FORMAT,
+                 "expected 9 bytes, found 8");
     assert_fails(per_image_unpack(&again, PER_IMAGE_PREDICTIONS, SIZE_MAX, data, 8, &error), ERROR_FORMAT, "found 8");
     assert_fails(per_image_unpack(&again, PER_IMAGE_BITS, 0, NULL, 0, &error), ERROR_FORMAT, "0 images");
     assert_ok(per_image_unpack(&again, PER_IMAGE_BITS, 64, data, 8, &error));
@@ -41,6 +42,7 @@ static void wrong_sizes_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(predictions_come_back), cmocka_unit_test(wrong_sizes_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(predictions_come_back),
+                                       cmocka_unit_test(wrong_sizes_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

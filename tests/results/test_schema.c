@@ -34,43 +34,55 @@ static void a_new_file_is_a_results_database(void **state)
     struct store *store;
     assert_ok(store_open(&store, path, STORE_WRITE, &error));
     assert_int_equal(number(path, "PRAGMA application_id"), SCHEMA_APPLICATION);
-    assert_int_equal(number(path, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(number(path, "PRAGMA user_version"), schema_version());
     assert_int_equal(number(path, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 1);
-    assert_int_equal(number(path, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%STRICT%'"),
-                     0);
+    assert_int_equal(
+        number(path, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%STRICT%'"), 0);
     store_close(store);
     sample_remove(path);
 }
 
+/* A schema file as mtil_embed makes it. */
+#define SQL_FILE(file, sql)                                                                                            \
+    {                                                                                                                  \
+        (file), (const unsigned char *)(sql), sizeof(sql) - 1                                                          \
+    }
+
 static void old_schemas_are_brought_up_to_date(void **state)
 {
     (void)state;
-    static const char *const steps[] = {"CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (7)",
-                                        "ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 5",
-                                        "CREATE TABLE b AS SELECT x + y AS z FROM a; UPDATE a SET y = 6"};
+    const struct embedded_file first[] = {SQL_FILE("1.sql", "CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (7)"),
+                                          {0}};
+    const struct embedded_file all[] = {
+        first[0],
+        SQL_FILE("2.sql", "ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 5"),
+        SQL_FILE("3.sql", "CREATE TABLE b AS SELECT x + y AS z FROM a; UPDATE a SET y = 6;"),
+        {0}};
     char *path = sample_path("old.sqlite");
     struct database *database;
     assert_ok(database_open(&database, path, true, &error));
-    assert_ok(schema_upgrade(database, steps, 1, &error));
+    assert_ok(schema_upgrade(database, first, &error));
     assert_int_equal(number(path, "PRAGMA user_version"), 1);
-    assert_ok(schema_upgrade(database, steps, 3, &error));
+    assert_ok(schema_upgrade(database, all, &error));
     assert_int_equal(number(path, "PRAGMA user_version"), 3);
     assert_int_equal(number(path, "SELECT z FROM b"), 12);
-    assert_ok(schema_upgrade(database, steps, 3, &error));
+    assert_ok(schema_upgrade(database, all, &error));
     assert_int_equal(number(path, "SELECT count(*) FROM b"), 1);
     database_close(database);
     sample_remove(path);
 }
 
-static void a_failing_step_changes_nothing(void **state)
+static void a_failing_file_changes_nothing(void **state)
 {
     (void)state;
-    static const char *const steps[] = {"CREATE TABLE a (x INTEGER)",
-                                        "INSERT INTO a VALUES (1); CREATE TABLE b (y); SELECT nonsense"};
+    const struct embedded_file files[] = {
+        SQL_FILE("1.sql", "CREATE TABLE a (x INTEGER)"),
+        SQL_FILE("2.sql", "INSERT INTO a VALUES (1); CREATE TABLE b (y); SELECT nonsense"),
+        {0}};
     char *path = sample_path("old.sqlite");
     struct database *database;
     assert_ok(database_open(&database, path, true, &error));
-    assert_fails(schema_upgrade(database, steps, 2, &error), ERROR_ARGUMENT, "schema 2");
+    assert_fails(schema_upgrade(database, files, &error), ERROR_ARGUMENT, "2.sql");
     assert_int_equal(number(path, "PRAGMA user_version"), 1);
     assert_int_equal(number(path, "SELECT count(*) FROM a"), 0);
     assert_int_equal(number(path, "SELECT count(*) FROM sqlite_schema"), 1);
@@ -149,7 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_file_is_a_results_database),
         cmocka_unit_test(old_schemas_are_brought_up_to_date),
-        cmocka_unit_test(a_failing_step_changes_nothing),
+        cmocka_unit_test(a_failing_file_changes_nothing),
         cmocka_unit_test(other_programs_databases_are_refused_and_left_alone),
         cmocka_unit_test(newer_schemas_are_refused),
         cmocka_unit_test(stale_views_are_replaced),

@@ -125,25 +125,36 @@ static void damaged_pages_are_found(void **state)
     bytes_free(&good);
 }
 
+/* The file says that it is ours, and is not; wrong values in tables that look right may pass, but do no harm. */
 static void foreign_tables_under_our_name_only_fail(void **state)
 {
-    static const char *const scripts[] = {
-        "DROP TABLE runs; CREATE TABLE runs (run)", "DROP TABLE properties", "DROP VIEW metrics; CREATE TABLE metrics (x)",
-        "PRAGMA ignore_check_constraints = ON; UPDATE runs SET tasks = 1000000000",
-        "UPDATE evaluations SET images = 1000000000, correct = 1", "DROP TABLE tasks; CREATE TABLE tasks (run, task, name);"
-        "INSERT INTO tasks VALUES (1, -9, 'x'), (1, 1, x'00'), (1, 1, 'y')"};
+    static const struct {
+        const char *script;
+        bool harmless;
+    } cases[] = {
+        {"DROP TABLE runs; CREATE TABLE runs (run)", false},
+        {"DROP TABLE properties", false},
+        {"DROP VIEW metrics; CREATE TABLE metrics (x)", false},
+        {"PRAGMA ignore_check_constraints = ON; UPDATE runs SET tasks = 1000000000", false},
+        {"UPDATE evaluations SET images = 1000000000, correct = 1", false},
+        {"PRAGMA ignore_check_constraints = ON; UPDATE evaluations SET images = 0, correct = -1", false},
+        {"DROP TABLE tasks; CREATE TABLE tasks (run, task, name);"
+         "INSERT INTO tasks VALUES (1, -9, 'x'), (1, 1, x'00'), (1, 1, 'y')",
+         true},
+    };
     struct bytes good;
     assert_ok(file_read(*state, FILE_LIMIT, &good, &error));
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sqlite3 *database;
         struct error problem = {0};
         assert_ok(file_write(*state, good.data, good.size, &error));
         assert_int_equal(sqlite3_open(*state, &database), SQLITE_OK);
-        if (sqlite3_exec(database, scripts[i], NULL, NULL, NULL) != SQLITE_OK)
-            fail_msg("%s: %s", scripts[i], sqlite3_errmsg(database));
+        if (sqlite3_exec(database, cases[i].script, NULL, NULL, NULL) != SQLITE_OK)
+            fail_msg("%s: %s", cases[i].script, sqlite3_errmsg(database));
         sqlite3_close(database);
-        assert_int_not_equal(open_and_ask(*state, &problem), OK);
-        assert_true(problem.message[0]);
+        status result = open_and_ask(*state, &problem);
+        if (result == OK ? !cases[i].harmless : !problem.message[0])
+            fail_msg("%s: %s, \"%s\"", cases[i].script, status_name(result), problem.message);
     }
     bytes_free(&good);
 }
@@ -210,11 +221,7 @@ static int full_disk(const char *path)
         struct run_start start;
         result = store_run_start(store, &description, &start, &error);
         if (result == OK)
-            result = store_begin(store, &error);
-        if (result == OK)
-            result = sample_write(store, start.run, seed, -1, 0, -1, 0, &error);
-        if (result == OK)
-            result = store_commit(store, &error);
+            result = sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, &error);
     }
     store_close(store);
     return result == ERROR_IO && strstr(error.message, "the disk is full") ? 0 : complain("filling", &error);
@@ -284,7 +291,7 @@ static status write_own_run(const char *path, int64_t seed, struct error *error)
     TRY(store_open(&store, path, STORE_WRITE, error));
     status result = store_run_start(store, &description, &start, error);
     if (result == OK)
-        result = sample_write(store, start.run, seed, -1, 0, -1, 0, error);
+        result = sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, error);
     if (result == OK)
         result = store_run_end(store, start.run, RUN_FINISHED, NULL, error);
     store_close(store);

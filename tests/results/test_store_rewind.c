@@ -59,7 +59,7 @@ static void write_stopped_run(struct store *store, int64_t seed, const struct st
     struct run_description description = sample_description(seed);
     struct run_start start;
     assert_ok(store_run_start(store, &description, &start, &error));
-    assert_ok(sample_write(store, start.run, seed, -1, 0, stop->task, stop->iteration, &error));
+    assert_ok(sample_write_at_once(store, start.run, seed, -1, 0, stop->task, stop->iteration, &error));
     assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
 }
 
@@ -70,7 +70,8 @@ static int64_t resume_run(struct store *store, int64_t seed, const struct stop *
     assert_ok(store_run_start(store, &description, &start, &error));
     assert_false(start.created);
     assert_ok(store_run_rewind(store, start.run, stop->checkpoint_task, stop->checkpoint_iteration, &error));
-    assert_ok(sample_write(store, start.run, seed, stop->checkpoint_task, stop->checkpoint_iteration, -1, 0, &error));
+    assert_ok(
+        sample_write_at_once(store, start.run, seed, stop->checkpoint_task, stop->checkpoint_iteration, -1, 0, &error));
     assert_ok(store_run_end(store, start.run, RUN_FINISHED, NULL, &error));
     return start.run;
 }
@@ -79,13 +80,13 @@ static void a_resumed_run_has_the_rows_of_an_uninterrupted_one(void **state)
 {
     (void)state;
     const struct stop stops[] = {
-        {0, 7, -1, 0},                       /* before any checkpoint */
-        {2, 15, 2, 10},                      /* a checkpoint within the task */
-        {2, 15, 2, 0},                       /* one after each task */
-        {2, 15, 1, 10},                      /* an older one */
-        {3, 1, 2, SAMPLE_ITERATIONS},        /* after the last iteration, before the freeze and the evaluations */
-        {-1, 0, 3, 10},                      /* killed behind the end */
-        {-1, 0, SAMPLE_TASKS, 0},            /* nothing left to do */
+        {0, 7, -1, 0},                /* before any checkpoint */
+        {2, 15, 2, 10},               /* a checkpoint within the task */
+        {2, 15, 2, 0},                /* one after each task */
+        {2, 15, 1, 10},               /* an older one */
+        {3, 1, 2, SAMPLE_ITERATIONS}, /* after the last iteration, before the freeze and the evaluations */
+        {-1, 0, 3, 10},               /* killed behind the end */
+        {-1, 0, SAMPLE_TASKS, 0},     /* nothing left to do */
     };
     char *path = sample_path("results.sqlite"), *expected_path = sample_path("results.sqlite");
     struct store *store, *uninterrupted;

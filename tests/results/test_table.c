@@ -137,7 +137,7 @@ static void hostile_text_is_made_harmless(void **state)
     table_add_column(&table, &(struct table_column){.title = "t"});
     table_add_text(&table, "\033[2Jgone\xff\xc3");
     assert_renders(&table, TABLE_TEXT, false, "t\n─────────────\n\\x1B[2Jgone\xef\xbf\xbd\xef\xbf\xbd\n");
-    assert_renders(&table, TABLE_JSON, false, "[\n  {\"t\": \"\\u001b[2Jgone\xef\xbf\xbd\xef\xbf\xbd\"}\n]\n");
+    assert_renders(&table, TABLE_JSON, false, "[\n  {\"t\": \"\\u001B[2Jgone\xef\xbf\xbd\xef\xbf\xbd\"}\n]\n");
     table_add_text(&table, endless);
     struct text text = {0};
     assert_ok(table_render(&table, TABLE_TEXT, false, &text, &error));
