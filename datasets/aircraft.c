@@ -11,9 +11,10 @@ static status add_line(struct dataset *dataset, enum split split, const struct s
     const char *space = strchr(line, ' ');
     for (size_t label = 0; space != NULL && label < variants->count; label++)
         if (strcmp(variants->items[label], space + 1) == 0)
-            return dataset_add_file(dataset, &dataset->items[split], label, error, "data/images/%.*s.jpg", (int)(space - line),
-                                    line);
-    return error_set(error, ERROR_FORMAT, "expected an image id, a space and a line of variants.txt, found \"%s\"", line);
+            return dataset_add_file(dataset, &dataset->items[split], label, error, "data/images/%.*s.jpg",
+                                    (int)(space - line), line);
+    return error_set(error, ERROR_FORMAT, "expected an image id, a space and a line of variants.txt, found \"%s\"",
+                     line);
 }
 
 static status open_split(struct dataset *dataset, enum split split, const struct strings *variants, struct error *error)

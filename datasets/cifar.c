@@ -5,6 +5,13 @@
 
 #include "datasets/formats/cifar.h"
 
+const struct option cifar_options[] = {{.name = "version",
+                                        .type = OPTION_CHOICE,
+                                        .choices = "any|python|binary",
+                                        .fallback = "any",
+                                        .help = "which of the two archives to read; any: python if both are there"},
+                                       {0}};
+
 static status open_file(struct dataset *dataset, const struct cifar_layout *layout, bool python, enum split split,
                         const char *name, struct error *error)
 {
@@ -32,16 +39,20 @@ static status open_names(struct dataset *dataset, const struct cifar_layout *lay
     struct strings names = {0};
     char path[DATASET_PATH];
     TRY(dataset_path(dataset, python ? layout->python_names : layout->binary_names, path, error));
-    status result = python ? cifar_read_names(&names, path, layout->python_key, error)
-                           : strings_read_lines(&names, path, error);
+    status result =
+        python ? cifar_read_names(&names, path, layout->python_key, error) : strings_read_lines(&names, path, error);
     for (size_t i = 0; result == OK && i < names.count; i++)
         result = dataset_add_class(dataset, names.items[i], error);
     strings_free(&names);
     return result;
 }
 
-status cifar_open(struct dataset *dataset, const struct cifar_layout *layout, struct error *error)
+status cifar_open(struct dataset *dataset, const struct cifar_layout *layout, const struct options *options,
+                  struct error *error)
 {
+    const char *version = options_text(options, "version");
+    if (strcmp(version, "any") != 0)
+        dataset->folder = strcmp(version, "python") == 0 ? layout->python : layout->binary;
     bool python = strcmp(dataset->folder, layout->python) == 0;
     TRY(open_names(dataset, layout, python, error));
     for (int split = 0; split < SPLITS; split++) {

@@ -16,17 +16,17 @@ static status open_cifar10(struct dataset *dataset, const struct options *option
         .label_bytes = 1,
         .python_files = {{"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"},
                          {"test_batch"}},
-        .binary_files = {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                               "data_batch_4.bin", "data_batch_5.bin"},
+        .binary_files = {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                          "data_batch_5.bin"},
                          {"test_batch.bin"}},
     };
-    (void)options;
-    return cifar_open(dataset, &layout, error);
+    return cifar_open(dataset, &layout, options, error);
 }
 
 const struct dataset_reader dataset_cifar10 = {
     .name = "cifar10",
     .source = "CIFAR-10, python or binary version: its own training and test sets",
     .folders = folders,
+    .options = cifar_options,
     .open = open_cifar10,
 };

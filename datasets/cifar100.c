@@ -17,13 +17,13 @@ static status open_cifar100(struct dataset *dataset, const struct options *optio
         .python_files = {{"train"}, {"test"}},
         .binary_files = {{"train.bin"}, {"test.bin"}},
     };
-    (void)options;
-    return cifar_open(dataset, &layout, error);
+    return cifar_open(dataset, &layout, options, error);
 }
 
 const struct dataset_reader dataset_cifar100 = {
     .name = "cifar100",
     .source = "CIFAR-100, python or binary version: its own training and test sets, fine labels",
     .folders = folders,
+    .options = cifar_options,
     .open = open_cifar100,
 };

@@ -25,8 +25,9 @@ static status choose_folder(struct dataset *dataset, struct error *error)
         }
     }
     bool two = folders[1] != NULL;
-    return error_set(error, ERROR_IO, "%s: expected a folder \"%s\"%s%s%s for the dataset %s, found none", dataset->root,
-                     folders[0], two ? " or \"" : "", two ? folders[1] : "", two ? "\"" : "", dataset->reader->name);
+    return error_set(error, ERROR_IO, "%s: expected a folder \"%s\"%s%s%s for the dataset %s, found none",
+                     dataset->root, folders[0], two ? " or \"" : "", two ? folders[1] : "", two ? "\"" : "",
+                     dataset->reader->name);
 }
 
 /* Reads root/folder/name if that exists. */
@@ -46,11 +47,12 @@ static status check_names(const struct dataset *dataset, const struct strings *n
 {
     for (size_t i = 0; i < names->count; i++)
         if (names->items[i][0] == 0)
-            return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt:%zu: expected a class name, found an empty line",
-                             dataset->root, dataset->folder, i + 1);
+            return error_set(error, ERROR_FORMAT,
+                             "%s/%s/classnames.txt:%zu: expected a class name, found an empty line", dataset->root,
+                             dataset->folder, i + 1);
     if (names->count == 0)
-        return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected a class name a line, found none", dataset->root,
-                         dataset->folder);
+        return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected a class name a line, found none",
+                         dataset->root, dataset->folder);
     return OK;
 }
 
@@ -89,12 +91,13 @@ static status choose_templates(struct dataset *dataset, struct error *error)
     for (size_t i = 0; i < dataset->templates.count; i++) {
         const char *hole = strstr(dataset->templates.items[i], "{}");
         if (hole == NULL || strstr(hole + 2, "{}") != NULL)
-            return error_set(error, ERROR_FORMAT, "%s/%s/templates.txt:%zu: expected one {} for the class name, found \"%s\"",
-                             dataset->root, dataset->folder, i + 1, dataset->templates.items[i]);
+            return error_set(error, ERROR_FORMAT,
+                             "%s/%s/templates.txt:%zu: expected one {} for the class name, found \"%s\"", dataset->root,
+                             dataset->folder, i + 1, dataset->templates.items[i]);
     }
     if (dataset->templates.count == 0)
-        return error_set(error, ERROR_FORMAT, "%s/%s/templates.txt: expected a template a line, found none", dataset->root,
-                         dataset->folder);
+        return error_set(error, ERROR_FORMAT, "%s/%s/templates.txt: expected a template a line, found none",
+                         dataset->root, dataset->folder);
     return OK;
 }
 
@@ -106,8 +109,9 @@ static status check_labels(const struct dataset *dataset, struct error *error)
             if (label >= 0 && (size_t)label < dataset->classes.count)
                 continue;
             char *name = dataset_item_name(dataset, (enum split)split, i);
-            error_set(error, ERROR_FORMAT, "%s: %s: expected a label below %zu (0-based), the number of classes, found %d",
-                      dataset->root, name != NULL ? name : "an item", dataset->classes.count, label);
+            error_set(error, ERROR_FORMAT,
+                      "%s: %s: expected a label below %zu (0-based), the number of classes, found %d", dataset->root,
+                      name != NULL ? name : "an item", dataset->classes.count, label);
             free(name);
             return ERROR_FORMAT;
         }
@@ -156,10 +160,11 @@ static status check_missing(struct dataset *dataset, const struct options *optio
             log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s …", dataset->root,
                      dataset->missing, listed, dataset->reader->name, names);
         else
-            result = error_set(error, ERROR_IO,
-                               "%s: %zu of %zu listed images of %s are missing: %s%s; set on_missing: skip to go on without",
-                               dataset->root, dataset->missing, listed, dataset->reader->name, names,
-                               dataset->missing > 3 ? ", …" : "");
+            result =
+                error_set(error, ERROR_IO,
+                          "%s: %zu of %zu listed images of %s are missing: %s%s; set on_missing: skip to go on without",
+                          dataset->root, dataset->missing, listed, dataset->reader->name, names,
+                          dataset->missing > 3 ? ", …" : "");
     }
     text_free(&missing);
     return result;

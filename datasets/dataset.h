@@ -31,8 +31,9 @@ struct dataset_item;
 /* A kind of dataset: a constant table per reader, listed in registry.c. */
 struct dataset_reader {
     const char *name;
-    const char *source;           /* where its layout and its split come from, one line */
-    const char *const *folders;   /* its own folder below the root: the first that exists, ends with NULL; NULL: it has none */
+    const char *source; /* where its layout and its split come from, one line */
+    const char *const
+        *folders; /* its own folder below the root: the first that exists, ends with NULL; NULL: it has none */
     const struct option *options; /* its own keys; NULL: none */
     bool listed;                  /* a file names the images, so some may be missing */
     status (*open)(struct dataset *dataset, const struct options *options, struct error *error);
@@ -64,7 +65,8 @@ size_t dataset_missing(const struct dataset *dataset); /* listed images that "on
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);
-const char *dataset_template(const struct dataset *dataset, size_t index); /* holds "{}"; the first one is trained with */
+const char *dataset_template(const struct dataset *dataset,
+                             size_t index); /* holds "{}"; the first one is trained with */
 int dataset_label(const struct dataset *dataset, enum split split, size_t index); /* below dataset_classes */
 
 /* Decodes item index; the caller frees the image. label may be NULL. The error names the file and what is wrong with it. */

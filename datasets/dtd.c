@@ -20,7 +20,8 @@ static status add_line(struct dataset *dataset, enum split split, const struct s
     return error_set(error, ERROR_FORMAT, "expected a class of train1.txt, a slash and a file, found \"%s\"", line);
 }
 
-static status list_classes(struct dataset *dataset, const struct strings *lines, struct strings *classes, struct error *error)
+static status list_classes(struct dataset *dataset, const struct strings *lines, struct strings *classes,
+                           struct error *error)
 {
     struct strings all = {0};
     status result = OK;

@@ -12,10 +12,11 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
     TRY(dataset_add_positional_classes(dataset, error));
     status result = image_folder_list(dataset, "2750", &names, &items, error);
     if (result == OK && names.count != dataset->classes.count)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s/%s/2750: expected %zu class folders, found %zu; other classes need a classnames.txt in %s with "
-                           "their names in byte order of the folders",
-                           dataset->root, dataset->folder, dataset->classes.count, names.count, dataset->folder);
+        result = error_set(
+            error, ERROR_FORMAT,
+            "%s/%s/2750: expected %zu class folders, found %zu; other classes need a classnames.txt in %s with "
+            "their names in byte order of the folders",
+            dataset->root, dataset->folder, dataset->classes.count, names.count, dataset->folder);
     if (result == OK)
         result = dataset_require_images(dataset, &items, error);
     if (result == OK)

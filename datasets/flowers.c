@@ -5,8 +5,8 @@
 #include "datasets/reader.h"
 #include "datasets/registry.h"
 
-static status read_numbers(const struct dataset *dataset, const char *file, const char *variable, struct mat_numbers *numbers,
-                           struct error *error)
+static status read_numbers(const struct dataset *dataset, const char *file, const char *variable,
+                           struct mat_numbers *numbers, struct error *error)
 {
     char path[DATASET_PATH];
     struct mat *mat;
@@ -23,10 +23,11 @@ static status add_images(struct dataset *dataset, enum split split, const struct
     for (size_t i = 0; i < ids->count; i++) {
         int id = ids->values[i];
         if (id < 1 || (size_t)id > labels->count || labels->values[id - 1] < 1)
-            return error_set(error, ERROR_FORMAT, "%s/%s/setid.mat: image %d has no label in imagelabels.mat, which holds %zu",
+            return error_set(error, ERROR_FORMAT,
+                             "%s/%s/setid.mat: image %d has no label in imagelabels.mat, which holds %zu",
                              dataset->root, dataset->folder, id, labels->count);
-        TRY(dataset_add_file(dataset, &dataset->items[split], (size_t)labels->values[id - 1] - 1, error, "jpg/image_%05d.jpg",
-                             id));
+        TRY(dataset_add_file(dataset, &dataset->items[split], (size_t)labels->values[id - 1] - 1, error,
+                             "jpg/image_%05d.jpg", id));
     }
     return OK;
 }

@@ -9,7 +9,11 @@
 
 static const struct option own_options[] = {
     {.name = "path", .type = OPTION_TEXT, .fallback = ".", .help = "the dataset's folder below the data root"},
-    {.name = "split_seed", .type = OPTION_INTEGER, .minimum = 0, .maximum = 4294967295.0, .fallback = "42",
+    {.name = "split_seed",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 4294967295.0,
+     .fallback = "42",
      .help = "of the 80/20 split, where there are no train and test folders"},
     {0}};
 
@@ -37,14 +41,15 @@ static status open_whole(struct dataset *dataset, uint64_t seed, struct error *e
 }
 
 /* The test folder's labels are positions among its own folders; they become the training classes'. */
-static status map_labels(struct dataset *dataset, const struct strings *train, const struct strings *test, struct error *error)
+static status map_labels(struct dataset *dataset, const struct strings *train, const struct strings *test,
+                         struct error *error)
 {
     struct dataset_items *items = &dataset->items[SPLIT_TEST];
     for (size_t i = 0; i < items->count; i++) {
         size_t label = strings_find_sorted(train, test->items[items->items[i].label]);
         if (label == train->count)
-            return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" has test images but no train folder", dataset->root,
-                             dataset->folder, test->items[items->items[i].label]);
+            return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" has test images but no train folder",
+                             dataset->root, dataset->folder, test->items[items->items[i].label]);
         items->items[i].label = (int32_t)label;
     }
     return OK;

@@ -6,7 +6,8 @@
 #include "datasets/reader.h"
 #include "datasets/registry.h"
 
-static status list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes, struct error *error)
+static status list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes,
+                           struct error *error)
 {
     for (size_t i = 0; i < keys->count; i++)
         TRY(strings_add(classes, keys->items[i], strlen(keys->items[i]), error));

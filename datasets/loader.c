@@ -106,8 +106,8 @@ static void work_on(struct loader *loader, struct slot *slot)
     size_t i = slot->claimed++;
     struct error error;
     pthread_mutex_unlock(&loader->mutex);
-    status result = read_image(loader, slot->step, slot->items[i], slot->pixels + i * loader->image_bytes, &slot->labels[i],
-                               &error);
+    status result = read_image(loader, slot->step, slot->items[i], slot->pixels + i * loader->image_bytes,
+                               &slot->labels[i], &error);
     pthread_mutex_lock(&loader->mutex);
     if (result != OK && i < slot->failed) {
         slot->failed = i;
@@ -182,8 +182,8 @@ static status create_slots(struct loader *loader, struct error *error)
         made = slot->pixels != NULL && slot->labels != NULL && slot->items != NULL;
     }
     if (!made)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu batches of %zu images of %zu×%zu pixels", loader->slot_count,
-                         batch, side, side);
+        return error_set(error, ERROR_MEMORY, "no memory for %zu batches of %zu images of %zu×%zu pixels",
+                         loader->slot_count, batch, side, side);
     for (size_t i = 0; i < loader->slot_count; i++)
         start_slot(loader, &loader->slots[i], i);
     return OK;
@@ -198,7 +198,8 @@ static status start_threads(struct loader *loader, struct error *error)
     for (; loader->started < count; loader->started++) {
         int number = pthread_create(&loader->threads[loader->started], NULL, thread_main, loader);
         if (number != 0)
-            return error_errno(error, number, "cannot start thread %zu of %zu that decode images", loader->started + 1, count);
+            return error_errno(error, number, "cannot start thread %zu of %zu that decode images", loader->started + 1,
+                               count);
     }
     return OK;
 }
@@ -240,8 +241,8 @@ static void copy_batch(const struct loader *loader, const struct slot *slot, uin
         memcpy(items, slot->items, slot->count * sizeof *items);
 }
 
-status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items, size_t *count,
-                   struct error *error)
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
+                   size_t *count, struct error *error)
 {
     pthread_mutex_lock(&loader->mutex);
     if (step < loader->next || step >= loader->next + loader->slot_count)

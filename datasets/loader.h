@@ -36,8 +36,8 @@ struct loader_settings {
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error);
 
 /* pixels [count, R, R, 3] RGB, labels [count], items [count] (either may be NULL); count ≤ settings.batch. */
-status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items, size_t *count,
-                   struct error *error);
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
+                   size_t *count, struct error *error);
 
 size_t loader_batches(const struct loader *loader); /* per epoch */
 void loader_destroy(struct loader *loader);         /* NULL is allowed */

@@ -19,7 +19,8 @@ static status add_images(struct dataset *dataset, enum split split, const char *
     size_t count = images->sizes[0];
     if (labels->sizes[0] != count || count > INT32_MAX || images->sizes[1] > INT32_MAX || images->sizes[2] > INT32_MAX)
         return error_set(error, ERROR_FORMAT, "%s/%s/%s: %zu images of %zu×%zu pixels, and %zu labels beside them",
-                         dataset->root, dataset->folder, name, count, images->sizes[2], images->sizes[1], labels->sizes[0]);
+                         dataset->root, dataset->folder, name, count, images->sizes[2], images->sizes[1],
+                         labels->sizes[0]);
     int32_t *values = malloc((count + 1) * sizeof *values);
     struct idx *owner = malloc(sizeof *owner);
     if (values == NULL || owner == NULL) {

@@ -35,7 +35,7 @@ static status list_classes(struct dataset *dataset, const struct strings *lines,
 {
     struct line line;
     char names[ID];
-    for (int class = 1;; class++) {
+    for (int class = 1;; class ++) {
         size_t i = 0;
         int highest = 0;
         for (; i < lines->count && parse_line(&line, lines->items[i]) && line.class != class; i++)
@@ -45,8 +45,8 @@ static status list_classes(struct dataset *dataset, const struct strings *lines,
         if (i == lines->count)
             return error_set(error, ERROR_FORMAT, "there is a class %d but none of number %d", highest, class);
         if (!parse_line(&line, lines->items[i]))
-            return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"", i + 1,
-                             lines->items[i]);
+            return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"",
+                             i + 1, lines->items[i]);
         breed_of(line.id, names);
         TRY(dataset_add_class(dataset, names, error));
     }
@@ -57,8 +57,8 @@ static status add_images(struct dataset *dataset, enum split split, const struct
     struct line line;
     for (size_t i = 0; i < lines->count; i++) {
         if (!parse_line(&line, lines->items[i]))
-            return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"", i + 1,
-                             lines->items[i]);
+            return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"",
+                             i + 1, lines->items[i]);
         TRY(dataset_add_file(dataset, &dataset->items[split], (size_t)line.class - 1, error, "images/%s.jpg", line.id));
     }
     return OK;

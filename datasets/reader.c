@@ -16,8 +16,8 @@ status dataset_path(const struct dataset *dataset, const char *name, char path[D
     int length = snprintf(path, DATASET_PATH, "%s/%s/%s", dataset->root, dataset->folder, name);
     if (length >= 0 && length < DATASET_PATH)
         return OK;
-    return error_set(error, ERROR_ARGUMENT, "%s: the path of %s/%s is longer than %d bytes", dataset->root, dataset->folder,
-                     name, DATASET_PATH - 1);
+    return error_set(error, ERROR_ARGUMENT, "%s: the path of %s/%s is longer than %d bytes", dataset->root,
+                     dataset->folder, name, DATASET_PATH - 1);
 }
 
 status dataset_read_lines(const struct dataset *dataset, const char *name, struct strings *lines, struct error *error)
@@ -45,7 +45,8 @@ status dataset_add_positional_classes(struct dataset *dataset, struct error *err
         dataset->names_given = true;
         for (size_t i = 0; i < dataset->classes.count; i++)
             if (dataset->classes.items[i][0] == 0)
-                return error_set(error, ERROR_FORMAT, "%s:%zu: expected a class name, found an empty line", path, i + 1);
+                return error_set(error, ERROR_FORMAT, "%s:%zu: expected a class name, found an empty line", path,
+                                 i + 1);
         return OK;
     }
     const char *const *names = prompts_find(dataset->reader->name)->classes;
@@ -100,8 +101,9 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
         result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
                            dataset->root, file);
     if (result == OK)
-        result = add_item(items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
-                          error);
+        result = add_item(
+            items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
+            error);
     if (result != OK)
         free(file);
     return result;
@@ -124,7 +126,8 @@ status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_ima
     dataset->sources[dataset->source_count++] = images;
     for (uint32_t i = 0; i < images.count; i++)
         TRY(add_item(&dataset->items[split],
-                     (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1}, error));
+                     (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1},
+                     error));
     return OK;
 }
 

@@ -21,7 +21,7 @@
 enum { DATASET_PATH = 4096 };
 
 struct dataset_item {
-    char *file;        /* relative to the root; NULL: a row of raw images */
+    char *file; /* relative to the root; NULL: a row of raw images */
     int32_t label;
     uint32_t position; /* in the reader's own list, before any split by permutation */
     uint32_t source;   /* of raw images */
@@ -37,9 +37,9 @@ struct raw_images {
     char *name;            /* of the file, relative to the root */
     uint32_t first, count; /* positions in the reader's list */
     const uint8_t *samples;
-    size_t stride;         /* from one image to the next */
+    size_t stride;               /* from one image to the next */
     int width, height, channels; /* 1: grey, 3: three planes, red first */
-    void *owner;           /* what keeps samples alive */
+    void *owner;                 /* what keeps samples alive */
     void (*release)(void *owner);
 };
 
@@ -58,8 +58,10 @@ struct dataset {
 
 /* "on_missing", for readers that are `listed`; the only option of most. */
 #define OPTION_ON_MISSING                                                                                              \
-    {.name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                        \
-     .help = "what to do about listed images that are not there"}
+    {                                                                                                                  \
+        .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
+        .help = "what to do about listed images that are not there"                                                    \
+    }
 extern const struct option dataset_listed_options[];
 
 /* root/folder/name. */

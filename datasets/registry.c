@@ -5,9 +5,9 @@
 #include "datasets/registry.h"
 
 static const struct dataset_reader *const readers[] = {
-    &dataset_aircraft, &dataset_caltech101, &dataset_cifar10, &dataset_cifar100, &dataset_dtd,
-    &dataset_eurosat,  &dataset_flowers,    &dataset_folder,  &dataset_food,     &dataset_mnist,
-    &dataset_oxford_pet, &dataset_stanford_cars, &dataset_sun397, &dataset_tiny_imagenet, &dataset_toy,
+    &dataset_aircraft,   &dataset_caltech101,    &dataset_cifar10, &dataset_cifar100,      &dataset_dtd,
+    &dataset_eurosat,    &dataset_flowers,       &dataset_folder,  &dataset_food,          &dataset_mnist,
+    &dataset_oxford_pet, &dataset_stanford_cars, &dataset_sun397,  &dataset_tiny_imagenet, &dataset_toy,
 };
 enum { READERS = sizeof readers / sizeof *readers };
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SPLIT_SEED = 42 }; /* the benchmark's */
+enum { SPLIT_SEED = 42 };          /* the benchmark's */
 #define SPLIT_ITEMS_MOST 214748364 /* torch changes its algorithm above */
 
 /* torch.randperm(n) into order [n]; n below SPLIT_ITEMS_MOST. Only the seed's low 32 bits count. */

@@ -28,15 +28,17 @@ static status find_class(const struct strings *lines, const char *file, size_t *
     return error_set(error, ERROR_FORMAT, "%s: ClassName.txt has no class \"/%.*s\"", file, (int)size, file);
 }
 
-static status add_images(struct dataset *dataset, const struct strings *lines, const struct strings *files, struct error *error)
+static status add_images(struct dataset *dataset, const struct strings *lines, const struct strings *files,
+                         struct error *error)
 {
     struct dataset_items items = {0};
     size_t label = 0;
     status result = OK;
     for (size_t i = 0; result == OK && i < files->count; i++) {
         const char *file = files->items[i] + strlen("./");
-        result = strchr(file, '/') != NULL ? find_class(lines, file, &label, error)
-                                           : error_set(error, ERROR_FORMAT, "%s: an image outside of the class folders", file);
+        result = strchr(file, '/') != NULL
+                     ? find_class(lines, file, &label, error)
+                     : error_set(error, ERROR_FORMAT, "%s: an image outside of the class folders", file);
         if (result == OK)
             result = dataset_add_file(dataset, &items, label, error, "%s", file);
     }
@@ -53,8 +55,8 @@ static status add_classes(struct dataset *dataset, const struct strings *lines, 
     for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->items[i];
         if (strlen(line) < 4 || line[0] != '/' || line[2] != '/')
-            return error_set(error, ERROR_FORMAT, "%s/%s/ClassName.txt:%zu: expected /letter/class, found \"%s\"", dataset->root,
-                             dataset->folder, i + 1, line);
+            return error_set(error, ERROR_FORMAT, "%s/%s/ClassName.txt:%zu: expected /letter/class, found \"%s\"",
+                             dataset->root, dataset->folder, i + 1, line);
         TRY(dataset_add_class(dataset, line + 3, error));
     }
     return OK;

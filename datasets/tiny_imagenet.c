@@ -20,7 +20,8 @@ static status add_class(struct dataset *dataset, const char *wnid, const struct 
     char name[256];
     for (size_t i = 0; i < words->count; i++) {
         const char *tab = strchr(words->items[i], '\t');
-        if (tab == NULL || (size_t)(tab - words->items[i]) != strlen(wnid) || strncmp(words->items[i], wnid, strlen(wnid)) != 0)
+        if (tab == NULL || (size_t)(tab - words->items[i]) != strlen(wnid) ||
+            strncmp(words->items[i], wnid, strlen(wnid)) != 0)
             continue;
         size_t size = strcspn(tab + 1, ",");
         size = size < sizeof name ? size : sizeof name - 1;
@@ -28,7 +29,8 @@ static status add_class(struct dataset *dataset, const char *wnid, const struct 
         name[size] = 0;
         return dataset_add_class(dataset, name, error);
     }
-    return error_set(error, ERROR_FORMAT, "%s/%s/words.txt: has no name for the class %s", dataset->root, dataset->folder, wnid);
+    return error_set(error, ERROR_FORMAT, "%s/%s/words.txt: has no name for the class %s", dataset->root,
+                     dataset->folder, wnid);
 }
 
 static status add_training_images(struct dataset *dataset, const char *wnid, size_t label, struct error *error)
@@ -54,14 +56,17 @@ static status add_test_images(struct dataset *dataset, const struct strings *wni
     for (size_t i = 0; result == OK && i < lines.count; i++) {
         const char *line = lines.items[i], *tab = strchr(line, '\t');
         size_t size = tab != NULL ? strcspn(tab + 1, "\t") : 0, label = 0;
-        while (label < wnids->count && (strlen(wnids->items[label]) != size || strncmp(wnids->items[label], tab + 1, size) != 0))
+        while (label < wnids->count &&
+               (strlen(wnids->items[label]) != size || strncmp(wnids->items[label], tab + 1, size) != 0))
             label++;
         if (tab == NULL || label == wnids->count)
-            result = error_set(error, ERROR_FORMAT, "%s/%s/val/val_annotations.txt:%zu: expected a file, a tab and a class of "
-                               "wnids.txt, found \"%s\"", dataset->root, dataset->folder, i + 1, line);
+            result = error_set(error, ERROR_FORMAT,
+                               "%s/%s/val/val_annotations.txt:%zu: expected a file, a tab and a class of "
+                               "wnids.txt, found \"%s\"",
+                               dataset->root, dataset->folder, i + 1, line);
         else
-            result = dataset_add_file(dataset, &dataset->items[SPLIT_TEST], label, error, "val/images/%.*s", (int)(tab - line),
-                                      line);
+            result = dataset_add_file(dataset, &dataset->items[SPLIT_TEST], label, error, "val/images/%.*s",
+                                      (int)(tab - line), line);
     }
     strings_free(&lines);
     return result;

@@ -14,16 +14,30 @@
 
 enum { SIDE = 16 };
 
-static const struct option own_options[] = {
-    {.name = "classes", .type = OPTION_INTEGER, .minimum = 1, .maximum = 6, .fallback = "4", .help = "number of classes"},
-    {.name = "train", .type = OPTION_INTEGER, .minimum = 1, .maximum = 10000, .fallback = "8", .help = "training images a class"},
-    {.name = "test", .type = OPTION_INTEGER, .minimum = 1, .maximum = 10000, .fallback = "4", .help = "test images a class"},
-    {0}};
+static const struct option own_options[] = {{.name = "classes",
+                                             .type = OPTION_INTEGER,
+                                             .minimum = 1,
+                                             .maximum = 6,
+                                             .fallback = "4",
+                                             .help = "number of classes"},
+                                            {.name = "train",
+                                             .type = OPTION_INTEGER,
+                                             .minimum = 1,
+                                             .maximum = 10000,
+                                             .fallback = "8",
+                                             .help = "training images a class"},
+                                            {.name = "test",
+                                             .type = OPTION_INTEGER,
+                                             .minimum = 1,
+                                             .maximum = 10000,
+                                             .fallback = "4",
+                                             .help = "test images a class"},
+                                            {0}};
 
 static const struct color {
     const char *name;
     uint8_t rgb[3];
-} colors[] = {{"red", {220, 30, 30}},    {"green", {30, 200, 40}}, {"blue", {30, 50, 220}},
+} colors[] = {{"red", {220, 30, 30}},     {"green", {30, 200, 40}}, {"blue", {30, 50, 220}},
               {"yellow", {230, 220, 40}}, {"black", {20, 20, 20}},  {"white", {240, 240, 240}}};
 
 static status open_toy(struct dataset *dataset, const struct options *options, struct error *error)
@@ -39,7 +53,8 @@ static status open_toy(struct dataset *dataset, const struct options *options, s
 }
 
 /* A square of the class's colour, with noise that belongs to the item. */
-static status read_toy(const struct dataset *dataset, const struct dataset_item *item, struct image *image, struct error *error)
+static status read_toy(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
+                       struct error *error)
 {
     (void)dataset;
     struct rng noise = rng_make(item->source, RNG_DRAWING, 0, item->position);

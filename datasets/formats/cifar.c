@@ -54,9 +54,11 @@ static status take_pickle(struct cifar *cifar, const struct pickle *pickle, cons
 {
     const struct pickle_value *data = pickle_find(pickle, "data"), *list = pickle_find(pickle, labels);
     if (data == NULL || data->kind != PICKLE_ARRAY || data->array.bytes == NULL || data->array.columns != CIFAR_PIXELS)
-        return error_set(error, ERROR_FORMAT, "%s: expected \"data\", an array of rows of %d bytes", path, CIFAR_PIXELS);
+        return error_set(error, ERROR_FORMAT, "%s: expected \"data\", an array of rows of %d bytes", path,
+                         CIFAR_PIXELS);
     if (list == NULL || list->kind != PICKLE_LIST || list->list.count != data->array.rows)
-        return error_set(error, ERROR_FORMAT, "%s: expected \"%s\", a list of %zu labels", path, labels, data->array.rows);
+        return error_set(error, ERROR_FORMAT, "%s: expected \"%s\", a list of %zu labels", path, labels,
+                         data->array.rows);
     *cifar = (struct cifar){.count = data->array.rows, .stride = CIFAR_PIXELS, .pixels = data->array.bytes};
     TRY(create_labels(cifar, path, error));
     for (size_t i = 0; i < cifar->count; i++) {
@@ -84,8 +86,8 @@ static status take_records(struct cifar *cifar, const struct file_map *map, cons
 {
     size_t record = label_bytes + CIFAR_PIXELS;
     if (map->size == 0 || map->size % record != 0)
-        return error_set(error, ERROR_FORMAT, "%s: expected records of %zu bytes, found %zu bytes, %zu too many", path, record,
-                         map->size, map->size % record);
+        return error_set(error, ERROR_FORMAT, "%s: expected records of %zu bytes, found %zu bytes, %zu too many", path,
+                         record, map->size, map->size % record);
     *cifar = (struct cifar){.count = map->size / record, .stride = record, .pixels = map->data + label_bytes};
     TRY(create_labels(cifar, path, error));
     for (size_t i = 0; i < cifar->count; i++)

@@ -29,23 +29,26 @@ static status read_exactly(gzFile stream, uint8_t *target, size_t size, const ch
 }
 
 /* Fills sizes; count is their product. Nothing larger than what a file of this size can unpack to is believed. */
-static status read_header(struct idx *idx, gzFile stream, int rank, size_t *count, const char *path, struct error *error)
+static status read_header(struct idx *idx, gzFile stream, int rank, size_t *count, const char *path,
+                          struct error *error)
 {
     uint8_t header[4 + 4 * IDX_RANK_MOST];
     uint64_t file_bytes;
     TRY(file_size(path, &file_bytes, error));
     TRY(read_exactly(stream, header, 4, path, error));
     if (header[0] != 0 || header[1] != 0 || header[2] != UNSIGNED_BYTE || header[3] != rank)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: expected an idx file of unsigned bytes in %d dimensions (00 00 08 %02x), found %02x %02x %02x %02x",
-                         path, rank, (unsigned)rank, header[0], header[1], header[2], header[3]);
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: expected an idx file of unsigned bytes in %d dimensions (00 00 08 %02x), found %02x %02x %02x %02x",
+            path, rank, (unsigned)rank, header[0], header[1], header[2], header[3]);
     TRY(read_exactly(stream, header + 4, 4 * (size_t)rank, path, error));
     uint64_t most = file_bytes * (gzdirect(stream) ? 1 : GZIP_BEST_RATIO), product = 1;
     for (int i = 0; i < rank; i++) {
         const uint8_t *size = header + 4 + 4 * i;
         idx->sizes[i] = (size_t)size[0] << 24 | (size_t)size[1] << 16 | (size_t)size[2] << 8 | size[3];
         if (idx->sizes[i] != 0 && product > most / idx->sizes[i])
-            return error_set(error, ERROR_FORMAT, "%s: its header promises more bytes than a file of %llu bytes can hold", path,
+            return error_set(error, ERROR_FORMAT,
+                             "%s: its header promises more bytes than a file of %llu bytes can hold", path,
                              (unsigned long long)file_bytes);
         product *= idx->sizes[i];
     }
@@ -84,7 +87,8 @@ status idx_read(struct idx *idx, const char *path, int rank, struct error *error
         if (gzclose(stream) != Z_OK && result == OK)
             result = error_set(error, ERROR_FORMAT, "%s: its gzip data end early", name);
     } else {
-        result = error_errno(error, errno != 0 ? errno : EISDIR, "%s: cannot open this file, nor the same without .gz", name);
+        result = error_errno(error, errno != 0 ? errno : EISDIR, "%s: cannot open this file, nor the same without .gz",
+                             name);
     }
     free(name);
     if (result != OK)

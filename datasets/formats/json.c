@@ -31,13 +31,11 @@ static status add_lists(struct json_lists *lists, json_t *root, struct error *er
     size_t values = 0;
     if (!json_is_object(root))
         return error_set(error, ERROR_FORMAT, "expected an object with a list for each class");
-    json_object_foreach(root, key, array)
-        values += json_array_size(array);
+    json_object_foreach(root, key, array) values += json_array_size(array);
     lists->of = malloc((values + 1) * sizeof *lists->of);
     if (lists->of == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for %zu values", values);
-    json_object_foreach(root, key, array)
-        TRY(add_values(lists, key, array, error));
+    json_object_foreach(root, key, array) TRY(add_values(lists, key, array, error));
     return OK;
 }
 
@@ -50,7 +48,8 @@ status json_lists_read(struct json_lists *lists, const char *path, struct error 
     json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &wrong);
     bytes_free(&bytes);
     if (root == NULL)
-        return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", path, wrong.line, wrong.column, wrong.text);
+        return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", path, wrong.line, wrong.column,
+                         wrong.text);
     status result = add_lists(lists, root, error);
     json_decref(root);
     if (result != OK) {

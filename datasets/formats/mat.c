@@ -114,8 +114,9 @@ static bool read_array(struct slice matrix, struct array *array)
 
 static size_t type_size(uint32_t type)
 {
-    static const uint8_t sizes[] = {[TYPE_INT8] = 1,  [TYPE_UINT8] = 1,  [TYPE_INT16] = 2,  [TYPE_UINT16] = 2, [TYPE_INT32] = 4,
-                                    [TYPE_UINT32] = 4, [TYPE_SINGLE] = 4, [TYPE_DOUBLE] = 8, [TYPE_INT64] = 8,  [TYPE_UINT64] = 8};
+    static const uint8_t sizes[] = {
+        [TYPE_INT8] = 1,   [TYPE_UINT8] = 1,  [TYPE_INT16] = 2,  [TYPE_UINT16] = 2, [TYPE_INT32] = 4,
+        [TYPE_UINT32] = 4, [TYPE_SINGLE] = 4, [TYPE_DOUBLE] = 8, [TYPE_INT64] = 8,  [TYPE_UINT64] = 8};
     return type < sizeof sizes ? sizes[type] : 0;
 }
 
@@ -158,7 +159,8 @@ static bool read_integers(const struct array *array, size_t count, int32_t *numb
     struct element element;
     if (array->class < CLASS_DOUBLE || array->class > CLASS_UINT64 || array->complex || array->count < count)
         return false;
-    if (!take_element(&rest, &element) || type_size(element.type) == 0 || element.data.size / type_size(element.type) < count)
+    if (!take_element(&rest, &element) || type_size(element.type) == 0 ||
+        element.data.size / type_size(element.type) < count)
         return false;
     for (size_t i = 0; i < count; i++) {
         double value = read_value(&element, i);
@@ -197,7 +199,8 @@ static status add_string(const struct array *array, struct strings *strings, boo
     size_t count = wide ? element.data.size / 2 : element.data.size;
     *understood = count <= LONGEST && (wide || type_size(element.type) == 1 || element.type == TYPE_UTF8);
     for (size_t i = 0; *understood && i < count; i++) {
-        unsigned unit = wide ? element.data.data[2 * i] | (unsigned)element.data.data[2 * i + 1] << 8 : element.data.data[i];
+        unsigned unit =
+            wide ? element.data.data[2 * i] | (unsigned)element.data.data[2 * i + 1] << 8 : element.data.data[i];
         *understood = unit != 0 && (!wide || unit < 0xd800 || unit > 0xdfff);
         if (wide)
             size += encode_utf8(unit, text + size);
@@ -213,7 +216,8 @@ static status add_string(const struct array *array, struct strings *strings, boo
 static status inflate_element(const struct mat *mat, struct slice packed, struct slice *unpacked, struct error *error)
 {
     uint8_t tag[8];
-    z_stream stream = {.next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size, .next_out = tag, .avail_out = sizeof tag};
+    z_stream stream = {
+        .next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size, .next_out = tag, .avail_out = sizeof tag};
     uint8_t *data = NULL;
     size_t size = 0;
     *unpacked = (struct slice){0};
@@ -239,12 +243,13 @@ static status inflate_element(const struct mat *mat, struct slice packed, struct
     free(data);
     if (good)
         return error_set(error, ERROR_MEMORY, "%s: no memory to unpack %zu bytes", mat->path, size);
-    return error_set(error, ERROR_FORMAT, "%s: a compressed variable is damaged, ends early or is larger than any dataset's",
-                     mat->path);
+    return error_set(error, ERROR_FORMAT,
+                     "%s: a compressed variable is damaged, ends early or is larger than any dataset's", mat->path);
 }
 
 /* Looks a variable up. What array points at lives in the file or in owned, which the caller frees. */
-static status find_variable(const struct mat *mat, const char *name, struct array *array, uint8_t **owned, struct error *error)
+static status find_variable(const struct mat *mat, const char *name, struct array *array, uint8_t **owned,
+                            struct error *error)
 {
     struct slice rest = {mat->file.data + HEADER, mat->file.size - HEADER};
     *owned = NULL;
@@ -315,8 +320,8 @@ static bool walk_next(struct walk *walk, struct array *array)
 static status unexpected(const struct mat *mat, const char *variable, size_t i, const char *field, const char *what,
                          struct error *error)
 {
-    return error_set(error, ERROR_FORMAT, "%s: %s[%zu]%s%s: expected %s", mat->path, variable, i, field != NULL ? "." : "",
-                     field != NULL ? field : "", what);
+    return error_set(error, ERROR_FORMAT, "%s: %s[%zu]%s%s: expected %s", mat->path, variable, i,
+                     field != NULL ? "." : "", field != NULL ? field : "", what);
 }
 
 static status collect_numbers(const struct mat *mat, const char *variable, const char *field, const struct array *array,
@@ -330,9 +335,11 @@ static status collect_numbers(const struct mat *mat, const char *variable, const
     if (field == NULL)
         return read_integers(array, array->count, numbers->values)
                    ? OK
-                   : error_set(error, ERROR_FORMAT, "%s: %s: expected %zu whole numbers", mat->path, variable, array->count);
+                   : error_set(error, ERROR_FORMAT, "%s: %s: expected %zu whole numbers", mat->path, variable,
+                               array->count);
     if (!walk_start(&walk, array, field))
-        return error_set(error, ERROR_FORMAT, "%s: %s: expected structs with a field \"%s\"", mat->path, variable, field);
+        return error_set(error, ERROR_FORMAT, "%s: %s: expected structs with a field \"%s\"", mat->path, variable,
+                         field);
     for (size_t i = 0; i < array->count; i++) {
         struct array element;
         if (!walk_next(&walk, &element) || !read_integers(&element, 1, &numbers->values[i]))
@@ -347,8 +354,8 @@ static status collect_strings(const struct mat *mat, const char *variable, const
     struct walk walk;
     if (!walk_start(&walk, array, field))
         return error_set(error, ERROR_FORMAT, "%s: %s: expected %s%s%s", mat->path, variable,
-                         field != NULL ? "structs with a field \"" : "a cell array of strings", field != NULL ? field : "",
-                         field != NULL ? "\"" : "");
+                         field != NULL ? "structs with a field \"" : "a cell array of strings",
+                         field != NULL ? field : "", field != NULL ? "\"" : "");
     for (size_t i = 0; i < array->count; i++) {
         struct array element;
         bool understood = walk_next(&walk, &element);
@@ -400,7 +407,8 @@ static status check_header(const struct mat *mat, struct error *error)
     if (hdf5 || (file->size >= 10 && memcmp(file->data, "MATLAB 7.3", 10) == 0))
         return error_set(error, ERROR_FORMAT, "%s: MATLAB 7.3 (HDF5) is not supported; save it with -v7", mat->path);
     if (file->size < HEADER || memcmp(file->data + 124, "\x00\x01IM", 4) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: expected a little-endian MATLAB 5 file, found no header of one", mat->path);
+        return error_set(error, ERROR_FORMAT, "%s: expected a little-endian MATLAB 5 file, found no header of one",
+                         mat->path);
     return OK;
 }
 

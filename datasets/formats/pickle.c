@@ -69,7 +69,8 @@ static status make_value(struct machine *machine, enum pickle_kind kind, struct 
 }
 
 /* Doubles an array of pointers when it is full; at most `most` entries. */
-static status make_room(struct machine *machine, struct pickle_value ***items, size_t *capacity, size_t needed, size_t most)
+static status make_room(struct machine *machine, struct pickle_value ***items, size_t *capacity, size_t needed,
+                        size_t most)
 {
     if (needed <= *capacity)
         return OK;
@@ -236,9 +237,9 @@ static status push_global(struct machine *machine)
         return push(machine, value);
     }
     return error_set(machine->error, ERROR_FORMAT,
-                     "%s: asks for %.*s.%.*s; refused: a CIFAR file needs numpy's array constructors only", machine->path,
-                     (int)(sizes[0] < 80 ? sizes[0] : 80), (const char *)names[0], (int)(sizes[1] < 80 ? sizes[1] : 80),
-                     (const char *)names[1]);
+                     "%s: asks for %.*s.%.*s; refused: a CIFAR file needs numpy's array constructors only",
+                     machine->path, (int)(sizes[0] < 80 ? sizes[0] : 80), (const char *)names[0],
+                     (int)(sizes[1] < 80 ? sizes[1] : 80), (const char *)names[1]);
 }
 
 static bool is_bytes_type(const struct pickle_value *name)
@@ -276,8 +277,8 @@ static status build(struct machine *machine)
         return refuse(machine, "an array's state has five parts");
     struct pickle_value **part = state->list.items;
     if (part[1]->kind != PICKLE_LIST || part[1]->list.count != 2 || part[1]->list.items[0]->kind != PICKLE_INTEGER ||
-        part[1]->list.items[1]->kind != PICKLE_INTEGER || part[2]->kind != PICKLE_TYPE || part[3]->kind != PICKLE_INTEGER ||
-        part[3]->integer != 0 || part[4]->kind != PICKLE_STRING)
+        part[1]->list.items[1]->kind != PICKLE_INTEGER || part[2]->kind != PICKLE_TYPE ||
+        part[3]->kind != PICKLE_INTEGER || part[3]->integer != 0 || part[4]->kind != PICKLE_STRING)
         return refuse(machine, "expected an array of bytes in two dimensions, rows first");
     int64_t rows = part[1]->list.items[0]->integer, columns = part[1]->list.items[1]->integer;
     if (rows < 1 || columns < 1 || (uint64_t)rows > part[4]->string.size / (uint64_t)columns ||

@@ -24,7 +24,7 @@ enum pickle_kind {
     PICKLE_LIST,    /* and tuples */
     PICKLE_DICT,
     PICKLE_GLOBAL,
-    PICKLE_TYPE,    /* a numpy.dtype */
+    PICKLE_TYPE, /* a numpy.dtype */
     PICKLE_ARRAY
 };
 

@@ -87,8 +87,8 @@ static status list_tree(struct strings *folders, const char *root, const char *f
 {
     enum { DEEPEST = 32 };
     if (depth > DEEPEST)
-        return error_set(error, ERROR_FORMAT, "%s/%s: more than %d folders deep; does a symbolic link lead back?", root, folder,
-                         DEEPEST);
+        return error_set(error, ERROR_FORMAT, "%s/%s: more than %d folders deep; does a symbolic link lead back?", root,
+                         folder, DEEPEST);
     TRY(strings_add(folders, folder, strlen(folder), error));
     char *path = path_format("%s/%s", root, folder);
     struct strings children = {0};
@@ -111,8 +111,8 @@ static bool is_regular(const char *path)
     return stat(path, &information) == 0 && S_ISREG(information.st_mode);
 }
 
-static status list_files_in(struct strings *files, const char *root, const char *folder, bool (*wanted)(const char *name),
-                            struct error *error)
+static status list_files_in(struct strings *files, const char *root, const char *folder,
+                            bool (*wanted)(const char *name), struct error *error)
 {
     struct directory directory = {0};
     char *path = path_format("%s/%s", root, folder);
@@ -133,8 +133,8 @@ static status list_files_in(struct strings *files, const char *root, const char 
     return result;
 }
 
-status strings_list_files(struct strings *strings, const char *root, const char *folder, bool (*wanted)(const char *name),
-                          struct error *error)
+status strings_list_files(struct strings *strings, const char *root, const char *folder,
+                          bool (*wanted)(const char *name), struct error *error)
 {
     struct strings folders = {0};
     status result = list_tree(&folders, root, folder, 0, error);

@@ -33,8 +33,8 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
 
 /* The regular files below root/folder for which wanted (NULL: every file) says true of their name, as "folder/…/name". Folders in byte
  * order of their path, files in byte order within them; symbolic links are followed, 32 levels deep at most. */
-status strings_list_files(struct strings *strings, const char *root, const char *folder, bool (*wanted)(const char *name),
-                          struct error *error);
+status strings_list_files(struct strings *strings, const char *root, const char *folder,
+                          bool (*wanted)(const char *name), struct error *error);
 
 /* The folders directly in path, sorted. */
 status strings_list_folders(struct strings *strings, const char *path, struct error *error);

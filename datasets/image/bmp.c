@@ -21,7 +21,8 @@ static status read_header(struct header *header, const struct encoded *file, str
     const uint8_t *data = file->data, *information = data + FILE_HEADER;
     uint32_t size = file->size >= FILE_HEADER + 4 ? little_endian(information, 4) : 0;
     if (size > file->size || file->size - size < FILE_HEADER || (size != CORE_HEADER && size < INFO_HEADER))
-        return error_set(error, ERROR_FORMAT, "%s: cannot decode this BMP: its header is cut off or unknown", file->name);
+        return error_set(error, ERROR_FORMAT, "%s: cannot decode this BMP: its header is cut off or unknown",
+                         file->name);
     header->offset = little_endian(data + 10, 4);
     if (size == CORE_HEADER) {
         header->width = little_endian(information + 4, 2);
@@ -36,8 +37,8 @@ static status read_header(struct header *header, const struct encoded *file, str
     }
     if (header->depth != 24 || header->compression != 0)
         return error_set(error, ERROR_FORMAT,
-                         "%s: expected an uncompressed BMP of 24 bits a pixel, found %u bits, compression %u", file->name,
-                         header->depth, header->compression);
+                         "%s: expected an uncompressed BMP of 24 bits a pixel, found %u bits, compression %u",
+                         file->name, header->depth, header->compression);
     return OK;
 }
 

@@ -71,8 +71,8 @@ AVX2 static inline __attribute__((always_inline)) void store_pixels(const struct
     __m256i pairs[2];
     for (int r = 0; r < 4; r += 2) {
         __m256i one = join_parts(high[r], low[r]), two = join_parts(high[r + 1], low[r + 1]);
-        pairs[r / 2] = round_sums(_mm256_add_epi32(_mm256_permute2x128_si256(one, two, 0x20),
-                                                   _mm256_permute2x128_si256(one, two, 0x31)));
+        pairs[r / 2] = round_sums(
+            _mm256_add_epi32(_mm256_permute2x128_si256(one, two, 0x20), _mm256_permute2x128_si256(one, two, 0x31)));
     }
     __m256i words = _mm256_packs_epi32(pairs[0], pairs[1]); /* rows 0 2, 1 3 */
     __m256i bytes = _mm256_packus_epi16(words, words);
@@ -90,8 +90,8 @@ AVX2 static inline __attribute__((always_inline)) void store_pixels(const struct
  * r0 r1 g0 g1 b0 b1 - -, r2 r3 g2 g3 b2 b3 - -, against the weights w0 w1 four times, w2 w3 four times. */
 AVX2 static void rows_avx2(const struct filter_rows *rows, const struct kernel *kernel)
 {
-    const __m256i spread = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7, -1, 10,
-                                            -1, 8, -1, 11, -1, -1, -1, -1, -1);
+    const __m256i spread = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7,
+                                            -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
     const __m256i pick_high = _mm256_setr_epi32(0x03020100, 0x03020100, 0x03020100, 0x03020100, 0x07060504, 0x07060504,
                                                 0x07060504, 0x07060504);
     const __m256i pick_low = _mm256_add_epi8(pick_high, _mm256_set1_epi8(8));
@@ -103,7 +103,8 @@ AVX2 static void rows_avx2(const struct filter_rows *rows, const struct kernel *
             high[r] = low[r] = _mm256_setzero_si256();
         for (int j = 0; j < kernel->size[i]; j += FILTER_GROUP, parts += 2 * FILTER_GROUP, offset += 3 * FILTER_GROUP) {
             __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)parts));
-            __m256i high_weight = _mm256_shuffle_epi8(both, pick_high), low_weight = _mm256_shuffle_epi8(both, pick_low);
+            __m256i high_weight = _mm256_shuffle_epi8(both, pick_high),
+                    low_weight = _mm256_shuffle_epi8(both, pick_low);
             for (int r = 0; r < FILTER_ROWS; r++) {
                 __m128i packed = _mm_loadu_si128((const __m128i *)(rows->source[r] + offset));
                 __m256i pixels = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(packed), spread);
@@ -138,7 +139,8 @@ AVX2 static inline void sixteen_columns(const struct filter_columns *columns, si
         low[0] = _mm256_add_epi32(low[0], _mm256_madd_epi16(left, low_weight));
         low[1] = _mm256_add_epi32(low[1], _mm256_madd_epi16(right, low_weight));
     }
-    __m256i words = _mm256_packs_epi32(round_sums(join_parts(high[0], low[0])), round_sums(join_parts(high[1], low[1])));
+    __m256i words =
+        _mm256_packs_epi32(round_sums(join_parts(high[0], low[0])), round_sums(join_parts(high[1], low[1])));
     __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128((__m128i *)(columns->target + x), bytes);
 }

@@ -17,8 +17,8 @@ enum {
 struct kernel {
     int count, groups; /* groups of FILTER_GROUP taps an output has; weights that it does not use are zero */
     int *start, *size;
-    int32_t *weights;  /* [count, groups, 4] */
-    int16_t *parts;    /* [count, groups, 8]: four high parts, four low parts */
+    int32_t *weights; /* [count, groups, 4] */
+    int16_t *parts;   /* [count, groups, 8]: four high parts, four low parts */
 };
 
 struct filter_rows {

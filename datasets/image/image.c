@@ -11,8 +11,8 @@ status image_create(struct image *image, int width, int height, struct error *er
 {
     *image = (struct image){0};
     if (width < 1 || height < 1 || (int64_t)width * height > IMAGE_PIXELS_MOST)
-        return error_set(error, ERROR_FORMAT, "an image of %d×%d pixels: expected at least 1×1 and at most %d pixels", width,
-                         height, IMAGE_PIXELS_MOST);
+        return error_set(error, ERROR_FORMAT, "an image of %d×%d pixels: expected at least 1×1 and at most %d pixels",
+                         width, height, IMAGE_PIXELS_MOST);
     size_t size = (size_t)width * (size_t)height * 3;
     uint8_t *pixels = malloc(size);
     if (pixels == NULL)
@@ -25,8 +25,8 @@ status image_create_claimed(struct image *image, int64_t width, int64_t height, 
 {
     *image = (struct image){0};
     if (width > INT32_MAX || height > INT32_MAX)
-        return error_set(error, ERROR_FORMAT, "%s: claims %lld×%lld pixels, at most %d are read", name, (long long)width,
-                         (long long)height, IMAGE_PIXELS_MOST);
+        return error_set(error, ERROR_FORMAT, "%s: claims %lld×%lld pixels, at most %d are read", name,
+                         (long long)width, (long long)height, IMAGE_PIXELS_MOST);
     if (image_create(image, (int)width, (int)height, error) != OK)
         return error_context(error, "%s", name);
     return OK;
@@ -43,19 +43,24 @@ static const struct signature {
     size_t size;
     status (*decode)(struct image *image, const struct encoded *file, struct error *error);
 } signatures[] = {
-    {"\xff\xd8\xff", 3, jpeg_decode}, {"\x89PNG\r\n\x1a\n", 8, png_decode}, {"GIF87a", 6, gif_decode},
-    {"GIF89a", 6, gif_decode},        {"BM", 2, bmp_decode},
+    {"\xff\xd8\xff", 3, jpeg_decode},
+    {"\x89PNG\r\n\x1a\n", 8, png_decode},
+    {"GIF87a", 6, gif_decode},
+    {"GIF89a", 6, gif_decode},
+    {"BM", 2, bmp_decode},
 };
 
 static status refuse(const struct encoded *file, struct error *error)
 {
     if (file->size == 0)
-        return error_set(error, ERROR_FORMAT, "%s: the file is empty; expected a JPEG, PNG, GIF or BMP image", file->name);
+        return error_set(error, ERROR_FORMAT, "%s: the file is empty; expected a JPEG, PNG, GIF or BMP image",
+                         file->name);
     struct text first = {0};
     for (size_t i = 0; i < file->size && i < 8; i++)
         text_add(&first, " %02x", file->data[i]);
-    error_set(error, ERROR_FORMAT, "%s: expected a JPEG, PNG, GIF or BMP image, found a file of %zu bytes that begins with%s",
-              file->name, file->size, first.failed ? "" : first.data);
+    error_set(error, ERROR_FORMAT,
+              "%s: expected a JPEG, PNG, GIF or BMP image, found a file of %zu bytes that begins with%s", file->name,
+              file->size, first.failed ? "" : first.data);
     text_free(&first);
     return ERROR_FORMAT;
 }

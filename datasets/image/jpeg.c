@@ -11,7 +11,9 @@
 #include "core/file.h"
 #include "datasets/image/decode.h"
 
-enum { MOST_SCANS = 500 }; /* real files have about ten; each scan of a hostile one costs a pass over all coefficients */
+enum {
+    MOST_SCANS = 500
+}; /* real files have about ten; each scan of a hostile one costs a pass over all coefficients */
 
 /* libjpeg calls back with its own structs; each is the first member of ours, so the pointers convert. */
 struct failure {
@@ -40,7 +42,8 @@ static void escape(j_common_ptr jpeg)
 /* A wrong or stray byte is a warning and the image is read as far as it goes, but bits that are not in the file are not made up. */
 static void notice(j_common_ptr jpeg, int level)
 {
-    if (level == -1 && jpeg->is_decompressor && ((struct decoder *)jpeg)->ran_out && jpeg->err->msg_code == JWRN_HIT_MARKER)
+    if (level == -1 && jpeg->is_decompressor && ((struct decoder *)jpeg)->ran_out &&
+        jpeg->err->msg_code == JWRN_HIT_MARKER)
         escape(jpeg);
 }
 
@@ -137,7 +140,8 @@ static status decode(struct decoder *decoder, const struct encoded *file, struct
     read_rows(decoder);
     /* Where later scans refine earlier ones, or codes have no length, nobody can tell a missing end from a missing end marker. */
     if (decoder->ran_out && (jpeg_has_multiple_scans(jpeg) || jpeg->arith_code))
-        return error_set(error, ERROR_FORMAT, "%s: cannot decode this JPEG: the file ends early: no end marker", file->name);
+        return error_set(error, ERROR_FORMAT, "%s: cannot decode this JPEG: the file ends early: no end marker",
+                         file->name);
     return OK;
 }
 

@@ -155,8 +155,8 @@ static status encode(struct encoder *encoder, const struct image *image, FILE *s
     if (setjmp(encoder->failure.escape) != 0)
         return error_set(error, ERROR_IO, "cannot write this PNG: %s", encoder->failure.reason);
     png_init_io(encoder->png, stream);
-    png_set_IHDR(encoder->png, encoder->info, (png_uint_32)image->width, (png_uint_32)image->height, 8, PNG_COLOR_TYPE_RGB,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(encoder->png, encoder->info, (png_uint_32)image->width, (png_uint_32)image->height, 8,
+                 PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(encoder->png, encoder->info);
     for (size_t y = 0; y < (size_t)image->height; y++)
         png_write_row(encoder->png, image->pixels + y * (size_t)image->width * 3);

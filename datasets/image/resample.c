@@ -24,7 +24,8 @@ static double cubic(double x)
 static void store_weight(struct kernel *kernel, int row, int tap, double weight)
 {
     int32_t fixed = (int32_t)(weight * (1 << FILTER_FRACTION) + (weight < 0 ? -0.5 : 0.5));
-    size_t group = (size_t)row * (size_t)kernel->groups + (size_t)tap / FILTER_GROUP, place = (size_t)tap % FILTER_GROUP;
+    size_t group = (size_t)row * (size_t)kernel->groups + (size_t)tap / FILTER_GROUP,
+           place = (size_t)tap % FILTER_GROUP;
     kernel->weights[group * FILTER_GROUP + place] = fixed;
     kernel->parts[group * 2 * FILTER_GROUP + place] = (int16_t)(fixed >> FILTER_LOW);
     kernel->parts[(group * 2 + 1) * FILTER_GROUP + place] = (int16_t)(fixed & ((1 << FILTER_LOW) - 1));
@@ -81,12 +82,13 @@ static const uint8_t *readable_row(const struct resampling *resampling, int row,
 }
 
 /* The box's rows [first, first + count) filtered into result [count, wanted.width, 3]. The last group repeats its last row. */
-static status filter_width(const struct resampling *resampling, int first, int count, uint8_t *result, struct error *error)
+static status filter_width(const struct resampling *resampling, int first, int count, uint8_t *result,
+                           struct error *error)
 {
     struct kernel kernel;
     size_t length = (size_t)resampling->box.width * 3 + FILTER_AHEAD;
-    TRY(kernel_create(&kernel, resampling->box.width, resampling->width, resampling->wanted.left, resampling->wanted.width,
-                      error));
+    TRY(kernel_create(&kernel, resampling->box.width, resampling->width, resampling->wanted.left,
+                      resampling->wanted.width, error));
     uint8_t *copies = malloc(FILTER_ROWS * length);
     if (copies == NULL) {
         kernel_free(&kernel);
@@ -107,7 +109,8 @@ static status filter_width(const struct resampling *resampling, int first, int c
 }
 
 /* The horizontal pass; rows whose width does not change are only cut out. */
-static status resample_width(const struct resampling *resampling, int first, int count, uint8_t *result, struct error *error)
+static status resample_width(const struct resampling *resampling, int first, int count, uint8_t *result,
+                             struct error *error)
 {
     if (resampling->width != resampling->box.width)
         return filter_width(resampling, first, count, result, error);
@@ -131,7 +134,11 @@ static status resample_both(const struct resampling *resampling, const struct ke
         return error_set(error, ERROR_MEMORY, "no memory to resample %d rows of %zu bytes", count, stride);
     status result = resample_width(resampling, first, count, rows, error);
     for (int y = 0; result == OK && y < vertical->count; y++) {
-        struct filter_columns columns = {rows + (size_t)(vertical->start[y] - first) * stride, stride, stride, vertical, y,
+        struct filter_columns columns = {rows + (size_t)(vertical->start[y] - first) * stride,
+                                         stride,
+                                         stride,
+                                         vertical,
+                                         y,
                                          pixels + (size_t)y * stride};
         chosen_filters(resampling)->columns(&columns);
     }

@@ -14,8 +14,8 @@ static status check_box(const struct image *image, struct image_box box, struct 
 {
     if (box_fits(box, image->width, image->height))
         return OK;
-    return error_set(error, ERROR_ARGUMENT, "a crop of %d×%d pixels at (%d, %d) does not lie in an image of %d×%d", box.width,
-                     box.height, box.left, box.top, image->width, image->height);
+    return error_set(error, ERROR_ARGUMENT, "a crop of %d×%d pixels at (%d, %d) does not lie in an image of %d×%d",
+                     box.width, box.height, box.left, box.top, image->width, image->height);
 }
 
 status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
@@ -41,12 +41,13 @@ static int center_offset(int size, int resolution)
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
 {
     int64_t shorter = image->width < image->height ? image->width : image->height;
-    int64_t width = (int64_t)resolution * image->width / shorter, height = (int64_t)resolution * image->height / shorter;
+    int64_t width = (int64_t)resolution * image->width / shorter,
+            height = (int64_t)resolution * image->height / shorter;
     if (resolution < 1 || width > INT32_MAX || height > INT32_MAX)
         return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be brought to a resolution of %d",
                          image->width, image->height, resolution);
-    struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution), resolution,
-                               resolution};
+    struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution),
+                               resolution, resolution};
     struct resampling resampling = {image, {0, 0, image->width, image->height}, (int)width, (int)height, wanted, NULL};
     return resample(&resampling, pixels, error);
 }
@@ -84,7 +85,8 @@ struct image_box image_draw_box(int width, int height, const struct rng *rng, ui
         rng_block(rng, index * TRIES + k, words);
         double area = (double)width * height * (0.9 + (1 - 0.9) * (words[0] * unit));
         double ratio = exp(least + (most - least) * (words[1] * unit));
-        struct image_box box = {.width = (int)nearbyint(sqrt(area * ratio)), .height = (int)nearbyint(sqrt(area / ratio))};
+        struct image_box box = {.width = (int)nearbyint(sqrt(area * ratio)),
+                                .height = (int)nearbyint(sqrt(area / ratio))};
         if (box.width < 1 || box.height < 1 || box.width > width || box.height > height)
             continue;
         box.left = (int)((uint64_t)words[2] * (uint64_t)(width - box.width + 1) >> 32);
@@ -96,7 +98,8 @@ struct image_box image_draw_box(int width, int height, const struct rng *rng, ui
 
 void image_normalize(const uint8_t *pixels, int resolution, float *planes)
 {
-    static const float mean[] = {0.48145466F, 0.4578275F, 0.40821073F}, deviation[] = {0.26862954F, 0.26130258F, 0.27577711F};
+    static const float mean[] = {0.48145466F, 0.4578275F, 0.40821073F},
+                       deviation[] = {0.26862954F, 0.26130258F, 0.27577711F};
     size_t count = (size_t)resolution * (size_t)resolution;
     for (size_t c = 0; c < 3; c++) {
         float values[256];
