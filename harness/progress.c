@@ -12,7 +12,8 @@
 #include "core/text.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
-static const double line_seconds = 0.1, plain_seconds = 5;
+static const double line_seconds = 0.1, plain_seconds = 5,
+                    last_seconds = 1; /* last: the end of what took no time is no news */
 
 struct progress {
     FILE *stream;
@@ -171,8 +172,8 @@ void progress_report(struct progress *progress, const struct progress_state *sta
     double now = progress->clock();
     bool is_new = begin_activity(progress, state, now);
     bool is_last = state->steps > 0 && state->step >= state->steps;
-    double interval = progress->style == PROGRESS_LINE ? line_seconds : plain_seconds;
-    if (is_new || is_last || now - progress->shown >= interval) {
+    double interval = progress->style == PROGRESS_LINE ? line_seconds : is_last ? last_seconds : plain_seconds;
+    if (is_new || (is_last && progress->style == PROGRESS_LINE) || now - progress->shown >= interval) {
         format_line(progress, state, now);
         show(progress, now);
     }

@@ -117,6 +117,7 @@ static void mistakes_are_usage_errors(void **state)
     expect_error("qurey", 2, "unknown command \"qurey\" (did you mean \"query\"?)");
     expect_error("list", 2, "see mtil list --help");
     expect_error("list suite", 2, "did you mean \"suites\"?");
+    expect_error("data mnii somewhere", 2, "did you mean \"mini\"?");
     expect_error("query matrix x.sqlite --format xml", 2, "expected one of table|csv|json|markdown|latex");
 }
 
@@ -135,6 +136,7 @@ static void doctor_knows_its_libraries(void **state)
     expect_answer("doctor", "oneDNN");
     expect_answer("doctor", "not built in");
     expect_error("doctor --data /no/such/folder", 1, "/no/such/folder");
+    expect_error("data mini /dev/null/mini", 1, "/dev/null");
 }
 
 static void files_that_are_no_databases_are_named(void **state)

@@ -123,6 +123,19 @@ static void odd_reports_are_harmless(void **state)
     close_screen(&screen, "mtil: write  3\nmtil: train  9/3\n");
 }
 
+static void what_takes_no_time_is_one_line(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    struct progress_state report = {.activity = "write", .subject = "dtd", .steps = 9};
+    progress_report(screen.progress, &report);
+    now += 0.5;
+    report.step = 9;
+    progress_report(screen.progress, &report);
+    close_screen(&screen, "mtil: write dtd  0/9\n");
+}
+
 static void going_on_counts_time_from_today(void **state)
 {
     (void)state;
@@ -194,10 +207,11 @@ static void signals_raise_it_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lines_come_now_and_then),   cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
-        cmocka_unit_test(quiet_shows_warnings_alone),      cmocka_unit_test(odd_reports_are_harmless),
-        cmocka_unit_test(going_on_counts_time_from_today), cmocka_unit_test(messages_of_threads_stay_whole),
-        cmocka_unit_test(stop_is_raised_and_asked_for),    cmocka_unit_test(signals_raise_it_once),
+        cmocka_unit_test(plain_lines_come_now_and_then),  cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
+        cmocka_unit_test(quiet_shows_warnings_alone),     cmocka_unit_test(odd_reports_are_harmless),
+        cmocka_unit_test(what_takes_no_time_is_one_line), cmocka_unit_test(going_on_counts_time_from_today),
+        cmocka_unit_test(messages_of_threads_stay_whole), cmocka_unit_test(stop_is_raised_and_asked_for),
+        cmocka_unit_test(signals_raise_it_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
