@@ -12,8 +12,8 @@
 #include "core/text.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
-static const double line_seconds = 0.1, plain_seconds = 5,
-                    last_seconds = 1; /* last: the end of what took no time is no news */
+static const double line_seconds = 0.1, plain_seconds = 5;
+static const double last_seconds = 1; /* the end of what took no time is no news */
 
 struct progress {
     FILE *stream;
