@@ -1,7 +1,7 @@
 /* The shape of a results database: whose it is, how old it is, and how to bring it up to date.
  *
  *     int64_t version;
- *     TRY(schema_recognise(database, &version, error));         // refuses what is not ours or too new; 0: an empty file
+ *     TRY(schema_recognise(database, &version, error));     // refuses what is not ours or too new; 0: an empty file
  *     TRY(schema_upgrade(database, schema_files, error));
  *     TRY(schema_replace_views(database, error));
  */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/file.h"
 #include "results/query.h"
 #include "tests/results/sample.h"
 
@@ -228,6 +229,30 @@ static void endless_answers_are_cut_off(void **state)
     table_free(&table);
 }
 
+/* The queries of README.md, its indented blocks. */
+static void the_queries_of_the_readme_work(void **state)
+{
+    struct bytes readme;
+    struct text sql = {0};
+    int asked = 0;
+    assert_ok(file_read(FIXTURES "/../../results/README.md", FILE_LIMIT, &readme, &error));
+    for (char *rest = (char *)readme.data, *line; (line = strsep(&rest, "\n"));) {
+        if (strncmp(line, "    ", 4) == 0) {
+            text_add(&sql, "%s\n", line);
+        } else if (sql.size) {
+            struct table table = {0};
+            assert_ok(query_sql(((struct fixture *)*state)->store, sql.data, &table, &error));
+            assert_true(table_rows(&table) > 0);
+            table_free(&table);
+            text_clear(&sql);
+            asked++;
+        }
+    }
+    assert_true(asked >= 3);
+    text_free(&sql);
+    bytes_free(&readme);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +265,7 @@ int main(void)
         cmocka_unit_test(the_selector_is_a_confusion),
         cmocka_unit_test(free_sql_only_reads),
         cmocka_unit_test(endless_answers_are_cut_off),
+        cmocka_unit_test(the_queries_of_the_readme_work),
     };
     return cmocka_run_group_tests(tests, create, destroy);
 }
