@@ -1,4 +1,4 @@
-/* How far a command has come, for the eyes: one line that rewrites itself on a terminal, now and then a plain line elsewhere.
+/* How far a command has come: one line that rewrites itself on a terminal, now and then a plain line elsewhere.
  *
  *     struct progress *progress;
  *     TRY(progress_create(&progress, &(struct progress_settings){.stream = stderr}, error));
@@ -55,7 +55,7 @@ void progress_report(struct progress *progress, const struct progress_state *sta
 /* Ends the rewritten line, so that something else can be printed. */
 void progress_end(struct progress *progress);
 
-/* A sink that writes messages of level least and above to the stream, above the progress line. Valid while progress lives. */
+/* A sink that writes messages of level least and above above the progress line. Valid while progress lives. */
 struct log progress_log(struct progress *progress, enum log_level least);
 
 #endif

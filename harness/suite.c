@@ -84,8 +84,8 @@ static size_t count_options(const struct option *table)
     return count;
 }
 
-/* Joins a part's tables into one of its own, where the parent's values are the inherited keys' defaults and an entry's name is its
- * chooser's. A key that two of them have belongs to the first. */
+/* Joins a part's tables into one of its own, where the parent's values are the inherited keys' defaults and an entry's
+ * name is its chooser's. A key that two of them have belongs to the first. */
 static status make_table(struct part *part, const struct part *parent, const struct option *chosen, struct error *error)
 {
     const struct suite_section *section = part->section;
@@ -174,7 +174,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* An entry may be left out of the list by an override, so it is a mistake only when no version of the list ever had it. */
+/* An entry may be left out of the list by an override, so it is a mistake only when the list never had it. */
 static bool ever_listed(const struct suite_source *source, const struct suite_section *section,
                         const struct options *list, const char *key, const char *entry)
 {

@@ -10,8 +10,8 @@
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
  *     double rate = options_real(suite_entry(suite, "tasks", "mnist"), "learning_rate");
  *
- * The reader knows no key by itself: a section's keys are its table, then what it inherits, then the keys of whoever its
- * chooser names. All of them are in the one struct options that suite_options hands out.
+ * The reader knows no key by itself: a section's keys are its table, then what it inherits, then the keys of whoever
+ * its chooser names. All of them are in the one struct options that suite_options hands out.
  */
 #ifndef MTIL_HARNESS_SUITE_H
 #define MTIL_HARNESS_SUITE_H
@@ -21,8 +21,8 @@
 #include "core/option.h"
 #include "core/status.h"
 
-/* The further keys that come with a choice: the table of the policy, method or reader called name (NULL: it has none). An
- * unknown name is an error that lists the known ones. */
+/* The further keys that come with a choice: the table of the policy, method or reader called name (NULL: it has none).
+ * An unknown name is an error that lists the known ones. */
 typedef status (*suite_chosen)(const char *name, const struct option **table, struct error *error);
 
 /* Tables of sections end with an entry whose options, chosen and name are all NULL. */
@@ -31,17 +31,16 @@ struct suite_section {
     const struct option *options; /* borrowed for as long as the suite lives, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
-    const char *
-        each_of; /* "data.order": one set of values for each name in that list; a chooser without a value takes the name */
-    const char *inherits;   /* a section before this one: its keys are keys here too, and its values their defaults */
+    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
+    const char *inherits; /* a section before this one: its keys are keys here too, and its values their defaults */
     const char *incidental; /* "threads|backend", or "*": keys that say how, not what, and are left out of the hash */
 };
 
 struct suite;
 
-/* Reads a suite that ships (a name without '/' and '.', see suite_library.h) or a file, then the overrides in their order:
- * "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is an error with file, line,
- * column and what is allowed. The caller destroys the suite. */
+/* Reads a suite that ships (a name without '/' and '.', see suite_library.h) or a file, then the overrides in their
+ * order: "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is an error
+ * with file, line, column and what is allowed. The caller destroys the suite. */
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error);
 
@@ -63,7 +62,7 @@ const char *suite_name(const struct suite *suite);
 /* Every value, defaults included, as YAML in the order of the tables: reading it again gives the same text and hash. */
 const char *suite_text(const struct suite *suite);
 
-/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal for two suites that compute the same. */
+/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed. */
 const char *suite_hash(const struct suite *suite);
 
 #endif

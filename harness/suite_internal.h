@@ -1,4 +1,4 @@
-/* What suite.c and suite_text.c share: the resolved values, one part after another in the order of the sections' table. */
+/* What suite.c and suite_text.c share: the resolved values, one part after another in the sections' order. */
 #ifndef MTIL_HARNESS_SUITE_INTERNAL_H
 #define MTIL_HARNESS_SUITE_INTERNAL_H
 

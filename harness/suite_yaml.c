@@ -1,5 +1,5 @@
-/* The YAML of a suite, event by event: whatever is not a section, an entry, a key, a value or a flat list ends it at once, so that
- * no file costs more than its size. */
+/* The YAML of a suite, event by event: whatever is not a section, an entry, a key, a value or a flat list ends it at
+ * once, so that no file costs more than its size. */
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>

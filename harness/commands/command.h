@@ -1,13 +1,13 @@
 /* What a subcommand is: a constant table beside its function, and one line in commands.c.
  *
  *     static const struct option options[] = {
- *         {.name = "format", .type = OPTION_CHOICE, .choices = "table|csv", .fallback = "table", .help = "how to print"}, {0}};
+ *         {.name = "limit", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e6, .help = "rows to print"}, {0}};
  *     static status run(const struct command_call *call, struct error *error) { … call->arguments[0] … }
  *     const struct command command_query = {.name = "query", .arguments = "WHAT DATABASE", .summary = "print results",
  *         .example = "mtil query matrix results.db\n", .options = options, .least = 2, .most = 2, .run = run};
  *
- * Options are those of core/option.h: --format csv is checked like a suite's key, and --help is made from the table. Every command
- * has --help, --quiet and --verbose besides its own.
+ * Options are those of core/option.h: --limit 5 is checked like a suite's key, and --help is made from the table.
+ * Every command has --help, --quiet and --verbose besides its own.
  */
 #ifndef MTIL_HARNESS_COMMANDS_COMMAND_H
 #define MTIL_HARNESS_COMMANDS_COMMAND_H
@@ -55,8 +55,8 @@ struct command_line {
     size_t argument_count;
 };
 
-/* Reads what follows the command's name; argv[0] stands for the name itself, and argv is reordered. Without --help the number of
- * arguments is within bounds. The caller frees line. */
+/* Reads what follows the command's name; argv[0] stands for the name itself, and argv is reordered. Without --help the
+ * number of arguments is within bounds. The caller frees line. */
 status command_parse(const struct command *command, int argc, char **argv, struct command_line *line,
                      struct error *error);
 void command_line_free(struct command_line *line);

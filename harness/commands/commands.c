@@ -1,12 +1,9 @@
-/* The subcommands, in the order that --help shows. A new one: its file with a constant struct command, and two lines here. */
+/* The subcommands, in the order that --help shows. A new one: its file with a constant struct command, and its name
+ * twice here. */
 #include "harness/commands/command.h"
 
 extern const struct command command_data, command_doctor, command_list, command_query;
 
 const struct command *const commands[] = {
-    &command_data,
-    &command_query,
-    &command_list,
-    &command_doctor,
-    NULL,
+    &command_data, &command_query, &command_list, &command_doctor, NULL,
 };
