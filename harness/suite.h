@@ -31,8 +31,8 @@ struct suite_section {
     const struct option *options; /* borrowed for as long as the suite lives, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
-    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
-    const char *inherits; /* a section before this one: its keys are keys here too, and its values their defaults */
+    const char *each_of;    /* "data.order": a set of values for each name in that list, which is a chooser's default */
+    const char *inherits;   /* a section before this one: its keys are keys here too, and its values their defaults */
     const char *incidental; /* "threads|backend", or "*": keys that say how, not what, and are left out of the hash */
 };
 
