@@ -13,7 +13,7 @@
 #include "models/schedule.h"
 #include "models/tokenizer.h"
 
-enum { VOCABULARY_CAPTIONS = 40000, HELD_OUT_BATCHES = 8 };
+enum { VOCABULARY_CAPTIONS = 8000, HELD_OUT_BATCHES = 8 };
 static const uint64_t held_out_first = (uint64_t)1 << 40; /* drawings that training never reaches */
 
 struct pretraining {

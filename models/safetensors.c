@@ -261,7 +261,7 @@ static status read_header(struct safetensors *file, const uint8_t *bytes, size_t
     json_error_t problem;
     file->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)stated, JSON_REJECT_DUPLICATES, &problem);
     if (file->header == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: byte %zu: expected a JSON header: %s", file->path,
+        return error_set(error, ERROR_FORMAT, "%s: byte %zu: expected a JSON header in UTF-8: %s", file->path,
                          LENGTH_BYTES + (size_t)problem.position, problem.text);
     if (!json_is_object(file->header))
         return error_set(error, ERROR_FORMAT, "%s: expected its header to be a JSON object", file->path);

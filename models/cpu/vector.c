@@ -6,6 +6,9 @@
 
 enum { VECTOR_LANES = 32 };
 
+/* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for that case. */
+#define ELEMENTWISE _Pragma("GCC ivdep")
+
 extern const struct vector_kernels VECTOR_TABLE;
 
 static float lanes_sum(const float lanes[VECTOR_LANES])
@@ -39,7 +42,7 @@ static inline float fast_exp(float x)
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.0f ? -87.0f : x;
     float t = x * 1.44269504088896341f;
-    int n = (int)(t + (t < 0 ? -0.5f : 0.5f));
+    int n = (int)(t + __builtin_copysignf(0.5f, t));
     float k = (float)n;
     float r = x - k * 0.693359375f;
     r = r - k * -2.12194440e-4f;
@@ -104,12 +107,14 @@ static void axpy(size_t n, float factor, const float *restrict x, float *restric
 
 static void scale(size_t n, float factor, const float *x, float *y)
 {
+    ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         y[i] = factor * x[i];
 }
 
 static void add(size_t n, const float *a, const float *b, float *y)
 {
+    ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         y[i] = a[i] + b[i];
 }
@@ -122,18 +127,22 @@ static void activate(enum activation activation, size_t n, const float *x, float
             memcpy(y, x, n * sizeof *x);
         break;
     case ACTIVATION_QUICK_GELU: /* x σ(1.702 x) */
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] * sigmoid(1.702f * x[i]);
         break;
     case ACTIVATION_GELU: /* x Φ(x) */
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++)
             y[i] = 0.5f * x[i] * (1.0f + fast_erf(x[i] * 0.70710678118654752f));
         break;
     case ACTIVATION_RELU:
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] > 0 ? x[i] : 0;
         break;
     case ACTIVATION_SIGMOID:
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++)
             y[i] = sigmoid(x[i]);
         break;
@@ -148,22 +157,26 @@ static void activate_backward(enum activation activation, size_t n, const float 
             memcpy(dx, dy, n * sizeof *dy);
         break;
     case ACTIVATION_QUICK_GELU:
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++) {
             float s = sigmoid(1.702f * x[i]);
             dx[i] = dy[i] * (s + 1.702f * x[i] * s * (1.0f - s));
         }
         break;
     case ACTIVATION_GELU:
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++) {
             float cumulative = 0.5f * (1.0f + fast_erf(x[i] * 0.70710678118654752f));
             dx[i] = dy[i] * (cumulative + x[i] * 0.39894228040143268f * fast_exp(-0.5f * x[i] * x[i]));
         }
         break;
     case ACTIVATION_RELU:
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++)
             dx[i] = x[i] > 0 ? dy[i] : 0;
         break;
     case ACTIVATION_SIGMOID:
+        ELEMENTWISE
         for (size_t i = 0; i < n; i++) {
             float s = sigmoid(x[i]);
             dx[i] = dy[i] * s * (1.0f - s);
@@ -219,10 +232,12 @@ static float maximum(size_t n, const float *x)
 static void softmax(size_t n, float factor, const float *x, float *y)
 {
     float most = maximum(n, x) * factor, total;
+    ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         y[i] = fast_exp(x[i] * factor - most);
     LANE_SUM(total, n, y[i]);
     float inverse = 1.0f / total;
+    ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         y[i] *= inverse;
 }
@@ -231,6 +246,7 @@ static void softmax_backward(size_t n, float factor, const float *p, const float
 {
     float mean;
     LANE_SUM(mean, n, p[i] * dp[i]);
+    ELEMENTWISE
     for (size_t i = 0; i < n; i++)
         dx[i] = factor * p[i] * (dp[i] - mean);
 }
