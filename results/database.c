@@ -88,13 +88,16 @@ static void add_immutable_uri(struct text *uri, const char *path)
     text_add(uri, "?immutable=1");
 }
 
+/* Opens and reads a little, so that what is wrong with the file shows here. */
 static int open_handle(struct database *database, const char *name, int flags)
 {
     sqlite3_close(database->handle);
     database->handle = NULL;
     int code = sqlite3_open_v2(name, &database->handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, NULL);
-    return code == SQLITE_OK ? sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL)
-                             : code;
+    if (code != SQLITE_OK)
+        return code;
+    sqlite3_busy_timeout(database->handle, database->patience);
+    return sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
 }
 
 static bool has_log(const char *path)
@@ -147,7 +150,6 @@ static status configure(struct database *database, struct error *error)
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_LIMIT);
-    database_set_patience(database, PATIENCE_MS);
     if (database->writable && sqlite3_db_readonly(handle, "main") == 1)
         return fail(database, SQLITE_READONLY, error);
     return OK;
@@ -175,7 +177,7 @@ status database_open(struct database **opened, const char *path, bool writable, 
         free(copy);
         return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
     }
-    *database = (struct database){.path = copy, .writable = writable};
+    *database = (struct database){.path = copy, .writable = writable, .patience = PATIENCE_MS};
     status result = open_file(database, error);
     if (result == OK)
         result = configure(database, error);
