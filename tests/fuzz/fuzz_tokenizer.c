@@ -1,0 +1,42 @@
+/* Texts, with a vocabulary of a few merges. Whatever the text, a row starts, ends and stays within the vocabulary. */
+#include "tests/fuzz/target.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/tokenizer.h"
+
+enum { CONTEXT = 12 };
+
+static const char merges[] = "#version: 0.2\na b\nab a\na a\naa aa\nt h\nth e</w>\n& a\n' s</w>\n";
+
+static bool row_is_sound(const struct tokenizer *tokenizer, const int32_t *row, size_t tokens)
+{
+    size_t last = tokens < CONTEXT ? tokens - 1 : CONTEXT - 1;
+    bool sound = tokens >= 2 && row[0] == tokenizer_start(tokenizer) && row[last] == tokenizer_end(tokenizer);
+    for (size_t i = 0; sound && i < CONTEXT; i++)
+        sound = row[i] >= 0 && (size_t)row[i] < tokenizer_vocabulary(tokenizer) && (i <= last || row[i] == 0);
+    return sound;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tokenizer *tokenizer;
+    struct error error;
+    int32_t row[CONTEXT];
+    size_t tokens;
+    bool sound = true;
+    char *text = malloc(size + 1);
+    if (text == NULL)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = 0;
+    if (tokenizer_open_memory(&tokenizer, "merges", merges, sizeof merges - 1, &error) != OK)
+        abort();
+    if (tokenizer_encode(tokenizer, text, row, CONTEXT, &tokens, &error) == OK)
+        sound = row_is_sound(tokenizer, row, tokens);
+    tokenizer_close(tokenizer);
+    free(text);
+    return sound ? 0 : 1;
+}

@@ -1,0 +1,456 @@
+/* The tokenizer against the fixture's ids where OpenAI's vocabulary is at hand, and against itself with a small vocabulary
+ * that is learnt here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "core/threads.h"
+#include "models/tokenizer.h"
+#include "models/tokenizer_clean.h"
+#include "models/tokenizer_vocabulary.h"
+#include "tests/replay/check_tokenizer.h"
+
+enum { CONTEXT = 16 };
+
+static const char *const fixture = SHARED_FIXTURES "/data/tokenizer";
+static const char *const openai_file = SHARED_FIXTURES "/data/tokenizer/bpe_simple_vocab_16e6.txt.gz";
+static const char *const captions[] = {"a photo of a cat.", "a photo of the cat", "A PHOTO of two hats!",
+                                       "the hat of the cat, 1 of 2", "cats and hats"};
+enum { CAPTIONS = sizeof captions / sizeof *captions };
+
+static char folder[64];
+
+static char *in_folder(const char *name)
+{
+    char *path = path_format("%s/%s", folder, name);
+    assert_non_null(path);
+    return path;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    struct error error;
+    assert_int_equal(file_write(path, text, strlen(text), &error), OK);
+}
+
+static void learn(const char *const *texts, size_t count, size_t merges, const char *path)
+{
+    struct error error;
+    if (tokenizer_learn(texts, count, merges, path, &error) != OK)
+        fail_msg("%s", error.message);
+}
+
+static struct tokenizer *open_tokenizer(const char *path)
+{
+    struct tokenizer *tokenizer;
+    struct error error;
+    if (tokenizer_open(&tokenizer, path, &error) != OK)
+        fail_msg("%s", error.message);
+    return tokenizer;
+}
+
+/* All captions learnt with room for every merge. */
+static struct tokenizer *learnt_tokenizer(void)
+{
+    char *path = in_folder("learnt.txt");
+    learn(captions, CAPTIONS, 1000, path);
+    struct tokenizer *tokenizer = open_tokenizer(path);
+    free(path);
+    return tokenizer;
+}
+
+static int set_up(void **state)
+{
+    struct error error;
+    (void)state;
+    snprintf(folder, sizeof folder, "test_tokenizer-%ld", (long)getpid());
+    return directory_create(folder, &error) == OK ? 0 : 1;
+}
+
+static int tear_down(void **state)
+{
+    struct directory directory;
+    struct error error;
+    (void)state;
+    if (directory_list(&directory, folder, &error) != OK)
+        return 1;
+    for (size_t i = 0; i < directory.count; i++) {
+        char *path = in_folder(directory.names[i]);
+        unlink(path);
+        free(path);
+    }
+    directory_free(&directory);
+    return rmdir(folder);
+}
+
+static void fixture_ids_agree(void **state)
+{
+    (void)state;
+    if (!file_exists(openai_file)) {
+        print_message("%s is absent\n", openai_file);
+        skip();
+    }
+    assert_int_equal(check_tokenizer(fixture), 0);
+}
+
+static void texts_are_cleaned(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"  A \t photo\nof  ", "a photo of"},
+        {"", ""},
+        {" \xc2\xa0\xe3\x80\x80 ", ""},
+        {"it\u2019s \u201cquoted\u201d", "it's \"quoted\""},
+        {"\ufb01sh \ufb03 \ufb05 \u01c4 \u0132 \u0149", "fish ffi \u017ft d\u017e ij 'n"},
+        {"\uff21\uff22\u3000\uff11", "ab 1"},
+        {"\uff76\uff9e", "\u30ac"},
+        {"cafe\u0301", "caf\u00e9"},
+        {"bell\a \x1b[31mred\x1b[0m \x1b[", "bell red ["},
+        {"\xc2\x85 \xc2\x91", "\u2026 '"},
+        {"&lt;b&gt; &amp;amp;amp;amp;lt;", "<b> <"},
+        {"<b> &amp;amp;amp;lt;", "<b> &amp;lt;"},
+        {"&EACUTE; &eacute &notit; &notin; &NOSUCH; &; &", "\u00e9 \u00e9 \u00acit; \u2209 &nosuch; &; &"},
+        {"&#65;&#x41;&#128;&#0;&#xd800;&#1114112;x&#1;y &#; &#x; &#65", "aa\u20ac\ufffd\ufffd\ufffdxy &#; &#x; a"},
+        {"\u0130stanbul", "i\u0307stanbul"},
+        {"\u039f\u03a3 \u039f\u03a3. \u03a3 \u03a3\u039f \u039f\u03a3'\u0391",
+         "\u03bf\u03c2 \u03bf\u03c2. \u03c3 \u03c3\u03bf \u03bf\u03c3'\u03b1"},
+        {"zero\u200bwidth", "zero\u200bwidth"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text clean = {0};
+        struct error error;
+        assert_int_equal(tokenizer_clean(&clean, cases[i][0], &error), OK);
+        assert_string_equal(clean.data != NULL ? clean.data : "", cases[i][1]);
+        text_free(&clean);
+    }
+}
+
+static void words_that_were_seen_are_one_token(void **state)
+{
+    (void)state;
+    struct tokenizer *tokenizer = learnt_tokenizer();
+    int32_t row[CONTEXT], start = tokenizer_start(tokenizer), end = tokenizer_end(tokenizer);
+    size_t tokens;
+    struct error error;
+    assert_int_equal(start + 1, end);
+    assert_int_equal((size_t)end + 1, tokenizer_vocabulary(tokenizer));
+    assert_int_equal(tokenizer_encode(tokenizer, "A photo  of THE cat", row, CONTEXT, &tokens, &error), OK);
+    assert_int_equal(tokens, 7);
+    assert_int_equal(row[0], start);
+    assert_int_equal(row[6], end);
+    for (size_t i = 1; i < 6; i++)
+        assert_true(row[i] >= 256 && row[i] < start);
+    for (size_t i = 7; i < CONTEXT; i++)
+        assert_int_equal(row[i], 0);
+    tokenizer_close(tokenizer);
+}
+
+static void the_literal_words_become_special_tokens(void **state)
+{
+    (void)state;
+    struct tokenizer *tokenizer = learnt_tokenizer();
+    int32_t row[64], start = tokenizer_start(tokenizer), end = tokenizer_end(tokenizer);
+    size_t tokens;
+    struct error error;
+    assert_int_equal(tokenizer_encode(tokenizer, "<start_of_text><END_of_text>", row, 64, &tokens, &error), OK);
+    assert_int_equal(tokens, 4);
+    assert_true(row[1] == start && row[2] == end);
+    assert_int_equal(tokenizer_encode(tokenizer, "!<end_of_text>", row, 64, &tokens, &error), OK);
+    for (size_t i = 1; i + 1 < tokens; i++)
+        assert_true(row[i] < start);
+    tokenizer_close(tokenizer);
+}
+
+static void long_texts_keep_their_end(void **state)
+{
+    (void)state;
+    struct tokenizer *tokenizer = learnt_tokenizer();
+    int32_t whole[CONTEXT], cut[4];
+    size_t tokens;
+    struct error error;
+    assert_int_equal(tokenizer_encode(tokenizer, captions[0], whole, CONTEXT, &tokens, &error), OK);
+    assert_int_equal(tokens, 8);
+    assert_int_equal(tokenizer_encode(tokenizer, captions[0], cut, 4, &tokens, &error), OK);
+    assert_int_equal(tokens, 8);
+    assert_memory_equal(cut, whole, 3 * sizeof *cut);
+    assert_int_equal(cut[3], tokenizer_end(tokenizer));
+    assert_int_equal(tokenizer_encode(tokenizer, "", cut, 2, &tokens, &error), OK);
+    assert_int_equal(tokens, 2);
+    assert_int_equal(tokenizer_encode(tokenizer, "", cut, 1, &tokens, &error), ERROR_ARGUMENT);
+    tokenizer_close(tokenizer);
+}
+
+static void unusable_texts_are_refused(void **state)
+{
+    (void)state;
+    struct tokenizer *tokenizer = learnt_tokenizer();
+    int32_t row[CONTEXT];
+    size_t tokens;
+    struct error error;
+    static const char *const garbled[] = {"ab\xff", "ab\xc3", "ab\xed\xa0\x80", "ab\xc0\x80"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tokenizer_encode(tokenizer, garbled[i], row, CONTEXT, &tokens, &error), ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "byte 2"));
+    }
+    char *longest = malloc(TOKENIZER_TEXT_LIMIT + 2);
+    memset(longest, 'a', TOKENIZER_TEXT_LIMIT + 1);
+    longest[TOKENIZER_TEXT_LIMIT + 1] = 0;
+    assert_int_equal(tokenizer_encode(tokenizer, longest, row, CONTEXT, &tokens, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "65537"));
+    assert_int_equal(tokenizer_encode(tokenizer, longest + 1, row, CONTEXT, &tokens, &error), OK);
+    free(longest);
+    tokenizer_close(tokenizer);
+}
+
+/* "abab" twice and "ab" once: pairs (a, b) 2, (b, a) 2, (a, b</w>) 3. Counted by hand. */
+static void merges_are_learnt_by_frequency_then_bytes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"abab", "abab ab"}, *const turned[] = {"ab abab", "abab"};
+    static const char expected[] = "\na b</w>\na b\nab ab</w>\n";
+    char *path = in_folder("by_hand.txt");
+    for (size_t i = 0; i < 2; i++) {
+        struct bytes bytes;
+        struct error error;
+        learn(i == 0 ? texts : turned, 2, 100, path);
+        assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+        assert_string_equal(strchr((char *)bytes.data, '\n'), expected);
+        bytes_free(&bytes);
+    }
+    free(path);
+}
+
+static void nothing_to_learn_is_an_error(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"a b c", "!"}, *const garbled[] = {"fine", "\xff"};
+    struct error error;
+    char *path = in_folder("nothing.txt");
+    assert_int_equal(tokenizer_learn(texts, 2, 100, path, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, path));
+    assert_int_equal(tokenizer_learn(garbled, 2, 100, path, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "text 2"));
+    assert_false(file_exists(path));
+    free(path);
+}
+
+static void gzip_and_memory_give_the_same_vocabulary(void **state)
+{
+    (void)state;
+    struct tokenizer *plain = learnt_tokenizer(), *memory;
+    char *path = in_folder("learnt.txt"), *packed_path = in_folder("learnt.txt.gz");
+    struct bytes bytes;
+    struct error error;
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    gzFile packed = gzopen(packed_path, "wb");
+    assert_int_equal(gzwrite(packed, bytes.data, (unsigned)bytes.size), (int)bytes.size);
+    assert_int_equal(gzclose(packed), Z_OK);
+    struct tokenizer *unpacked = open_tokenizer(packed_path);
+    assert_int_equal(tokenizer_open_memory(&memory, "embedded", bytes.data, bytes.size, &error), OK);
+    for (size_t i = 0; i < CAPTIONS; i++) {
+        int32_t rows[3][CONTEXT];
+        const struct tokenizer *tokenizers[] = {plain, unpacked, memory};
+        size_t tokens;
+        for (size_t j = 0; j < 3; j++)
+            assert_int_equal(tokenizer_encode(tokenizers[j], captions[i], rows[j], CONTEXT, &tokens, &error), OK);
+        assert_memory_equal(rows[0], rows[1], sizeof rows[0]);
+        assert_memory_equal(rows[0], rows[2], sizeof rows[0]);
+    }
+    tokenizer_close(plain);
+    tokenizer_close(unpacked);
+    tokenizer_close(memory);
+    bytes_free(&bytes);
+    free(path);
+    free(packed_path);
+}
+
+/* Rewrites a learnt vocabulary as vocab.json and merges.txt, with every id below the start token turned around. */
+static void write_huggingface(const char *merges_text, int32_t start)
+{
+    json_t *names = json_object();
+    size_t merges = 0;
+    for (unsigned byte = 0; byte < 512; byte++) {
+        char name[BYTE_NAME], whole[2 * BYTE_NAME];
+        vocabulary_byte_name(byte % 256, name);
+        snprintf(whole, sizeof whole, "%s%s", name, byte < 256 ? "" : "</w>");
+        int32_t id = vocabulary_byte_id(byte % 256) + (byte < 256 ? 0 : 256);
+        json_object_set_new(names, whole, json_integer(start - 1 - id));
+    }
+    char *copy = strdup(strchr(merges_text, '\n') + 1), *rest = copy, *line;
+    while ((line = strsep(&rest, "\n")) != NULL && *line != 0) {
+        char *space = strchr(line, ' ');
+        memmove(space, space + 1, strlen(space));
+        json_object_set_new(names, line, json_integer(start - 1 - 512 - (json_int_t)merges++));
+    }
+    json_object_set_new(names, "<|startoftext|>", json_integer(start));
+    json_object_set_new(names, "<|endoftext|>", json_integer(start + 1));
+    char *path = in_folder("vocab.json"), *merges_path = in_folder("merges.txt");
+    assert_int_equal(json_dump_file(names, path, JSON_COMPACT), 0);
+    write_text(merges_path, merges_text);
+    json_decref(names);
+    free(copy);
+    free(path);
+    free(merges_path);
+}
+
+static void both_file_formats_agree(void **state)
+{
+    (void)state;
+    struct tokenizer *openai = learnt_tokenizer();
+    char *path = in_folder("learnt.txt"), *paths[] = {strdup(folder), in_folder("vocab.json"), in_folder("merges.txt")};
+    struct bytes bytes;
+    struct error error;
+    int32_t start = tokenizer_start(openai);
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    write_huggingface((char *)bytes.data, start);
+    for (size_t i = 0; i < 3; i++) {
+        struct tokenizer *other = open_tokenizer(paths[i]);
+        assert_int_equal(tokenizer_vocabulary(other), tokenizer_vocabulary(openai));
+        for (size_t j = 0; j < CAPTIONS; j++) {
+            int32_t expected[CONTEXT], row[CONTEXT];
+            size_t tokens, other_tokens;
+            assert_int_equal(tokenizer_encode(openai, captions[j], expected, CONTEXT, &tokens, &error), OK);
+            assert_int_equal(tokenizer_encode(other, captions[j], row, CONTEXT, &other_tokens, &error), OK);
+            assert_int_equal(tokens, other_tokens);
+            for (size_t k = 1; k + 1 < tokens; k++)
+                assert_int_equal(row[k], start - 1 - expected[k]);
+            assert_int_equal(row[tokens - 1], tokenizer_end(openai));
+        }
+        tokenizer_close(other);
+        free(paths[i]);
+    }
+    tokenizer_close(openai);
+    bytes_free(&bytes);
+    free(path);
+}
+
+/* Opening path must fail with a message that holds word. */
+static void assert_refused(const char *path, const char *word)
+{
+    struct tokenizer *tokenizer;
+    struct error error;
+    assert_int_not_equal(tokenizer_open(&tokenizer, path, &error), OK);
+    assert_null(tokenizer);
+    if (strstr(error.message, word) == NULL)
+        fail_msg("'%s' is not in: %s", word, error.message);
+}
+
+static void damaged_merge_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", "no merge"},
+        {"#version: 0.2\n", "no merge"},
+        {"#version: 0.2\na b\nab\n", ":3: expected two symbols"},
+        {"#version: 0.2\na  b\n", ":2: expected two symbols"},
+        {"#version: 0.2\na b c\n", ":2: expected two symbols"},
+        {"#version: 0.2\na b\nab zz\n", ":3: 'zz'"},
+        {"\x1f\x8b broken", "gzip"},
+    };
+    char *path = in_folder("damaged.txt");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_text(path, cases[i][0]);
+        assert_refused(path, cases[i][1]);
+    }
+    assert_refused("absent.txt.gz", "absent.txt.gz");
+    free(path);
+}
+
+static void damaged_json_vocabularies_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{", "JSON"},
+        {"[]", "JSON object"},
+        {"{\"a\":-1}", "'a'"},
+        {"{\"a\":1.5}", "'a'"},
+        {"{\"a\":99999999}", "'a'"},
+        {"{\"a\":1,\"a\":2}", "duplicate"},
+        {"{\"a\":1}", "every byte"},
+    };
+    struct tokenizer *tokenizer = learnt_tokenizer();
+    char *path = in_folder("learnt.txt"), *json = in_folder("vocab.json"), *merges = in_folder("merges.txt");
+    struct bytes bytes;
+    struct error error;
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    write_huggingface((char *)bytes.data, tokenizer_start(tokenizer));
+    write_text(merges, "#version: 0.2\nq q\n");
+    assert_refused(folder, "no id for 'qq'");
+    write_huggingface((char *)bytes.data, tokenizer_start(tokenizer) + 5);
+    assert_int_equal(unlink(merges), 0);
+    assert_refused(folder, "merges.txt");
+    write_text(merges, "#version: 0.2\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_text(json, cases[i][0]);
+        assert_refused(folder, cases[i][1]);
+    }
+    tokenizer_close(tokenizer);
+    bytes_free(&bytes);
+    free(path);
+    free(json);
+    free(merges);
+}
+
+struct crowd {
+    const struct tokenizer *tokenizer;
+    int32_t rows[64][CONTEXT];
+};
+
+static void encode_job(void *context, size_t job, size_t worker)
+{
+    struct crowd *crowd = context;
+    size_t tokens;
+    (void)worker;
+    if (tokenizer_encode(crowd->tokenizer, captions[job % CAPTIONS], crowd->rows[job], CONTEXT, &tokens, NULL) != OK)
+        crowd->rows[job][0] = -1;
+}
+
+static void threads_share_a_tokenizer(void **state)
+{
+    (void)state;
+    struct tokenizer *tokenizer = learnt_tokenizer();
+    struct crowd crowd = {.tokenizer = tokenizer};
+    struct threads *threads;
+    struct error error;
+    assert_int_equal(threads_create(&threads, 4, &error), OK);
+    threads_run(threads, 64, encode_job, &crowd);
+    threads_destroy(threads);
+    for (size_t i = 0; i < 64; i++) {
+        int32_t row[CONTEXT];
+        size_t tokens;
+        assert_int_equal(tokenizer_encode(tokenizer, captions[i % CAPTIONS], row, CONTEXT, &tokens, &error), OK);
+        assert_memory_equal(crowd.rows[i], row, sizeof row);
+    }
+    tokenizer_close(tokenizer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fixture_ids_agree),
+        cmocka_unit_test(texts_are_cleaned),
+        cmocka_unit_test(words_that_were_seen_are_one_token),
+        cmocka_unit_test(the_literal_words_become_special_tokens),
+        cmocka_unit_test(long_texts_keep_their_end),
+        cmocka_unit_test(unusable_texts_are_refused),
+        cmocka_unit_test(merges_are_learnt_by_frequency_then_bytes),
+        cmocka_unit_test(nothing_to_learn_is_an_error),
+        cmocka_unit_test(gzip_and_memory_give_the_same_vocabulary),
+        cmocka_unit_test(both_file_formats_agree),
+        cmocka_unit_test(damaged_merge_files_are_refused),
+        cmocka_unit_test(damaged_json_vocabularies_are_refused),
+        cmocka_unit_test(threads_share_a_tokenizer),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,13 @@
+/* Checks the tokenizer against a folder like fixtures/data/tokenizer: tokens.jsonl and a vocabulary.
+ *
+ *     int failed = check_tokenizer("fixtures/data/tokenizer");
+ *
+ * Prints "tokenizer: N items, D deviations, S skipped (ftfy steps not implemented)", and before it the first deviations.
+ */
+#ifndef MTIL_TESTS_REPLAY_CHECK_TOKENIZER_H
+#define MTIL_TESTS_REPLAY_CHECK_TOKENIZER_H
+
+/* 0 when every line that was not skipped agrees and at least one was compared; 1 otherwise. */
+int check_tokenizer(const char *folder);
+
+#endif
