@@ -42,11 +42,17 @@ static status mat_save(const struct layout *layout, const char *path, matvar_t *
     return result;
 }
 
-/* A row of doubles; copies values. */
+/* matio copies what it is given, but older versions do not say const. */
+static void *borrowed(const void *data)
+{
+    return (void *)(uintptr_t)data;
+}
+
+/* A row of doubles. */
 static matvar_t *mat_row(const char *name, const double *values, size_t count)
 {
     size_t sizes[2] = {1, count};
-    return Mat_VarCreate(name, MAT_C_DOUBLE, MAT_T_DOUBLE, 2, sizes, values, 0);
+    return Mat_VarCreate(name, MAT_C_DOUBLE, MAT_T_DOUBLE, 2, sizes, borrowed(values), 0);
 }
 
 static matvar_t *mat_number(double value)
@@ -57,7 +63,7 @@ static matvar_t *mat_number(double value)
 static matvar_t *mat_string(const char *string)
 {
     size_t sizes[2] = {1, strlen(string)};
-    return Mat_VarCreate(NULL, MAT_C_CHAR, MAT_T_UTF8, 2, sizes, string, 0);
+    return Mat_VarCreate(NULL, MAT_C_CHAR, MAT_T_UTF8, 2, sizes, borrowed(string), 0);
 }
 
 static status mat_row_save(const struct layout *layout, const char *path, const char *name, const double *values,

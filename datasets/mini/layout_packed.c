@@ -5,9 +5,11 @@
 #include <zlib.h>
 
 #include "core/arena.h"
+#include "core/embedded.h"
 #include "core/file.h"
-#include "datasets/mini/digits/digits.h"
 #include "datasets/mini/layout.h"
+
+EMBEDDED_FILES(mini_digits); /* the IDX files, gzipped */
 
 enum { CIFAR_SIDE = 32, CIFAR_PIXELS = 3 * CIFAR_SIDE * CIFAR_SIDE, CIFAR_RECORD = 2 + CIFAR_PIXELS };
 
@@ -184,7 +186,7 @@ status layout_cifar100(struct layout *layout, struct error *error)
 }
 
 /* The embedded gzip file, unpacked into text. */
-static status digits_unpack(const struct digits_file *file, struct text *text, struct error *error)
+static status digits_unpack(const struct embedded_file *file, struct text *text, struct error *error)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)file->data, .avail_in = (uInt)file->size};
     enum { GZIP_HEADER = 16 };
@@ -206,17 +208,11 @@ static status digits_unpack(const struct digits_file *file, struct text *text, s
 status layout_mnist(struct layout *layout, struct error *error)
 {
     TRY(layout_folder(layout, error, "MNIST/raw"));
-    for (int i = 0; i < DIGITS_FILES; i++) {
-        struct text text = {0};
-        status result = digits_unpack(&digits_files[i], &text, error);
-        char *path = path_format("MNIST/raw/%s", digits_files[i].name);
-        if (result == OK && path == NULL)
-            result = error_set(error, ERROR_MEMORY, "mnist: no memory left for a file name");
-        if (result == OK)
-            result = layout_text(layout, path, &text, error);
-        text_free(&text);
-        free(path);
-        TRY(result);
+    for (const struct embedded_file *file = mini_digits; file->name != NULL; file++) {
+        char path[64]; /* without ".gz" */
+        snprintf(path, sizeof path, "MNIST/raw/%.*s", (int)(strlen(file->name) - strlen(".gz")), file->name);
+        TRY(digits_unpack(file, &layout->list, error));
+        TRY(layout_text(layout, path, &layout->list, error));
     }
     return layout_class_names(layout, "MNIST/classnames.txt", error);
 }

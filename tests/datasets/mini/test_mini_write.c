@@ -1,0 +1,244 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "datasets/dataset.h"
+#include "datasets/mini/mini.h"
+#include "datasets/mini/suite.h"
+
+struct root {
+    char path[64];
+    struct threads *threads;
+    size_t reports; /* calls of progress */
+};
+
+static void count_reports(void *context, const char *dataset, size_t done, size_t total)
+{
+    assert_non_null(dataset);
+    assert_true(done <= total);
+    ((struct root *)context)->reports++;
+}
+
+static status write_root(struct root *root, uint64_t seed, struct error *error)
+{
+    struct mini_settings settings = {
+        .seed = seed, .threads = root->threads, .progress = count_reports, .context = root};
+    root->reports = 0;
+    return mini_write(root->path, &settings, error);
+}
+
+static void remove_root(const struct root *root)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", root->path);
+    assert_int_equal(system(command), 0);
+}
+
+static int setup(void **state)
+{
+    static struct root root;
+    struct error error = {0};
+    strcpy(root.path, "/tmp/mtil-mini-XXXXXX");
+    if (mkdtemp(root.path) == NULL || threads_create(&root.threads, 0, &error) != OK)
+        return 1;
+    if (write_root(&root, 1, &error) != OK) {
+        print_error("%s\n", error.message);
+        return 1;
+    }
+    *state = &root;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct root *root = *state;
+    remove_root(root);
+    threads_destroy(root->threads);
+    return 0;
+}
+
+static struct dataset *open_domain(const struct root *root, const struct domain *domain)
+{
+    struct dataset *dataset = NULL;
+    struct error error = {0};
+    if (dataset_open(&dataset, domain->name, root->path, NULL, NULL, &error) != OK)
+        fail_msg("%s", error.message);
+    return dataset;
+}
+
+static void every_reader_finds_its_classes_and_sizes(void **state)
+{
+    for (int k = 0; k < SUITE_DOMAINS; k++) {
+        const struct domain *domain = &suite_domains[k];
+        struct dataset *dataset = open_domain(*state, domain);
+        assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), domain->train);
+        assert_int_equal(dataset_size(dataset, SPLIT_TEST), domain->test);
+        assert_int_equal(dataset_classes(dataset), domain->classes);
+        for (int i = 0; i < domain->classes; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s", domain->class_names[i]);
+            for (char *c = name; *c != '\0'; c++)
+                *c = *c == '_' ? ' ' : *c;
+            assert_string_equal(dataset_class_name(dataset, (size_t)i), name);
+        }
+        dataset_close(dataset);
+    }
+}
+
+/* Of the datasets in the order of their lists, item i is drawing i; JPEG costs a few levels, the pickle none. */
+static void read_pictures_are_the_drawn_ones(void **state)
+{
+    static const struct {
+        const char *name;
+        double most;
+    } ordered[] = {{"aircraft", 12}, {"cifar100", 0},    {"dtd", 20},          {"flowers", 14},
+                   {"food", 14},     {"oxford_pet", 14}, {"stanford_cars", 20}};
+    for (size_t k = 0; k < sizeof ordered / sizeof ordered[0]; k++) {
+        const struct domain *domain = suite_domains;
+        while (strcmp(domain->name, ordered[k].name) != 0)
+            domain++;
+        struct dataset *dataset = open_domain(*state, domain);
+        for (int split = 0; split < SPLITS; split++) {
+            /* food's lists go class by class; the first item is the first drawing all the same */
+            size_t index = strcmp(domain->name, "food") == 0 ? 0 : 13,
+                   item = index + (split == SPLIT_TEST ? (size_t)domain->train : 0);
+            uint8_t drawn[SUITE_PIXELS];
+            struct image image;
+            struct error error = {0};
+            int label, expected = (int)(item % (size_t)domain->classes);
+            assert_int_equal(dataset_read(dataset, (enum split)split, index, &image, &label, &error), OK);
+            assert_int_equal(label, expected);
+            assert_int_equal(image.width, domain->side);
+            assert_int_equal(image.height, domain->side);
+            suite_drawing(domain, 1, item, label, drawn);
+            double difference = 0;
+            size_t size = 3 * (size_t)(domain->side * domain->side);
+            for (size_t i = 0; i < size; i++)
+                difference += (double)abs(image.pixels[i] - drawn[i]) / (double)size;
+            image_free(&image);
+            if (difference > ordered[k].most)
+                fail_msg("%s: %.2f levels from its drawing", domain->name, difference);
+        }
+        dataset_close(dataset);
+    }
+}
+
+static void splits_by_permutation_are_balanced(void **state)
+{
+    static const char *const names[] = {"caltech101", "eurosat", "sun397"};
+    for (size_t k = 0; k < 3; k++) {
+        const struct domain *domain = suite_domains;
+        while (strcmp(domain->name, names[k]) != 0)
+            domain++;
+        struct dataset *dataset = open_domain(*state, domain);
+        size_t counts[12] = {0};
+        for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
+            counts[dataset_label(dataset, SPLIT_TRAIN, i)]++;
+        for (int i = 0; i < domain->classes; i++)
+            assert_in_range(counts[i], domain->train / domain->classes / 2, 2 * domain->train / domain->classes);
+        dataset_close(dataset);
+    }
+}
+
+static void digits_are_the_real_ones(void **state)
+{
+    struct dataset *dataset = open_domain(*state, &suite_domains[7]);
+    static const int counts[10] = {27, 31, 27, 30, 33, 30, 30, 30, 28, 31};
+    int found[10] = {0};
+    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TEST); i++)
+        found[dataset_label(dataset, SPLIT_TEST, i)]++;
+    assert_memory_equal(found, counts, sizeof counts);
+    dataset_close(dataset);
+}
+
+static void complete_suite_is_left_alone(void **state)
+{
+    struct root *root = *state;
+    struct error error = {0};
+    assert_int_equal(write_root(root, 1, &error), OK);
+    assert_int_equal(root->reports, 0);
+}
+
+static void another_seed_is_refused(void **state)
+{
+    struct root *root = *state;
+    struct error error = {0};
+    assert_int_equal(write_root(root, 2, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "\"seed\": 1"));
+    assert_non_null(strstr(error.message, "\"seed\": 2"));
+    assert_int_equal(root->reports, 0);
+}
+
+static void foreign_data_is_refused(void **state)
+{
+    (void)state;
+    struct root root = {.path = "/tmp/mtil-mini-XXXXXX"};
+    struct error error = {0};
+    char path[96];
+    assert_non_null(mkdtemp(root.path));
+    snprintf(path, sizeof path, "%s/food-101", root.path);
+    assert_int_equal(directory_create(path, &error), OK);
+    assert_int_equal(write_root(&root, 1, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "food-101"));
+    assert_int_equal(root.reports, 0);
+    remove_root(&root);
+}
+
+/* An interrupted run: no mini.json, mini.unfinished in its place, a picture cut short. The second one makes it whole. */
+static void interrupted_suite_is_written_again(void **state)
+{
+    struct root *root = *state;
+    struct error error = {0};
+    char complete[96], unfinished[96], picture[128];
+    struct bytes before, after;
+    snprintf(complete, sizeof complete, "%s/mini.json", root->path);
+    snprintf(unfinished, sizeof unfinished, "%s/mini.unfinished", root->path);
+    snprintf(picture, sizeof picture, "%s/caltech101/101_ObjectCategories/cup/image_0003.jpg", root->path);
+    assert_int_equal(file_read(picture, FILE_LIMIT, &before, &error), OK);
+    assert_int_equal(rename(complete, unfinished), 0);
+    assert_int_equal(truncate(picture, 100), 0);
+    assert_int_equal(write_root(root, 1, &error), OK);
+    assert_true(root->reports > SUITE_DOMAINS);
+    assert_true(file_exists(complete));
+    assert_false(file_exists(unfinished));
+    assert_int_equal(file_read(picture, FILE_LIMIT, &after, &error), OK);
+    assert_int_equal(before.size, after.size);
+    assert_memory_equal(before.data, after.data, before.size);
+    bytes_free(&before);
+    bytes_free(&after);
+}
+
+static void failure_names_the_file(void **state)
+{
+    struct root *root = *state;
+    struct error error = {0};
+    char path[96];
+    snprintf(path, sizeof path, "%s/mini.json", root->path);
+    struct root below = {.threads = NULL};
+    snprintf(below.path, sizeof below.path, "%.32s/mini.json", root->path); /* a file, where a folder is needed */
+    assert_int_not_equal(write_root(&below, 1, &error), OK);
+    assert_non_null(strstr(error.message, path));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_reader_finds_its_classes_and_sizes),
+        cmocka_unit_test(read_pictures_are_the_drawn_ones),
+        cmocka_unit_test(splits_by_permutation_are_balanced),
+        cmocka_unit_test(digits_are_the_real_ones),
+        cmocka_unit_test(complete_suite_is_left_alone),
+        cmocka_unit_test(another_seed_is_refused),
+        cmocka_unit_test(foreign_data_is_refused),
+        cmocka_unit_test(interrupted_suite_is_written_again),
+        cmocka_unit_test(failure_names_the_file),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
