@@ -21,21 +21,14 @@ const struct merge_policy *merge_policy_at(size_t index)
 status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error)
 {
     const char *names[POLICIES];
-    struct text known = {0};
     for (size_t i = 0; i < POLICIES; i++) {
-        if (strcmp(policies[i]->name, name) == 0) {
+        names[i] = policies[i]->name;
+        if (strcmp(names[i], name) == 0) {
             *policy = policies[i];
-            text_free(&known);
             return OK;
         }
-        names[i] = policies[i]->name;
-        text_add(&known, "%s%s", i > 0 ? ", " : "", names[i]);
     }
-    const char *near = nearest_word(name, names, POLICIES);
-    error_set(error, ERROR_ARGUMENT, "merge policy: unknown \"%s\"%s%s%s; expected one of: %s", name, near != NULL ? ", did you mean \"" : "",
-              near != NULL ? near : "", near != NULL ? "\"?" : "", known.data != NULL ? known.data : "");
-    text_free(&known);
-    return ERROR_ARGUMENT;
+    return error_unknown_word(error, "suite", "merge policy", name, names, POLICIES);
 }
 
 status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error)
