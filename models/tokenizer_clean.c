@@ -57,7 +57,7 @@ static void add_ordinary_width(struct text *out, int32_t point)
     utf8proc_ssize_t count = utf8proc_decompose_char(
         point, parts, 8, (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT), &boundary);
     for (utf8proc_ssize_t i = 0; i < count && i < 8; i++)
-        text_add_point(out, parts[i]);
+        entities_add_point(out, parts[i]);
 }
 
 /* fix_c1_controls, fix_latin_ligatures, fix_character_width, uncurl_quotes: each replaces single characters. */
@@ -66,16 +66,16 @@ static void replace_characters(struct text *out, const char *text, size_t size)
     for (size_t at = 0; at < size;) {
         int32_t point = next_point(text, size, &at);
         if (point >= 0x80 && point <= 0x9f)
-            point = windows_1252(point);
+            point = entities_windows_1252(point);
         const char *letters = ligature(point);
         if (letters != NULL)
             text_add_bytes(out, letters, strlen(letters));
         else if (point == 0x3000)
-            text_add_point(out, ' ');
+            entities_add_point(out, ' ');
         else if (point > 0xff00 && point < 0xfff0)
             add_ordinary_width(out, point);
         else
-            text_add_point(out, straight_quote(point));
+            entities_add_point(out, straight_quote(point));
     }
 }
 
@@ -210,7 +210,8 @@ static bool is_cased(int32_t point)
     utf8proc_category_t category = utf8proc_category(point);
     return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT ||
            point == 0xaa || point == 0xba || (point >= 0x2160 && point <= 0x217f) ||
-           (point >= 0x24b6 && point <= 0x24e9) || (point >= 0x1f130 && point <= 0x1f189);
+           (point >= 0x24b6 && point <= 0x24e9) || (point >= 0x1f130 && point <= 0x1f149) ||
+           (point >= 0x1f150 && point <= 0x1f169) || (point >= 0x1f170 && point <= 0x1f189);
 }
 
 static bool cased_follows(const char *text, size_t size, size_t at)
@@ -247,9 +248,9 @@ static void lower_case(struct text *out, const char *text, size_t size)
         if (point == 0x130)
             text_add_bytes(out, "i\u0307", strlen("i\u0307"));
         else if (point == 0x3a3)
-            text_add_point(out, cased_precedes(text, start) && !cased_follows(text, size, at) ? 0x3c2 : 0x3c3);
+            entities_add_point(out, cased_precedes(text, start) && !cased_follows(text, size, at) ? 0x3c2 : 0x3c3);
         else
-            text_add_point(out, utf8proc_tolower(point));
+            entities_add_point(out, utf8proc_tolower(point));
     }
 }
 

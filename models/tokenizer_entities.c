@@ -19,7 +19,7 @@ enum {
     LONGEST_FTFY = 24 /* ftfy looks no further */
 };
 
-int32_t windows_1252(int32_t code)
+int32_t entities_windows_1252(int32_t code)
 {
     static const uint16_t points[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
                                         0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
@@ -28,7 +28,7 @@ int32_t windows_1252(int32_t code)
     return points[code - 0x80];
 }
 
-void text_add_point(struct text *text, int32_t point)
+void entities_add_point(struct text *text, int32_t point)
 {
     uint8_t bytes[4];
     text_add_bytes(text, (const char *)bytes, (size_t)utf8proc_encode_char(point, bytes));
@@ -81,9 +81,9 @@ static const struct entity *find_longest(const char *text, size_t size, size_t *
     return NULL;
 }
 
-/* ftfy also reads a name in capitals when the name in small letters exists and HTML would make nothing of it. The text is
- * lower-cased later, so the small form is as good as the capital. */
-static const struct entity *find_complete(const char *text, size_t size, size_t *used)
+/* A name with its semicolon. ftfy also reads a name in capitals as the capital of what it names in small letters, where HTML
+ * would make nothing of it. */
+static const struct entity *find_complete(const char *text, size_t size, size_t *used, bool *capital)
 {
     size_t length = name_length(text, size), ignored;
     if (length == 0 || length > LONGEST_FTFY || length == size || text[length] != ';')
@@ -98,6 +98,7 @@ static const struct entity *find_complete(const char *text, size_t size, size_t 
             return NULL;
         small[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
     }
+    *capital = true;
     return find_longest(text, size, &ignored) == NULL ? find(small, length) : NULL;
 }
 
@@ -120,7 +121,7 @@ static int32_t parse_number(const char *text, size_t size, size_t *used)
 static int32_t point_of_number(int32_t number)
 {
     if (number >= 0x80 && number <= 0x9f)
-        return windows_1252(number);
+        return entities_windows_1252(number);
     if (number == 0 || number > 0x10ffff || (number >= 0xd800 && number <= 0xdfff))
         return 0xfffd;
     bool space = number == '\t' || number == '\n' || number == '\f' || number == '\r';
@@ -141,18 +142,34 @@ static size_t decode_number(struct text *out, const char *text, size_t size, enu
         return 0;
     int32_t point = point_of_number(number);
     if (point >= 0)
-        text_add_point(out, point);
+        entities_add_point(out, point);
     return 1 + digits + closed;
+}
+
+static void add_capital(struct text *out, const char *text)
+{
+    utf8proc_int32_t point;
+    for (utf8proc_ssize_t length; *text != 0; text += length) {
+        length = utf8proc_iterate((const uint8_t *)text, -1, &point);
+        if (point == 0xdf)
+            text_add_bytes(out, "SS", 2);
+        else
+            entities_add_point(out, utf8proc_toupper(point));
+    }
 }
 
 static size_t decode_name(struct text *out, const char *text, size_t size, enum entities_rule rule)
 {
     size_t used = 0;
+    bool capital = false;
     const struct entity *entity =
-        rule == ENTITIES_AS_FTFY ? find_complete(text, size, &used) : find_longest(text, size, &used);
+        rule == ENTITIES_AS_FTFY ? find_complete(text, size, &used, &capital) : find_longest(text, size, &used);
     if (entity == NULL)
         return 0;
-    text_add_bytes(out, entity->text, strlen(entity->text));
+    if (capital)
+        add_capital(out, entity->text);
+    else
+        text_add_bytes(out, entity->text, strlen(entity->text));
     return used;
 }
 

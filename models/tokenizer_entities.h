@@ -23,9 +23,9 @@ enum entities_rule {
 void entities_decode(struct text *out, const char *text, size_t size, enum entities_rule rule);
 
 /* What the C1 control code (0x80–0x9f) stands for in Windows-1252; the five codes without a meaning stay. */
-int32_t windows_1252(int32_t code);
+int32_t entities_windows_1252(int32_t code);
 
 /* Adds the UTF-8 form of a code point. */
-void text_add_point(struct text *text, int32_t point);
+void entities_add_point(struct text *text, int32_t point);
 
 #endif
