@@ -1,5 +1,6 @@
-/* fgvc-aircraft-2013b/data/: variants.txt has a class a line, images_variant_<split>.txt lines of an image id (leading zeros matter), a
- * space and a variant, which may hold spaces and slashes. The validation images are not used. */
+/* fgvc-aircraft-2013b/data/: variants.txt has a class a line, images_variant_<split>.txt lines of an image id
+ * (leading zeros matter), a space and a variant, which may hold spaces and slashes. The validation images are not
+ * used. */
 #include <string.h>
 
 #include "datasets/reader.h"

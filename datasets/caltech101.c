@@ -1,6 +1,6 @@
-/* caltech101/101_ObjectCategories/<category>/image_%04d.jpg. Categories are the folders sorted by bytes, without BACKGROUND_Google; a
- * folder with n entries has the images 1 to n, as torchvision assumes. Class names go by position (caltech101/classnames.txt
- * overrides them). Split by permutation. */
+/* caltech101/101_ObjectCategories/<category>/image_%04d.jpg. Categories are the folders sorted by bytes, without
+ * BACKGROUND_Google; a folder with n entries has the images 1 to n, as torchvision assumes. Class names go by
+ * position (caltech101/classnames.txt overrides them). Split by permutation. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -49,12 +49,13 @@ status dataset_reader_find(const struct dataset_reader **reader, const char *nam
 /* Whether root holds the reader's folder. */
 bool dataset_found(const struct dataset_reader *reader, const char *root);
 
-/* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the reader's own
- * keys, NULL for defaults, borrowed during the call. log may be NULL.
+/* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the
+ * reader's own keys, NULL for defaults, borrowed during the call. log may be NULL.
  *
- * Two files in the dataset's own folder (caltech101/, MNIST/, cifar-100-binary/ …) override what is built in or derived:
- * classnames.txt, one name a line in label order, and templates.txt, one template a line with one "{}". Where names go by position
- * (caltech101, eurosat, flowers, mnist), the number of lines is the number of classes; elsewhere it must agree. */
+ * Two files in the dataset's own folder (caltech101/, MNIST/, cifar-100-binary/ …) override what is built in or
+ * derived: classnames.txt, one name a line in label order, and templates.txt, one template a line with one "{}".
+ * Where names go by position (caltech101, eurosat, flowers, mnist), the number of lines is the number of classes;
+ * elsewhere it must agree. */
 status dataset_open(struct dataset **dataset, const char *name, const char *root, const struct options *options,
                     const struct log *log, struct error *error);
 void dataset_close(struct dataset *dataset); /* NULL is allowed */
@@ -65,15 +66,16 @@ size_t dataset_missing(const struct dataset *dataset); /* listed images that "on
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);
-const char *dataset_template(const struct dataset *dataset,
-                             size_t index); /* holds "{}"; the first one is trained with */
+const char *dataset_template(const struct dataset *dataset, size_t index); /* holds "{}"; 0 is trained with */
 int dataset_label(const struct dataset *dataset, enum split split, size_t index); /* below dataset_classes */
 
-/* Decodes item index; the caller frees the image. label may be NULL. The error names the file and what is wrong with it. */
+/* Decodes item index; the caller frees the image. label may be NULL. The error names the file and what is wrong with
+ * it. */
 status dataset_read(const struct dataset *dataset, enum split split, size_t index, struct image *image, int *label,
                     struct error *error);
 
-/* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller frees it. */
+/* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller
+ * frees it. */
 char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index);
 
 /* template with "{}" replaced by name; the caller frees it, NULL when out of memory. */

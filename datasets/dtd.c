@@ -1,5 +1,5 @@
-/* dtd/dtd/labels/{train1,test1}.txt, lines "<class>/<file>", of images in dtd/dtd/images/. Partition 1 alone; the validation images are
- * not used. The classes are the sorted folder names of the training list. */
+/* dtd/dtd/labels/{train1,test1}.txt, lines "<class>/<file>", of images in dtd/dtd/images/. Partition 1 alone; the
+ * validation images are not used. The classes are the sorted folder names of the training list. */
 #include <string.h>
 
 #include "datasets/reader.h"

@@ -1,5 +1,5 @@
-/* eurosat/2750/<Class>/<file>: classes are the sorted sub-folders, images the files below with an image's ending. Class names go by position
- * (eurosat/classnames.txt overrides them). Split by permutation. */
+/* eurosat/2750/<Class>/<file>: classes are the sorted sub-folders, images the files below with an image's ending.
+ * Class names go by position (eurosat/classnames.txt overrides them). Split by permutation. */
 #include "datasets/image_folder.h"
 #include "datasets/registry.h"
 #include "datasets/split.h"

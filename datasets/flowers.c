@@ -1,6 +1,6 @@
-/* flowers-102/: setid.mat has the image ids of the splits ("trnid", "tstid", not sorted), imagelabels.mat the 1-based label of every
- * image, jpg/image_%05d.jpg the images. Validation images are not used. Class names go by position (flowers-102/classnames.txt
- * overrides them). */
+/* flowers-102/: setid.mat has the image ids of the splits ("trnid", "tstid", not sorted), imagelabels.mat the
+ * 1-based label of every image, jpg/image_%05d.jpg the images. Validation images are not used. Class names go by
+ * position (flowers-102/classnames.txt overrides them). */
 #include "datasets/formats/mat.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"

@@ -1,5 +1,5 @@
-/* Any folder of class folders: <path>/train/<class>/<file> and <path>/test/<class>/<file>, or <path>/<class>/<file> with a seeded 80/20 split. Class
- * names are the folder names in byte order (<path>/classnames.txt overrides them). */
+/* Any folder of class folders: <path>/train/<class>/<file> and <path>/test/<class>/<file>, or <path>/<class>/<file>
+ * with a seeded 80/20 split. Class names are the folder names in byte order (<path>/classnames.txt overrides them). */
 #include <stdlib.h>
 #include <string.h>
 

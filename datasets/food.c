@@ -1,5 +1,5 @@
-/* food-101/meta/{train,test}.json: an object of class → ["class/id", …], in the order of the file; images/class/id.jpg. Classes are the
- * keys sorted by bytes; classes.txt has another order and is not used. */
+/* food-101/meta/{train,test}.json: an object of class → ["class/id", …], in the order of the file;
+ * images/class/id.jpg. Classes are the keys sorted by bytes; classes.txt has another order and is not used. */
 #include <string.h>
 
 #include "datasets/formats/json.h"

@@ -4,8 +4,8 @@
 
 #include "datasets/reader.h"
 
-/* Appends the names of the sub-folders of the dataset's folder/part, sorted, to names, and their images (jpg jpeg png ppm bmp pgm tif
- * tiff webp in any case, at any depth) to items, labels by position. */
+/* Appends the names of the sub-folders of the dataset's folder/part, sorted, to names, and their images (jpg jpeg
+ * png ppm bmp pgm tif tiff webp in any case, at any depth) to items, labels by position. */
 status image_folder_list(struct dataset *dataset, const char *part, struct strings *names, struct dataset_items *items,
                          struct error *error);
 

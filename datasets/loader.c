@@ -1,5 +1,6 @@
-/* A ring of batches. Whoever needs work, a background thread or the reader that waits, claims one image of the earliest unfinished batch,
- * decodes it without the lock and reports back. What a batch holds follows from its step alone, so it does not matter who did what. */
+/* A ring of batches. Whoever needs work, a background thread or the reader that waits, claims one image of the
+ * earliest unfinished batch, decodes it without the lock and reports back. What a batch holds follows from its step
+ * alone, so it does not matter who did what. */
 #include "datasets/loader.h"
 
 #include <pthread.h>
@@ -82,7 +83,8 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     return result;
 }
 
-/* --- sharing the work; the mutex is held on entry and on return ---------------------------------------------------- */
+/* --- sharing the work; the mutex is held on entry and on return
+ * ---------------------------------------------------- */
 
 static struct slot *slot_of(struct loader *loader, uint64_t step)
 {

@@ -2,13 +2,15 @@
  *
  *     struct loader *loader;
  *     struct loader_settings settings = {.dataset = dataset, .split = SPLIT_TRAIN, .resolution = 224, .batch = 64,
- *                                        .shuffle = true, .augment = true, .seed = seed, .task = k, .threads = 2, .ahead = 4};
+ *                                        .shuffle = true, .augment = true, .seed = seed, .task = k,
+ *                                        .threads = 2, .ahead = 4};
  *     TRY(loader_create(&loader, &settings, error));
  *     TRY(loader_read(loader, step, pixels, labels, NULL, &count, error));
  *
- * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one may be smaller,
- * epoch e is shuffled with rng (seed, RNG_ORDER, task, e), and the crop of a training image is drawn with (seed, RNG_CROP, task,
- * epoch) at the item's index. Reading steps in order finds them ready; any other step is decoded on the spot.
+ * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one
+ * may be smaller, epoch e is shuffled with rng (seed, RNG_ORDER, task, e), and the crop of a training image is drawn
+ * with (seed, RNG_CROP, task, epoch) at the item's index. Reading steps in order finds them ready; any other step is
+ * decoded on the spot.
  */
 #ifndef MTIL_DATASETS_LOADER_H
 #define MTIL_DATASETS_LOADER_H

@@ -1,5 +1,5 @@
-/* MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte, or the same with .gz. Class names go by position (MNIST/classnames.txt
- * overrides them). */
+/* MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte, or the same with .gz. Class names go by position
+ * (MNIST/classnames.txt overrides them). */
 #include <stdlib.h>
 
 #include "core/file.h"

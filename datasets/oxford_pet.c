@@ -1,5 +1,5 @@
-/* oxford-iiit-pet/annotations/{trainval,test}.txt: lines of image id, class (1-based), species, breed number; images/<id>.jpg. A class
- * is named after its ids without their last "_number", every word capitalised. */
+/* oxford-iiit-pet/annotations/{trainval,test}.txt: lines of image id, class (1-based), species, breed number;
+ * images/<id>.jpg. A class is named after its ids without their last "_number", every word capitalised. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

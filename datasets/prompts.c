@@ -1,5 +1,6 @@
-/* Class names of the datasets whose files hold none, by position, and the templates of the MTIL benchmark ("{}" stands for the class
- * name; the first is trained with, all are evaluated with), as the reference's dataset classes have them. */
+/* Class names of the datasets whose files hold none, by position, and the templates of the MTIL benchmark ("{}"
+ * stands for the class name; the first is trained with, all are evaluated with), as the reference's dataset classes
+ * have them. */
 #include "datasets/prompts.h"
 
 #include <string.h>

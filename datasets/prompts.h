@@ -1,8 +1,9 @@
 /* Built-in prompts: templates of every dataset, class names of those whose files hold none.
  *
  *     const struct prompts *prompts = prompts_find("eurosat");
- *     for (size_t i = 0; prompts->templates[i] != NULL; i++) … prompts->templates[i] …     // "a centered satellite photo of {}."
- *     if (prompts->classes != NULL) … prompts->classes[0] …                                // "annual crop land"
+ *     for (size_t i = 0; prompts->templates[i] != NULL; i++)
+ *         … prompts->templates[i] …                              // "a centered satellite photo of {}."
+ *     if (prompts->classes != NULL) … prompts->classes[0] …      // "annual crop land"
  */
 #ifndef MTIL_DATASETS_PROMPTS_H
 #define MTIL_DATASETS_PROMPTS_H

@@ -10,7 +10,8 @@
  *         return dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "images/%s.jpg", id);
  *     }
  *
- * dataset.c checks labels, looks for missing files, applies classnames.txt and templates.txt, and frees everything, also after an error.
+ * dataset.c checks labels, looks for missing files, applies classnames.txt and templates.txt, and frees everything,
+ * also after an error.
  */
 #ifndef MTIL_DATASETS_READER_H
 #define MTIL_DATASETS_READER_H

@@ -3,8 +3,8 @@
  *     size_t train = split_train_count(n);
  *     split_permutation(SPLIT_SEED, n, order);      // train: order[0 … train−1], test: the rest, in that order
  *
- * torch.utils.data.random_split with a fresh CPU generator: randperm by MT19937 (Matsumoto and Nishimura, 1998), one 32-bit draw per
- * position and no rejection. Everything else in this project draws from core/rng.h.
+ * torch.utils.data.random_split with a fresh CPU generator: randperm by MT19937 (Matsumoto and Nishimura, 1998), one
+ * 32-bit draw per position and no rejection. Everything else in this project draws from core/rng.h.
  */
 #ifndef MTIL_DATASETS_SPLIT_H
 #define MTIL_DATASETS_SPLIT_H

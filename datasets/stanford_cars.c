@@ -1,5 +1,5 @@
-/* stanford_cars/: devkit/cars_train_annos.mat and cars_test_annos_withlabels.mat list file names and 1-based classes, devkit/cars_meta.mat
- * the class names; images in cars_train/ and cars_test/. */
+/* stanford_cars/: devkit/cars_train_annos.mat and cars_test_annos_withlabels.mat list file names and 1-based
+ * classes, devkit/cars_meta.mat the class names; images in cars_train/ and cars_test/. */
 #include "datasets/formats/mat.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"

@@ -1,6 +1,6 @@
-/* SUN397/ClassName.txt has a class a line ("/a/apartment_building/outdoor"), SUN397/<letter>/<class>[/<sub>]/sun_*.jpg the images, at any
- * depth. Taken in byte order of their paths; the reference takes the file system's order, so its split differs from machine to
- * machine. Split by permutation. */
+/* SUN397/ClassName.txt has a class a line ("/a/apartment_building/outdoor"),
+ * SUN397/<letter>/<class>[/<sub>]/sun_*.jpg the images, at any depth. Taken in byte order of their paths; the
+ * reference takes the file system's order, so its split differs from machine to machine. Split by permutation. */
 #include <string.h>
 
 #include "datasets/reader.h"
@@ -13,7 +13,8 @@ static bool is_sun_image(const char *name)
     return size >= 8 && strncmp(name, "sun_", 4) == 0 && strcmp(name + size - 4, ".jpg") == 0;
 }
 
-/* The class of a/aquarium/sun_x.jpg is the line /a/aquarium. Neighbours share it, so the search begins with the last one. */
+/* The class of a/aquarium/sun_x.jpg is the line /a/aquarium. Neighbours share it, so the search begins with the last
+ * one. */
 static status find_class(const struct strings *lines, const char *file, size_t *label, struct error *error)
 {
     size_t size = (size_t)(strrchr(file, '/') - file);

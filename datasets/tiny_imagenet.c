@@ -1,6 +1,6 @@
-/* tiny-imagenet-200/: wnids.txt has a class a line, words.txt "wnid<tab>name, synonym, …", train/<wnid>/images/<file>.JPEG the training images,
- * val/val_annotations.txt lines "file<tab>wnid<tab>box" of the labelled test images in val/images/. Class names are the first name of
- * each line of words.txt. */
+/* tiny-imagenet-200/: wnids.txt has a class a line, words.txt "wnid<tab>name, synonym, …",
+ * train/<wnid>/images/<file>.JPEG the training images, val/val_annotations.txt lines "file<tab>wnid<tab>box" of the
+ * labelled test images in val/images/. Class names are the first name of each line of words.txt. */
 #include <stdlib.h>
 #include <string.h>
 

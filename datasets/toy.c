@@ -3,9 +3,10 @@
  * To add a dataset:
  * 1. Copy this file to <name>.c. Say at its head where the files lie below the root and where its split comes from.
  * 2. Fill in the table at its end; `folders` names its own folder below the root.
- * 3. In `open`, add classes in label order and items in the order of the dataset's lists, with the words of reader.h. Image files need no
- *    `read`; for datasets in one file, see mnist.c.
- * 4. Declare the table in registry.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own go into prompts.c.
+ * 3. In `open`, add classes in label order and items in the order of the dataset's lists, with the words of reader.h.
+ *    Image files need no `read`; for datasets in one file, see mnist.c.
+ * 4. Declare the table in registry.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own go
+ *    into prompts.c.
  * 5. Put a small root into tests/fixtures/data and a test into tests/datasets.
  */
 #include "core/rng.h"

@@ -1,4 +1,5 @@
-/* The files of CIFAR-10 and CIFAR-100, in both versions: images of 32×32, all red, then green, then blue, and a label each.
+/* The files of CIFAR-10 and CIFAR-100, in both versions: images of 32×32, all red, then green, then blue, and a
+ * label each.
  *
  *     struct cifar cifar;
  *     TRY(cifar_read_pickle(&cifar, "cifar-100-python/train", "fine_labels", error));

@@ -1,7 +1,7 @@
 /* MNIST's idx files of unsigned bytes: 00 00 08 rank, one big-endian 32-bit size per dimension, then the values.
  *
  *     struct idx images;
- *     TRY(idx_read(&images, "MNIST/raw/train-images-idx3-ubyte", 3, error));   // or …-ubyte.gz, when only that is there
+ *     TRY(idx_read(&images, "MNIST/raw/train-images-idx3-ubyte", 3, error));   // or the same with .gz
  *     const uint8_t *pixels = images.values + i * images.sizes[1] * images.sizes[2];
  *     idx_free(&images);
  */
@@ -20,8 +20,8 @@ struct idx {
     size_t sizes[IDX_RANK_MOST]; /* the first `rank` of them */
 };
 
-/* path, or path with ".gz" where that does not exist; gzip is told by content. The file must hold exactly what its header says. The
- * caller frees with idx_free. */
+/* path, or path with ".gz" where that does not exist; gzip is told by content. The file must hold exactly what its
+ * header says. The caller frees with idx_free. */
 status idx_read(struct idx *idx, const char *path, int rank, struct error *error);
 void idx_free(struct idx *idx);
 

@@ -1,5 +1,6 @@
-/* "MAT-File Format", The MathWorks: a header of 128 bytes, then elements of a tag (type, size) and data padded to 8 bytes. An element
- * of up to 4 bytes lies in its tag. A variable is an element of type matrix, or one of type compressed that unpacks to it. */
+/* "MAT-File Format", The MathWorks: a header of 128 bytes, then elements of a tag (type, size) and data padded to 8
+ * bytes. An element of up to 4 bytes lies in its tag. A variable is an element of type matrix, or one of type
+ * compressed that unpacks to it. */
 #include "datasets/formats/mat.h"
 
 #include <stdlib.h>

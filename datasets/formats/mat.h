@@ -1,5 +1,6 @@
-/* MATLAB 5 files: numbers and strings by the names of their variables and fields, however they are stored (compressed or not,
- * as any number type, in any order). Our own small reader, because the usual library crashes on damaged files.
+/* MATLAB 5 files: numbers and strings by the names of their variables and fields, however they are stored
+ * (compressed or not, as any number type, in any order). Our own small reader, because the usual library crashes on
+ * damaged files.
  *
  *     struct mat *mat;
  *     struct mat_numbers ids;
@@ -24,8 +25,8 @@ struct mat_numbers {
 status mat_open(struct mat **mat, const char *path, struct error *error);
 void mat_close(struct mat *mat); /* NULL is allowed */
 
-/* A numeric array of any class and shape as whole numbers, in memory order; with a field, that field's number of every element of a
- * struct array. The caller frees numbers with mat_numbers_free. */
+/* A numeric array of any class and shape as whole numbers, in memory order; with a field, that field's number of
+ * every element of a struct array. The caller frees numbers with mat_numbers_free. */
 status mat_read_numbers(struct mat *mat, const char *variable, const char *field, struct mat_numbers *numbers,
                         struct error *error);
 void mat_numbers_free(struct mat_numbers *numbers);

@@ -27,12 +27,13 @@ void strings_sort(struct strings *strings); /* by bytes */
 /* The position of string in a list sorted by bytes; count when it is not there. */
 size_t strings_find_sorted(const struct strings *strings, const char *string);
 
-/* The lines of a text file of at most 1 GiB, appended without their ends (\n or \r\n); empty lines at the end are left out. A NUL byte
- * is an error. */
+/* The lines of a text file of at most 1 GiB, appended without their ends (\n or \r\n); empty lines at the end are
+ * left out. A NUL byte is an error. */
 status strings_read_lines(struct strings *strings, const char *path, struct error *error);
 
-/* The regular files below root/folder for which wanted (NULL: every file) says true of their name, as "folder/…/name". Folders in byte
- * order of their path, files in byte order within them; symbolic links are followed, 32 levels deep at most. */
+/* The regular files below root/folder for which wanted (NULL: every file) says true of their name, as
+ * "folder/…/name". Folders in byte order of their path, files in byte order within them; symbolic links are
+ * followed, 32 levels deep at most. */
 status strings_list_files(struct strings *strings, const char *root, const char *folder,
                           bool (*wanted)(const char *name), struct error *error);
 

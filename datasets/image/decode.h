@@ -1,5 +1,5 @@
-/* Inside image/: one decoder per format, chosen by image_decode. Each creates the image itself, once it has checked the size that
- * the file claims, and leaves nothing behind after an error. */
+/* Inside image/: one decoder per format, chosen by image_decode. Each creates the image itself, once it has checked
+ * the size that the file claims, and leaves nothing behind after an error. */
 #ifndef MTIL_DATASETS_IMAGE_DECODE_H
 #define MTIL_DATASETS_IMAGE_DECODE_H
 

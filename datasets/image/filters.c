@@ -63,8 +63,8 @@ AVX2 static inline __m256i round_sums(__m256i sums)
     return _mm256_srai_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(1 << (FILTER_FRACTION - 1))), FILTER_FRACTION);
 }
 
-/* Pixel i of four rows. The halves of a row's sums belong together; they are added for two rows at a time. Four bytes are stored where
- * the next pixel overwrites the last of them. */
+/* Pixel i of four rows. The halves of a row's sums belong together; they are added for two rows at a time. Four
+ * bytes are stored where the next pixel overwrites the last of them. */
 AVX2 static inline __attribute__((always_inline)) void store_pixels(const struct filter_rows *rows, int i, bool last,
                                                                     const __m256i high[4], const __m256i low[4])
 {

@@ -1,4 +1,5 @@
-/* Inside image/: the inner loops of resampling, once for every machine and once for AVX2. The same sums, so the same bytes. */
+/* Inside image/: the inner loops of resampling, once for every machine and once for AVX2. The same sums, so the same
+ * bytes. */
 #ifndef MTIL_DATASETS_IMAGE_FILTERS_H
 #define MTIL_DATASETS_IMAGE_FILTERS_H
 

@@ -7,7 +7,8 @@
  *     ...
  *     image_normalize(pixels, 224, planes);                        // [3, 224, 224], what CLIP's towers are given
  *
- * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in several threads.
+ * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in
+ * several threads.
  */
 #ifndef MTIL_DATASETS_IMAGE_IMAGE_H
 #define MTIL_DATASETS_IMAGE_IMAGE_H
@@ -29,9 +30,9 @@ struct image {
 status image_create(struct image *image, int width, int height, struct error *error);
 void image_free(struct image *image);
 
-/* Decodes JPEG, PNG, GIF (first frame) or 24-bit BMP, told apart by content, to RGB: grey is copied to three channels, alpha and
- * transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing data is an error. name only serves
- * messages. The caller frees the image; after an error there is none. */
+/* Decodes JPEG, PNG, GIF (first frame) or 24-bit BMP, told apart by content, to RGB: grey is copied to three
+ * channels, alpha and transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing
+ * data is an error. name only serves messages. The caller frees the image; after an error there is none. */
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
@@ -44,8 +45,8 @@ struct image_box {
     int left, top, width, height;
 };
 
-/* The box resampled to width × height by Pillow's antialiased bicubic, horizontal pass first; no pixel outside the box is used. The
- * caller frees result. */
+/* The box resampled to width × height by Pillow's antialiased bicubic, horizontal pass first; no pixel outside the
+ * box is used. The caller frees result. */
 status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
                     struct error *error);
 
@@ -56,8 +57,8 @@ status image_evaluation_crop(const struct image *image, int resolution, uint8_t 
 status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
                            struct error *error);
 
-/* The box of a random-resized crop (torchvision's: scale 0.9 to 1, ratio 3/4 to 4/3, ten tries, then the centre) of an image of
- * width × height. Uses the blocks 10·index … 10·index + 9 of rng, whose purpose is RNG_CROP. */
+/* The box of a random-resized crop (torchvision's: scale 0.9 to 1, ratio 3/4 to 4/3, ten tries, then the centre) of
+ * an image of width × height. Uses the blocks 10·index … 10·index + 9 of rng, whose purpose is RNG_CROP. */
 struct image_box image_draw_box(int width, int height, const struct rng *rng, uint64_t index);
 
 /* ((p / 255) − mean) / std with CLIP's constants, each step rounded to float: pixels [R, R, 3] to planes [3, R, R]. */

@@ -1,4 +1,5 @@
-/* JPEG by libjpeg-turbo with its default settings: accurate integer DCT, fancy upsampling, block smoothing, as Pillow uses it. */
+/* JPEG by libjpeg-turbo with its default settings: accurate integer DCT, fancy upsampling, block smoothing, as
+ * Pillow uses it. */
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,7 +40,8 @@ static void escape(j_common_ptr jpeg)
     longjmp(failure->escape, 1);
 }
 
-/* A wrong or stray byte is a warning and the image is read as far as it goes, but bits that are not in the file are not made up. */
+/* A wrong or stray byte is a warning and the image is read as far as it goes, but bits that are not in the file are
+ * not made up. */
 static void notice(j_common_ptr jpeg, int level)
 {
     if (level == -1 && jpeg->is_decompressor && ((struct decoder *)jpeg)->ran_out &&
@@ -52,7 +54,8 @@ static void start_source(j_decompress_ptr jpeg)
     (void)jpeg;
 }
 
-/* libjpeg looks ahead, so running out is no error yet: it gets an end marker, and notice() hears if bits were missing. */
+/* libjpeg looks ahead, so running out is no error yet: it gets an end marker, and notice() hears if bits were
+ * missing. */
 static boolean fill_source(j_decompress_ptr jpeg)
 {
     static const JOCTET end_marker[] = {0xff, JPEG_EOI};
@@ -138,7 +141,8 @@ static status decode(struct decoder *decoder, const struct encoded *file, struct
         return error_set(error, ERROR_MEMORY, "%s: no memory for a row of pixels", file->name);
     jpeg_start_decompress(jpeg);
     read_rows(decoder);
-    /* Where later scans refine earlier ones, or codes have no length, nobody can tell a missing end from a missing end marker. */
+    /* Where later scans refine earlier ones, or codes have no length, nobody can tell a missing end from a missing
+     * end marker. */
     if (decoder->ran_out && (jpeg_has_multiple_scans(jpeg) || jpeg->arith_code))
         return error_set(error, ERROR_FORMAT, "%s: cannot decode this JPEG: the file ends early: no end marker",
                          file->name);

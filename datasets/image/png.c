@@ -1,5 +1,5 @@
-/* PNG by libpng. Pillow's rules: checksums count up to the image data and not in it, the end marker may be absent, 16-bit colour keeps
- * the high byte, 16-bit grey saturates, transparency is dropped. */
+/* PNG by libpng. Pillow's rules: checksums count up to the image data and not in it, the end marker may be absent,
+ * 16-bit colour keeps the high byte, 16-bit grey saturates, transparency is dropped. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Two passes with an 8-bit image between them, in fixed point (Pillow's Resample.c; sums of integers are exact, so their order is
- * free). Only the columns of the wanted rectangle, and the rows that it needs, are filtered. */
+/* Two passes with an 8-bit image between them, in fixed point (Pillow's Resample.c; sums of integers are exact, so
+ * their order is free). Only the columns of the wanted rectangle, and the rows that it needs, are filtered. */
 #include "datasets/image/resample.h"
 
 #include <math.h>
@@ -81,7 +81,8 @@ static const uint8_t *readable_row(const struct resampling *resampling, int row,
     return memcpy(copy, image->pixels + offset, length);
 }
 
-/* The box's rows [first, first + count) filtered into result [count, wanted.width, 3]. The last group repeats its last row. */
+/* The box's rows [first, first + count) filtered into result [count, wanted.width, 3]. The last group repeats its
+ * last row. */
 static status filter_width(const struct resampling *resampling, int first, int count, uint8_t *result,
                            struct error *error)
 {

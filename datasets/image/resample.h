@@ -5,7 +5,8 @@
 #include "datasets/image/filters.h"
 #include "datasets/image/image.h"
 
-/* Of source's box, resampled to width × height, the rectangle wanted. Both rectangles lie inside what they are taken from. */
+/* Of source's box, resampled to width × height, the rectangle wanted. Both rectangles lie inside what they are taken
+ * from. */
 struct resampling {
     const struct image *source;
     struct image_box box;

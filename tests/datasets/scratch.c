@@ -1,0 +1,92 @@
+#include "tests/datasets/scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ftw.h>
+
+#include "core/file.h"
+#include "datasets/formats/strings.h"
+#include "datasets/image/image.h"
+
+void scratch_create(struct scratch *scratch)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(scratch->path, sizeof scratch->path, "%s/mtil-test-XXXXXX", parent != NULL ? parent : "/tmp");
+    assert_non_null(mkdtemp(scratch->path));
+}
+
+const char *scratch_file(const struct scratch *scratch, const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/%s", scratch->path, name);
+    return path;
+}
+
+static void make_parent(const struct scratch *scratch, const char *name)
+{
+    struct error error;
+    char *path = path_format("%s/%s", scratch->path, name);
+    *strrchr(path, '/') = 0;
+    assert_int_equal(directory_create(path, &error), OK);
+    free(path);
+}
+
+void scratch_write(const struct scratch *scratch, const char *name, const void *data, size_t size)
+{
+    struct error error;
+    make_parent(scratch, name);
+    assert_int_equal(file_write(scratch_file(scratch, name), data, size, &error), OK);
+}
+
+void scratch_write_text(const struct scratch *scratch, const char *name, const char *text)
+{
+    scratch_write(scratch, name, text, strlen(text));
+}
+
+void scratch_write_png(const struct scratch *scratch, const char *name, int width, int height, unsigned color)
+{
+    struct error error;
+    struct image image;
+    make_parent(scratch, name);
+    assert_int_equal(image_create(&image, width, height, &error), OK);
+    for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
+        image.pixels[i] = (uint8_t)(color >> (16 - 8 * (i % 3)));
+    assert_int_equal(image_write_png(scratch_file(scratch, name), &image, &error), OK);
+    image_free(&image);
+}
+
+void scratch_copy(const struct scratch *scratch, const char *folder)
+{
+    struct strings files = {0};
+    struct error error;
+    assert_int_equal(strings_list_files(&files, folder, ".", NULL, &error), OK);
+    for (size_t i = 0; i < files.count; i++) {
+        struct bytes bytes;
+        char *source = path_format("%s/%s", folder, files.items[i]);
+        assert_int_equal(file_read(source, FILE_LIMIT, &bytes, &error), OK);
+        scratch_write(scratch, files.items[i], bytes.data, bytes.size);
+        bytes_free(&bytes);
+        free(source);
+    }
+    strings_free(&files);
+}
+
+static int remove_entry(const char *path, const struct stat *information, int kind, struct FTW *place)
+{
+    (void)information;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+void scratch_remove(struct scratch *scratch)
+{
+    nftw(scratch->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}

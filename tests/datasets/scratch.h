@@ -1,0 +1,30 @@
+/* A folder for a test's files, gone when the test is over.
+ *
+ *     struct scratch scratch;
+ *     scratch_create(&scratch);
+ *     scratch_write(&scratch, "MNIST/classnames.txt", "zero\none\n", 9);          // and the folders above it
+ *     … scratch.path …
+ *     scratch_remove(&scratch);
+ */
+#ifndef MTIL_TESTS_DATASETS_SCRATCH_H
+#define MTIL_TESTS_DATASETS_SCRATCH_H
+
+#include <stddef.h>
+
+struct scratch {
+    char path[256];
+};
+
+void scratch_create(struct scratch *scratch);
+void scratch_write(const struct scratch *scratch, const char *name, const void *data, size_t size);
+void scratch_write_text(const struct scratch *scratch, const char *name, const char *text);
+
+/* A PNG of width × height pixels in one colour. */
+void scratch_write_png(const struct scratch *scratch, const char *name, int width, int height, unsigned color);
+void scratch_copy(const struct scratch *scratch, const char *folder); /* everything below folder */
+void scratch_remove(struct scratch *scratch);
+
+/* scratch.path/name in a buffer that the next call overwrites. */
+const char *scratch_file(const struct scratch *scratch, const char *name);
+
+#endif

@@ -1,0 +1,389 @@
+/* Registry, overrides, splits, and what readers say about roots that are not as they should be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "datasets/dataset.h"
+#include "datasets/formats/strings.h"
+#include "datasets/prompts.h"
+#include "datasets/split.h"
+#include "tests/datasets/scratch.h"
+
+#define ROOTS FIXTURES "/data/roots/"
+
+static struct scratch scratch;
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_create(&scratch);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(&scratch);
+    return 0;
+}
+
+static struct dataset *open_dataset(const char *name, const char *root)
+{
+    struct dataset *dataset;
+    struct error error;
+    if (dataset_open(&dataset, name, root, NULL, NULL, &error) != OK)
+        fail_msg("%s", error.message);
+    return dataset;
+}
+
+static void expect_refused(const char *name, const char *words)
+{
+    struct dataset *dataset;
+    struct error error;
+    assert_int_not_equal(dataset_open(&dataset, name, scratch.path, NULL, NULL, &error), OK);
+    assert_null(dataset);
+    if (strstr(error.message, words) == NULL)
+        fail_msg("expected \"%s\" in: %s", words, error.message);
+}
+
+static void test_registry(void **state)
+{
+    (void)state;
+    const struct dataset_reader *reader;
+    struct error error;
+    size_t count;
+    const struct dataset_reader *const *readers = dataset_readers(&count);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || strcmp(readers[i - 1]->name, readers[i]->name) < 0);
+        assert_int_equal(dataset_reader_find(&reader, readers[i]->name, &error), OK);
+        assert_ptr_equal(reader, readers[i]);
+        assert_non_null(reader->open);
+        assert_true(!reader->listed || options_find(reader->options, "on_missing") != NULL);
+    }
+    assert_int_equal(dataset_reader_find(&reader, "caltech11", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "did you mean \"caltech101\""));
+    assert_int_equal(dataset_reader_find(&reader, "imagenet-22k-full", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "oxford_pet"));
+}
+
+static void test_found(void **state)
+{
+    (void)state;
+    const struct dataset_reader *reader;
+    struct error error;
+    assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
+    assert_true(dataset_found(reader, ROOTS "dtd"));
+    assert_false(dataset_found(reader, ROOTS "food"));
+}
+
+static void test_toy(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_dataset("toy", NULL);
+    struct image image, again;
+    struct error error;
+    int label;
+    assert_int_equal(dataset_classes(dataset), 4);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 32);
+    assert_int_equal(dataset_size(dataset, SPLIT_TEST), 16);
+    assert_string_equal(dataset_template(dataset, 0), "a photo of a {}.");
+    assert_int_equal(dataset_read(dataset, SPLIT_TEST, 6, &image, &label, &error), OK);
+    assert_int_equal(dataset_read(dataset, SPLIT_TEST, 6, &again, NULL, &error), OK);
+    assert_int_equal(label, 2);
+    assert_int_equal(label, dataset_label(dataset, SPLIT_TEST, 6));
+    assert_memory_equal(image.pixels, again.pixels, 16 * 16 * 3);
+    image_free(&again);
+    assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, 6, &again, NULL, &error), OK);
+    assert_memory_not_equal(image.pixels, again.pixels, 16 * 16 * 3);
+    image_free(&image);
+    image_free(&again);
+    assert_int_equal(dataset_read(dataset, SPLIT_TEST, 16, &image, &label, &error), ERROR_ARGUMENT);
+    dataset_close(dataset);
+}
+
+static void test_prompts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t templates, classes;
+    } expected[] = {{"aircraft", 2, 0},   {"caltech101", 34, 101}, {"cifar100", 18, 0}, {"dtd", 8, 0},
+                    {"eurosat", 3, 10},   {"flowers", 1, 102},     {"food", 1, 0},      {"mnist", 1, 10},
+                    {"oxford_pet", 1, 0}, {"stanford_cars", 9, 0}, {"sun397", 2, 0},    {"cifar10", 18, 0}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct prompts *prompts = prompts_find(expected[i].name);
+        size_t templates = 0, classes = 0;
+        assert_string_equal(prompts->dataset, expected[i].name);
+        for (; prompts->templates[templates] != NULL; templates++)
+            assert_non_null(strstr(prompts->templates[templates], "{}"));
+        while (prompts->classes != NULL && prompts->classes[classes] != NULL)
+            classes++;
+        assert_int_equal(templates, expected[i].templates);
+        assert_int_equal(classes, expected[i].classes);
+    }
+    char *prompt = prompt_format(prompts_find("mnist")->templates[0], "7 - seven");
+    assert_string_equal(prompt, "a photo of the number: \"7 - seven\".");
+    free(prompt);
+}
+
+static void test_split(void **state)
+{
+    (void)state;
+    uint32_t order[10];
+    static const uint32_t expected[10] = {2, 6, 1, 8, 4, 5, 0, 9, 3, 7};
+    split_permutation(42, 10, order);
+    assert_memory_equal(order, expected, sizeof order);
+    split_permutation(42 + ((uint64_t)1 << 32), 10, order);
+    assert_memory_equal(order, expected, sizeof order);
+    split_permutation(42, 1, order);
+    assert_int_equal(order[0], 0);
+    split_permutation(42, 0, order);
+    assert_int_equal(split_train_count(8677), 6941);
+    assert_int_equal(split_train_count(1), 0);
+}
+
+/* --- overrides ------------------------------------------------------------------------------------------------------ */
+
+static void test_class_names_override(void **state)
+{
+    (void)state;
+    scratch_copy(&scratch, ROOTS "dtd");
+    scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nInter_lace\nDots\nPores\nStain\n");
+    scratch_write_text(&scratch, "dtd/templates.txt", "some {} there\n{}\n");
+    struct dataset *dataset = open_dataset("dtd", scratch.path);
+    assert_string_equal(dataset_class_name(dataset, 1), "Inter_lace");
+    assert_int_equal(dataset_templates(dataset), 2);
+    assert_string_equal(dataset_template(dataset, 0), "some {} there");
+    dataset_close(dataset);
+    scratch_write_text(&scratch, "dtd/templates.txt", "some {} there {}\n");
+    expect_refused("dtd", "templates.txt:1");
+    scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\n\nDots\nPores\nStain\n");
+    expect_refused("dtd", "classnames.txt:2");
+    scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nDots\n");
+    expect_refused("dtd", "expected 5 names");
+}
+
+/* Where names go by position, classnames.txt says how many classes there are. */
+static void test_positional_class_names(void **state)
+{
+    (void)state;
+    for (char class = 'a'; class <= 'c'; class ++) {
+        char name[64];
+        for (int i = 1; i <= 4; i++) {
+            snprintf(name, sizeof name, "caltech101/101_ObjectCategories/%c/image_%04d.jpg", class, i);
+            scratch_write_png(&scratch, name, 4, 4, 0x102030U * (unsigned)i);
+            snprintf(name, sizeof name, "eurosat/2750/%c/%d.jpg", class, i);
+            scratch_write_png(&scratch, name, 4, 4, 0x102030U * (unsigned)i);
+        }
+    }
+    expect_refused("caltech101", "expected 101 category folders, found 3");
+    expect_refused("eurosat", "expected 10 class folders, found 3");
+    scratch_write_text(&scratch, "caltech101/classnames.txt", "an a\na b\na c\n");
+    scratch_write_text(&scratch, "eurosat/classnames.txt", "an a\na b\na c\n");
+    for (const char *const *name = (const char *const[]){"caltech101", "eurosat", NULL}; *name != NULL; name++) {
+        struct dataset *dataset = open_dataset(*name, scratch.path);
+        assert_int_equal(dataset_classes(dataset), 3);
+        assert_string_equal(dataset_class_name(dataset, 2), "a c");
+        assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 9);
+        assert_int_equal(dataset_size(dataset, SPLIT_TEST), 3);
+        dataset_close(dataset);
+    }
+    scratch_write_text(&scratch, "eurosat/2750/d/readme.txt", "no image");
+    scratch_write_text(&scratch, "eurosat/classnames.txt", "an a\na b\na c\nempty\n");
+    expect_refused("eurosat", "\"empty\"");
+    scratch_copy(&scratch, ROOTS "mnist");
+    scratch_write_text(&scratch, "MNIST/classnames.txt", "zero\none\n");
+    expect_refused("mnist", "below 2");
+}
+
+/* --- what can be wrong ---------------------------------------------------------------------------------------------- */
+
+static void test_missing_folder(void **state)
+{
+    (void)state;
+    expect_refused("sun397", "expected a folder \"SUN397\"");
+    expect_refused("cifar100", "\"cifar-100-python\" or \"cifar-100-binary\"");
+}
+
+static void remember_warning(void *context, enum log_level level, const char *message)
+{
+    if (level == LOG_WARN)
+        snprintf(context, 512, "%s", message);
+}
+
+static void test_missing_images(void **state)
+{
+    (void)state;
+    char warning[512] = "";
+    struct log log = {.write = remember_warning, .context = warning};
+    struct dataset *dataset;
+    struct options *options;
+    struct error error;
+    scratch_copy(&scratch, ROOTS "food");
+    assert_int_equal(unlink(scratch_file(&scratch, "food-101/images/pho/3093884.jpg")), 0);
+    expect_refused("food", "1 of 36 listed images of food are missing: food-101/images/pho/3093884.jpg");
+    const struct dataset_reader *reader;
+    assert_int_equal(dataset_reader_find(&reader, "food", &error), OK);
+    assert_int_equal(options_create(&options, reader->options, &error), OK);
+    assert_int_equal(options_set(options, "on_missing", "skip", "test", &error), OK);
+    assert_int_equal(dataset_open(&dataset, "food", scratch.path, options, &log, &error), OK);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 20);
+    assert_int_equal(dataset_missing(dataset), 1);
+    assert_non_null(strstr(warning, "3093884"));
+    dataset_close(dataset);
+    options_destroy(options);
+}
+
+static void test_lists_that_climb_out(void **state)
+{
+    (void)state;
+    scratch_copy(&scratch, ROOTS "dtd");
+    scratch_write_text(&scratch, "dtd/dtd/labels/train1.txt", "braided/../../../../secret.jpg\n");
+    expect_refused("dtd", "leads out of the folder");
+    scratch_copy(&scratch, ROOTS "aircraft");
+    scratch_write_text(&scratch, "fgvc-aircraft-2013b/data/images_variant_train.txt", "../x BAE 146-300\n");
+    expect_refused("aircraft", "images_variant_train.txt:1");
+}
+
+static void test_wrong_lists(void **state)
+{
+    (void)state;
+    scratch_copy(&scratch, ROOTS "oxford_pet");
+    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle_1 3 2 1\n");
+    expect_refused("oxford_pet", "none of number 2");
+    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle 2 2 1\n");
+    expect_refused("oxford_pet", "line 2");
+    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "");
+    expect_refused("oxford_pet", "label below 0");
+    scratch_copy(&scratch, ROOTS "aircraft");
+    scratch_write_text(&scratch, "fgvc-aircraft-2013b/data/images_variant_test.txt", "0204644 Concorde\n");
+    expect_refused("aircraft", "Concorde");
+    scratch_copy(&scratch, ROOTS "sun397");
+    scratch_write_text(&scratch, "SUN397/ClassName.txt", "/a/aquarium\n/p/pulpit\n");
+    expect_refused("sun397", "no class \"/a/apartment_building/outdoor\"");
+    scratch_write_text(&scratch, "SUN397/ClassName.txt", "aquarium\n");
+    expect_refused("sun397", "ClassName.txt:1");
+}
+
+static void test_unreadable_image(void **state)
+{
+    (void)state;
+    struct image image;
+    struct error error;
+    scratch_copy(&scratch, ROOTS "food");
+    scratch_write_text(&scratch, "food-101/images/cheese_plate/2953928.jpg", "<html>");
+    struct dataset *dataset = open_dataset("food", scratch.path);
+    assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, 0, &image, NULL, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "food-101/images/cheese_plate/2953928.jpg"));
+    dataset_close(dataset);
+}
+
+/* --- plain folders -------------------------------------------------------------------------------------------------- */
+
+static struct dataset *open_folder(const char *path, status expected, struct error *error)
+{
+    const struct dataset_reader *reader;
+    struct options *options;
+    struct dataset *dataset;
+    assert_int_equal(dataset_reader_find(&reader, "folder", error), OK);
+    assert_int_equal(options_create(&options, reader->options, error), OK);
+    assert_int_equal(options_set(options, "path", path, "test", error), OK);
+    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, options, NULL, error), expected);
+    options_destroy(options);
+    return dataset;
+}
+
+static void test_folder_with_parts(void **state)
+{
+    (void)state;
+    struct error error;
+    scratch_write_png(&scratch, "shapes/train/big_square/1.PNG", 3, 3, 0xff0000);
+    scratch_write_png(&scratch, "shapes/train/circle/1.png", 3, 3, 0x00ff00);
+    scratch_write_png(&scratch, "shapes/train/circle/2.png", 3, 3, 0x00ff00);
+    scratch_write_text(&scratch, "shapes/train/circle/notes.txt", "");
+    scratch_write_png(&scratch, "shapes/test/circle/1.png", 3, 3, 0x00ff00);
+    struct dataset *dataset = open_folder("shapes", OK, &error);
+    assert_string_equal(dataset_class_name(dataset, 0), "big square");
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 3);
+    assert_int_equal(dataset_size(dataset, SPLIT_TEST), 1);
+    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
+    char *name = dataset_item_name(dataset, SPLIT_TEST, 0);
+    assert_string_equal(name, "shapes/test/circle/1.png");
+    free(name);
+    dataset_close(dataset);
+    scratch_write_png(&scratch, "shapes/test/triangle/1.png", 3, 3, 0x00ff00);
+    assert_null(open_folder("shapes", ERROR_FORMAT, &error));
+    assert_non_null(strstr(error.message, "triangle"));
+    scratch_write_text(&scratch, "shapes/train/triangle/notes.txt", "");
+    assert_null(open_folder("shapes", ERROR_FORMAT, &error));
+    assert_non_null(strstr(error.message, "\"triangle\" (label 2) of folder has no images to train on"));
+}
+
+static void test_folder_without_parts(void **state)
+{
+    (void)state;
+    struct error error;
+    for (int i = 0; i < 10; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "whole/%s/%d.png", i < 5 ? "a" : "b", i);
+        scratch_write_png(&scratch, name, 2, 2, 0);
+    }
+    struct dataset *dataset = open_folder("whole", OK, &error);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 8);
+    char *name = dataset_item_name(dataset, SPLIT_TRAIN, 0); /* item 2 of the permutation of seed 42 */
+    assert_string_equal(name, "whole/./a/2.png");
+    free(name);
+    dataset_close(dataset);
+    assert_int_equal(symlink(".", scratch_file(&scratch, "whole/a/loop")), 0);
+    assert_null(open_folder("whole", ERROR_FORMAT, &error));
+    assert_non_null(strstr(error.message, "folders deep"));
+}
+
+static void test_tiny_imagenet(void **state)
+{
+    (void)state;
+    scratch_write_text(&scratch, "tiny-imagenet-200/wnids.txt", "n02\nn01\n");
+    scratch_write_text(&scratch, "tiny-imagenet-200/words.txt",
+                       "n01\tgoldfish, Carassius\nn011\tother\nn02\tbull_frog, Rana\n");
+    scratch_write_png(&scratch, "tiny-imagenet-200/train/n01/images/n01_0.JPEG", 4, 4, 0);
+    scratch_write_png(&scratch, "tiny-imagenet-200/train/n02/images/n02_0.JPEG", 4, 4, 0);
+    scratch_write_png(&scratch, "tiny-imagenet-200/val/images/val_0.JPEG", 4, 4, 0);
+    scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn01\t0\t0\t3\t3\n");
+    struct dataset *dataset = open_dataset("tiny_imagenet", scratch.path);
+    assert_string_equal(dataset_class_name(dataset, 0), "bull frog");
+    assert_string_equal(dataset_class_name(dataset, 1), "goldfish");
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
+    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
+    dataset_close(dataset);
+    scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn03\t0\t0\t3\t3\n");
+    expect_refused("tiny_imagenet", "val_annotations.txt:1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_toy),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test_setup_teardown(test_class_names_override, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_positional_class_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_images, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lists_that_climb_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_lists, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unreadable_image, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

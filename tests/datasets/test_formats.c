@@ -1,0 +1,368 @@
+/* idx, pickle, CIFAR records, MAT, JSON lists, text lists: what they read and what they refuse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <zlib.h>
+
+#include "core/file.h"
+#include "datasets/formats/cifar.h"
+#include "datasets/formats/idx.h"
+#include "datasets/formats/json.h"
+#include "datasets/formats/mat.h"
+#include "datasets/formats/pickle.h"
+#include "tests/datasets/scratch.h"
+
+static struct scratch scratch;
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_create(&scratch);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(&scratch);
+    return 0;
+}
+
+/* --- idx ------------------------------------------------------------------------------------------------------------ */
+
+static const uint8_t idx_file[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+
+static void expect_idx_refused(const char *name, const char *words)
+{
+    struct idx idx;
+    struct error error;
+    assert_int_not_equal(idx_read(&idx, scratch_file(&scratch, name), 3, &error), OK);
+    assert_null(idx.values);
+    assert_non_null(strstr(error.message, name));
+    assert_non_null(strstr(error.message, words));
+}
+
+static void test_idx(void **state)
+{
+    (void)state;
+    struct idx idx;
+    struct error error;
+    scratch_write(&scratch, "plain", idx_file, sizeof idx_file);
+    gzFile stream = gzopen(scratch_file(&scratch, "packed.gz"), "wb");
+    assert_int_equal(gzwrite(stream, idx_file, sizeof idx_file), sizeof idx_file);
+    gzclose(stream);
+    for (const char *const *name = (const char *const[]){"plain", "packed", NULL}; *name != NULL; name++) {
+        assert_int_equal(idx_read(&idx, scratch_file(&scratch, *name), 3, &error), OK);
+        assert_int_equal(idx.sizes[0], 2);
+        assert_int_equal(idx.sizes[2], 3);
+        assert_memory_equal(idx.values, idx_file + 16, 6);
+        idx_free(&idx);
+    }
+}
+
+static void test_idx_refuses(void **state)
+{
+    (void)state;
+    uint8_t copy[sizeof idx_file + 1] = {0};
+    struct bytes packed;
+    struct error error;
+    memcpy(copy, idx_file, sizeof idx_file);
+    scratch_write(&scratch, "longer", copy, sizeof copy);
+    expect_idx_refused("longer", "more bytes");
+    scratch_write(&scratch, "shorter", copy, sizeof idx_file - 1);
+    expect_idx_refused("shorter", "ends early: expected 1 more");
+    scratch_write(&scratch, "header", copy, 9);
+    expect_idx_refused("header", "ends early");
+    copy[2] = 9;
+    scratch_write(&scratch, "type", copy, sizeof idx_file);
+    expect_idx_refused("type", "unsigned bytes");
+    memset(copy + 4, 0xff, 12);
+    copy[2] = 8;
+    scratch_write(&scratch, "huge", copy, sizeof idx_file);
+    expect_idx_refused("huge", "promises");
+    expect_idx_refused("absent", "No such file");
+    assert_int_equal(file_read(scratch_file(&scratch, "packed.gz"), FILE_LIMIT, &packed, &error), OK);
+    for (size_t size = 1; size < packed.size; size++) {
+        scratch_write(&scratch, "cut.gz", packed.data, size);
+        expect_idx_refused("cut", "cut.gz");
+    }
+    bytes_free(&packed);
+}
+
+/* --- pickle --------------------------------------------------------------------------------------------------------- */
+
+/* {"data": array of 2×3072 bytes, "labels": [5, 300]}, as Python 2 writes it, with the opcodes that it uses. */
+static size_t make_pickle(uint8_t *file)
+{
+    static const char head[] =
+        "\x80\x02}q\x01(U\x04"
+        "dataq\x02"
+        "cnumpy.core.multiarray\n_reconstruct\nq\x03"
+        "cnumpy\nndarray\nq\x04K\x00\x85U\x01"
+        "b\x87Rq\x05(K\x01K\x02M\x00\x0c\x86"
+        "cnumpy\ndtype\nq\x06"
+        "U\x02u1K\x00K\x01\x87Rq\x07(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T\x00\x18\x00\x00";
+    static const char tail[] = "tbU\x06labelsq\x08]q\x09(K\x05M\x2c\x01"
+                               "eu.";
+    size_t size = sizeof head - 1;
+    memcpy(file, head, size);
+    for (size_t i = 0; i < 2 * CIFAR_PIXELS; i++)
+        file[size++] = (uint8_t)(i * 7);
+    memcpy(file + size, tail, sizeof tail - 1);
+    return size + sizeof tail - 1;
+}
+
+static void test_pickle(void **state)
+{
+    (void)state;
+    static uint8_t file[8192];
+    struct cifar cifar;
+    struct error error;
+    scratch_write(&scratch, "pickle", file, make_pickle(file));
+    assert_int_equal(cifar_read_pickle(&cifar, scratch_file(&scratch, "pickle"), "labels", &error), OK);
+    assert_int_equal(cifar.count, 2);
+    assert_int_equal(cifar.labels[0], 5);
+    assert_int_equal(cifar.labels[1], 300);
+    assert_int_equal(cifar.pixels[cifar.stride + 1], (uint8_t)((CIFAR_PIXELS + 1) * 7));
+    cifar_release(cifar.owner);
+    free(cifar.labels);
+    assert_int_equal(cifar_read_pickle(&cifar, scratch_file(&scratch, "pickle"), "fine_labels", &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "fine_labels"));
+}
+
+/* However a pickle is cut or damaged, it is read or refused. */
+static void test_damaged_pickles(void **state)
+{
+    (void)state;
+    static uint8_t file[8192];
+    struct cifar cifar;
+    struct error error;
+    size_t size = make_pickle(file);
+    for (size_t i = 0; i < size; i++) {
+        if (i > 200 && i < size - 60)
+            continue; /* the pixels */
+        for (int bit = 0; bit < 8; bit++) {
+            file[i] ^= (uint8_t)(1 << bit);
+            scratch_write(&scratch, "damaged", file, size);
+            file[i] ^= (uint8_t)(1 << bit);
+            if (cifar_read_pickle(&cifar, scratch_file(&scratch, "damaged"), "labels", &error) == OK) {
+                cifar_release(cifar.owner);
+                free(cifar.labels);
+            }
+        }
+        scratch_write(&scratch, "cut", file, i);
+        assert_int_not_equal(cifar_read_pickle(&cifar, scratch_file(&scratch, "cut"), "labels", &error), OK);
+    }
+}
+
+static void expect_pickle_refused(const char *content, size_t size, const char *words)
+{
+    struct pickle *pickle;
+    struct error error;
+    scratch_write(&scratch, "refused", content, size);
+    assert_int_equal(pickle_open(&pickle, scratch_file(&scratch, "refused"), &error), ERROR_FORMAT);
+    assert_null(pickle);
+    assert_non_null(strstr(error.message, "refused"));
+    assert_non_null(strstr(error.message, words));
+}
+#define EXPECT_PICKLE_REFUSED(content, words) expect_pickle_refused(content, sizeof content - 1, words)
+
+static void test_pickle_refuses(void **state)
+{
+    (void)state;
+    EXPECT_PICKLE_REFUSED("\x80\x02"
+                          "cos\nsystem\n(U\x02lstR.",
+                          "os.system");
+    EXPECT_PICKLE_REFUSED("\x80\x02"
+                          "cnumpy\nload\n.",
+                          "numpy.load");
+    EXPECT_PICKLE_REFUSED("\x80\x02"
+                          "cnumpy\ndtype\nU\x02O8\x85R.",
+                          "array of bytes");
+    EXPECT_PICKLE_REFUSED("\x80\x02"
+                          "ios\nsystem\n.",
+                          "opcode 0x69");
+    EXPECT_PICKLE_REFUSED("\x80\x04}.", "protocol 2");
+    EXPECT_PICKLE_REFUSED("\x80\x02]q\x01h\x01"
+                          "a.",
+                          "one dictionary"); /* a list that holds itself */
+    EXPECT_PICKLE_REFUSED("\x80\x02}h\x05.", "recalls");
+    EXPECT_PICKLE_REFUSED("\x80\x02}r\xff\xff\xff\x7f.", "room");
+    EXPECT_PICKLE_REFUSED("\x80\x02}a.", "not there");
+    EXPECT_PICKLE_REFUSED("\x80\x02(u.", "no dictionary");
+    EXPECT_PICKLE_REFUSED("\x80\x02}(K\x01u.", "no dictionary");
+    EXPECT_PICKLE_REFUSED("\x80\x02T\xff\xff\xff\x7f"
+                          "a.",
+                          "inside a string");
+    EXPECT_PICKLE_REFUSED("\x80\x02K\x01.", "one dictionary");
+    EXPECT_PICKLE_REFUSED("\x80\x02}", "ends early");
+    EXPECT_PICKLE_REFUSED("", "ends early");
+}
+
+static void test_records(void **state)
+{
+    (void)state;
+    static uint8_t file[2 * (CIFAR_PIXELS + 2)];
+    struct cifar cifar;
+    struct error error;
+    file[1] = 3;
+    file[CIFAR_PIXELS + 3] = 9;
+    file[CIFAR_PIXELS + 4] = 77;
+    scratch_write(&scratch, "train.bin", file, sizeof file);
+    assert_int_equal(cifar_read_binary(&cifar, scratch_file(&scratch, "train.bin"), 2, &error), OK);
+    assert_int_equal(cifar.count, 2);
+    assert_int_equal(cifar.labels[0], 3);
+    assert_int_equal(cifar.labels[1], 9);
+    assert_int_equal(cifar.pixels[cifar.stride], 77);
+    cifar_release(cifar.owner);
+    free(cifar.labels);
+    scratch_write(&scratch, "cut.bin", file, sizeof file - 5);
+    assert_int_equal(cifar_read_binary(&cifar, scratch_file(&scratch, "cut.bin"), 2, &error), ERROR_FORMAT);
+    scratch_write(&scratch, "cut.bin", file, 0);
+    assert_int_equal(cifar_read_binary(&cifar, scratch_file(&scratch, "cut.bin"), 2, &error), ERROR_FORMAT);
+}
+
+/* --- MAT ------------------------------------------------------------------------------------------------------------ */
+
+static void try_mat(const char *path)
+{
+    struct mat *mat;
+    struct mat_numbers numbers;
+    struct strings strings = {0};
+    struct error error;
+    if (mat_open(&mat, path, &error) != OK)
+        return;
+    if (mat_read_numbers(mat, "trnid", NULL, &numbers, &error) == OK)
+        mat_numbers_free(&numbers);
+    if (mat_read_numbers(mat, "annotations", "class", &numbers, &error) == OK)
+        mat_numbers_free(&numbers);
+    if (mat_read_strings(mat, "annotations", "fname", &strings, &error) == OK)
+        strings_free(&strings);
+    strings_free(&strings);
+    mat_close(mat);
+}
+
+static void test_damaged_mats(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        FIXTURES "/data/roots/flowers/mat_variants/setid.scipy_double_plain.mat",
+        FIXTURES "/data/roots/flowers/flowers-102/setid.mat",
+        FIXTURES "/data/roots/stanford_cars/mat_variants/cars_train_annos.scipy_reordered.mat",
+        FIXTURES "/data/roots/stanford_cars/mat_variants/cars_train_annos.scipy_compressed.mat",
+    };
+    static const uint8_t changes[] = {0x01, 0x80, 0xff, 0x0e};
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        struct bytes bytes;
+        struct error error;
+        assert_int_equal(file_read(files[f], FILE_LIMIT, &bytes, &error), OK);
+        size_t step = bytes.size > 1000 ? 3 : 1;
+        for (size_t i = 120; i < bytes.size; i += step) {
+            uint8_t kept = bytes.data[i];
+            bytes.data[i] = (uint8_t)(kept ^ changes[i % 4]);
+            scratch_write(&scratch, "damaged.mat", bytes.data, bytes.size);
+            try_mat(scratch_file(&scratch, "damaged.mat"));
+            bytes.data[i] = kept;
+        }
+        bytes_free(&bytes);
+    }
+}
+
+static void test_mat_names_what_is_missing(void **state)
+{
+    (void)state;
+    struct mat *mat;
+    struct mat_numbers numbers;
+    struct strings strings = {0};
+    struct error error;
+    assert_int_equal(mat_open(&mat, FIXTURES "/data/roots/flowers/flowers-102/setid.mat", &error), OK);
+    assert_int_equal(mat_read_numbers(mat, "trainid", NULL, &numbers, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "\"trainid\""));
+    assert_int_equal(mat_read_numbers(mat, "trnid", "class", &numbers, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "\"class\""));
+    assert_int_equal(mat_read_strings(mat, "trnid", NULL, &strings, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "cell array"));
+    mat_close(mat);
+}
+
+/* --- lists ---------------------------------------------------------------------------------------------------------- */
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct strings lines = {0};
+    struct error error;
+    scratch_write_text(&scratch, "lines.txt", "one\r\n\ntwo words\nthree\n\n\n");
+    assert_int_equal(strings_read_lines(&lines, scratch_file(&scratch, "lines.txt"), &error), OK);
+    assert_int_equal(lines.count, 4);
+    assert_string_equal(lines.items[0], "one");
+    assert_string_equal(lines.items[1], "");
+    assert_string_equal(lines.items[2], "two words");
+    assert_string_equal(lines.items[3], "three");
+    strings_free(&lines);
+    scratch_write(&scratch, "binary.txt", "a\0b", 3);
+    assert_int_equal(strings_read_lines(&lines, scratch_file(&scratch, "binary.txt"), &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "NUL byte at 1"));
+    strings_free(&lines);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    struct json_lists lists;
+    struct error error;
+    scratch_write_text(&scratch, "a.json", "{\"b\": [\"b/1\", \"b/2\"], \"a\": [], \"c\": [\"c/1\"]}");
+    assert_int_equal(json_lists_read(&lists, scratch_file(&scratch, "a.json"), &error), OK);
+    assert_int_equal(lists.keys.count, 3);
+    assert_string_equal(lists.keys.items[0], "b");
+    assert_int_equal(lists.values.count, 3);
+    assert_string_equal(lists.values.items[2], "c/1");
+    assert_int_equal(lists.of[2], 2);
+    json_lists_free(&lists);
+    static const char *const wrong[] = {"[1]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [", "", "{\"a\": [], \"a\": []}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        scratch_write_text(&scratch, "wrong.json", wrong[i]);
+        assert_int_equal(json_lists_read(&lists, scratch_file(&scratch, "wrong.json"), &error), ERROR_FORMAT);
+        assert_non_null(strstr(error.message, "wrong.json"));
+    }
+}
+
+static void test_file_listing(void **state)
+{
+    (void)state;
+    struct strings files = {0};
+    struct error error;
+    scratch_write_text(&scratch, "tree/b/2", "");
+    scratch_write_text(&scratch, "tree/b/10", "");
+    scratch_write_text(&scratch, "tree/b/c/1", "");
+    scratch_write_text(&scratch, "tree/b-a/1", "");
+    assert_int_equal(strings_list_files(&files, scratch.path, "tree", NULL, &error), OK);
+    static const char *const expected[] = {"tree/b/10", "tree/b/2", "tree/b-a/1", "tree/b/c/1"};
+    assert_int_equal(files.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(files.items[i], expected[i]);
+    strings_free(&files);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_idx_refuses),
+        cmocka_unit_test(test_pickle),
+        cmocka_unit_test(test_damaged_pickles),
+        cmocka_unit_test(test_pickle_refuses),
+        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_damaged_mats),
+        cmocka_unit_test(test_mat_names_what_is_missing),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_file_listing),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

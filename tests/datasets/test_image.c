@@ -1,0 +1,321 @@
+/* Decoding, writing and the two transforms. Pillow's own pixels are compared by replay_data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "datasets/image/resample.h"
+#include "tests/datasets/scratch.h"
+
+static struct image random_image(int width, int height, uint32_t seed)
+{
+    struct image image;
+    struct error error;
+    struct rng rng = rng_make(seed, RNG_TEST, 0, 0);
+    assert_int_equal(image_create(&image, width, height, &error), OK);
+    for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
+        image.pixels[i] = (uint8_t)rng_below(&rng, i, 256);
+    return image;
+}
+
+static void expect_refused(const uint8_t *data, size_t size, const char *words)
+{
+    struct image image;
+    struct error error;
+    assert_int_equal(image_decode(&image, data, size, "file.xyz", &error), ERROR_FORMAT);
+    assert_null(image.pixels);
+    assert_non_null(strstr(error.message, "file.xyz"));
+    assert_non_null(strstr(error.message, words));
+}
+
+static void test_png_round_trip(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct image image = random_image(37, 21, 1), back;
+    struct error error;
+    scratch_create(&scratch);
+    assert_int_equal(image_write_png(scratch_file(&scratch, "a.jpg"), &image, &error), OK);
+    assert_int_equal(image_decode_file(&back, scratch_file(&scratch, "a.jpg"), &error), OK);
+    assert_int_equal(back.width, 37);
+    assert_int_equal(back.height, 21);
+    assert_memory_equal(back.pixels, image.pixels, 37 * 21 * 3);
+    image_free(&image);
+    image_free(&back);
+    scratch_remove(&scratch);
+}
+
+static void test_jpeg_round_trip(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct image image, back;
+    struct error error;
+    scratch_create(&scratch);
+    assert_int_equal(image_create(&image, 64, 48, &error), OK);
+    for (size_t i = 0; i < 64 * 48; i++)
+        memcpy(image.pixels + 3 * i, (uint8_t[]){(uint8_t)(i % 64 * 3), (uint8_t)(i / 64 * 4), 90}, 3);
+    assert_int_equal(image_write_jpeg(scratch_file(&scratch, "a.png"), &image, 95, &error), OK);
+    assert_int_equal(image_decode_file(&back, scratch_file(&scratch, "a.png"), &error), OK);
+    assert_int_equal(back.width, 64);
+    for (size_t i = 0; i < 64 * 48 * 3; i++)
+        assert_true(abs(back.pixels[i] - image.pixels[i]) <= 12);
+    image_free(&image);
+    image_free(&back);
+    scratch_remove(&scratch);
+}
+
+static void test_writing_fails_cleanly(void **state)
+{
+    (void)state;
+    struct image image = random_image(4, 4, 2);
+    struct error error;
+    assert_int_equal(image_write_png("/nonexistent/a.png", &image, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "/nonexistent/a.png"));
+    assert_int_equal(image_write_jpeg("/nonexistent/a.jpg", &image, 90, &error), ERROR_IO);
+    image_free(&image);
+}
+
+/* 2×2 pixels, rows from the bottom, blue first, padded to 8 bytes. */
+static const uint8_t bmp[] = {'B', 'M', 70, 0, 0,  0, 0, 0, 0, 0,  54, 0,  0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0,
+                              0,   0,   1,  0, 24, 0, 0, 0, 0, 0,  16, 0,  0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0,
+                              0,   0,   0,  0, 0,  0, 7, 8, 9, 10, 11, 12, 0, 0, 1,  2, 3, 4, 5, 6, 0, 0};
+
+static void test_bmp(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] = {3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10},
+                         flipped[] = {9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4};
+    uint8_t copy[sizeof bmp];
+    struct image image;
+    struct error error;
+    assert_int_equal(image_decode(&image, bmp, sizeof bmp, "a", &error), OK);
+    assert_memory_equal(image.pixels, expected, sizeof expected);
+    image_free(&image);
+    memcpy(copy, bmp, sizeof bmp);
+    memset(copy + 22, 0xff, 4);
+    copy[22] = 0xfe; /* height −2: rows from the top */
+    assert_int_equal(image_decode(&image, copy, sizeof bmp, "a", &error), OK);
+    assert_memory_equal(image.pixels, flipped, sizeof flipped);
+    image_free(&image);
+    expect_refused(bmp, sizeof bmp - 1, "ends early");
+    expect_refused(bmp, 30, "cut off");
+    copy[28] = 8;
+    expect_refused(copy, sizeof bmp, "24 bits");
+}
+
+/* The first frame, 1×1, lies at (1, 0) of a screen of 2×1; the other pixel has the background's index 0. */
+static void test_gif_frame_is_placed_on_its_screen(void **state)
+{
+    (void)state;
+    static const uint8_t gif[] = {'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 10,   20,   30, 40, 50,
+                                  60,  ',', 1,   0,   0,   0,   1, 0, 1, 0, 0,    2, 2, 0x4c, 0x01, 0,  ';'};
+    static const uint8_t expected[] = {10, 20, 30, 40, 50, 60};
+    struct image image;
+    struct error error;
+    assert_int_equal(image_decode(&image, gif, sizeof gif, "a", &error), OK);
+    assert_int_equal(image.width, 2);
+    assert_memory_equal(image.pixels, expected, sizeof expected);
+    image_free(&image);
+    expect_refused(gif, 24, "ends early");
+    expect_refused(gif, 13 + 6, "GIF");
+}
+
+static void test_no_image(void **state)
+{
+    (void)state;
+    struct image image;
+    struct error error;
+    expect_refused((const uint8_t *)"", 0, "empty");
+    expect_refused((const uint8_t *)"hello", 5, "68 65 6c 6c 6f");
+    expect_refused((const uint8_t *)"\xff\xd8\xff", 3, "ends early");
+    expect_refused((const uint8_t *)"\x89PNG\r\n\x1a\n", 8, "ends early");
+    assert_int_equal(image_decode_file(&image, "/nonexistent.jpg", &error), ERROR_IO);
+    assert_int_equal(image_create(&image, 0, 5, &error), ERROR_FORMAT);
+    assert_int_equal(image_create(&image, 65500, 65500, &error), ERROR_FORMAT);
+}
+
+/* Every byte of a file changed in turn: an image or an error, never anything else. */
+static void test_damaged_files(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct image image = random_image(19, 13, 3);
+    struct error error;
+    scratch_create(&scratch);
+    assert_int_equal(image_write_png(scratch_file(&scratch, "a"), &image, &error), OK);
+    assert_int_equal(image_write_jpeg(scratch_file(&scratch, "b"), &image, 80, &error), OK);
+    image_free(&image);
+    for (const char *name = "ab"; *name != 0; name++) {
+        struct bytes bytes;
+        assert_int_equal(file_read(scratch_file(&scratch, (char[]){*name, 0}), FILE_LIMIT, &bytes, &error), OK);
+        for (size_t i = 0; i < bytes.size; i++) {
+            bytes.data[i] ^= (uint8_t)(1 + i * 37 % 255);
+            status result = image_decode(&image, bytes.data, bytes.size, "damaged", &error);
+            assert_true(result == OK || (result == ERROR_FORMAT && image.pixels == NULL));
+            image_free(&image);
+            bytes.data[i] ^= (uint8_t)(1 + i * 37 % 255);
+        }
+        for (size_t size = 0; size < bytes.size; size += 7)
+            if (image_decode(&image, bytes.data, size, "cut", &error) == OK)
+                image_free(&image);
+        bytes_free(&bytes);
+    }
+    scratch_remove(&scratch);
+}
+
+/* --- resampling ----------------------------------------------------------------------------------------------------- */
+
+static void test_filters_agree(void **state)
+{
+    (void)state;
+    struct rng rng = rng_make(5, RNG_TEST, 1, 0);
+    struct error error;
+    for (uint32_t k = 0; k < 60; k++) {
+        int width = 1 + (int)rng_below(&rng, 8 * k, 90), height = 1 + (int)rng_below(&rng, 8 * k + 1, 90);
+        struct image image = random_image(width, height, k);
+        struct image_box box = {.width = 1 + (int)rng_below(&rng, 8 * k + 2, (uint32_t)width),
+                                .height = 1 + (int)rng_below(&rng, 8 * k + 3, (uint32_t)height)};
+        box.left = (int)rng_below(&rng, 8 * k + 4, (uint32_t)(width - box.width + 1));
+        box.top = (int)rng_below(&rng, 8 * k + 5, (uint32_t)(height - box.height + 1));
+        int m = 1 + (int)rng_below(&rng, 8 * k + 6, 70), n = 1 + (int)rng_below(&rng, 8 * k + 7, 70);
+        struct resampling plain = {&image, box, m, n, {0, 0, m, n}, &filters_plain}, best = plain;
+        best.filters = NULL;
+        uint8_t *one = malloc((size_t)(m * n) * 3), *two = malloc((size_t)(m * n) * 3);
+        assert_int_equal(resample(&plain, one, &error), OK);
+        assert_int_equal(resample(&best, two, &error), OK);
+        assert_memory_equal(one, two, (size_t)(m * n) * 3);
+        free(one);
+        free(two);
+        image_free(&image);
+    }
+}
+
+/* A part of the result is the same as that part of the whole result. */
+static void test_wanted_part(void **state)
+{
+    (void)state;
+    struct image image = random_image(70, 50, 9), whole;
+    struct error error;
+    struct image_box box = {3, 4, 60, 40}, wanted = {7, 5, 20, 11};
+    uint8_t part[20 * 11 * 3];
+    assert_int_equal(image_resize(&image, box, 33, 90, &whole, &error), OK);
+    struct resampling resampling = {&image, box, 33, 90, wanted, NULL};
+    assert_int_equal(resample(&resampling, part, &error), OK);
+    for (int y = 0; y < wanted.height; y++)
+        assert_memory_equal(part + y * 60, whole.pixels + ((y + wanted.top) * 33 + wanted.left) * 3, 60);
+    image_free(&image);
+    image_free(&whole);
+}
+
+static void test_constant_stays_constant(void **state)
+{
+    (void)state;
+    struct image image, result;
+    struct error error;
+    assert_int_equal(image_create(&image, 41, 23, &error), OK);
+    memset(image.pixels, 200, 41 * 23 * 3);
+    assert_int_equal(image_resize(&image, (struct image_box){0, 0, 41, 23}, 17, 64, &result, &error), OK);
+    for (size_t i = 0; i < 17 * 64 * 3; i++)
+        assert_int_equal(result.pixels[i], 200);
+    image_free(&image);
+    image_free(&result);
+}
+
+static void test_same_size_is_untouched(void **state)
+{
+    (void)state;
+    struct image image = random_image(24, 31, 4);
+    struct error error;
+    uint8_t pixels[24 * 24 * 3];
+    assert_int_equal(image_evaluation_crop(&image, 24, pixels, &error), OK);
+    assert_memory_equal(pixels, image.pixels + 4 * 24 * 3, sizeof pixels); /* (31 − 24) / 2 = 3.5, to the even 4 */
+    image_free(&image);
+}
+
+static void test_boxes_outside_are_refused(void **state)
+{
+    (void)state;
+    struct image image = random_image(10, 10, 4), result;
+    struct error error;
+    uint8_t pixels[4 * 4 * 3];
+    static const struct image_box boxes[] = {
+        {-1, 0, 5, 5}, {0, 0, 11, 5}, {6, 0, 5, 5}, {0, 0, 0, 5}, {0, 2147483647, 1, 1}};
+    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+        assert_int_equal(image_training_crop(&image, boxes[i], 4, pixels, &error), ERROR_ARGUMENT);
+        assert_int_equal(image_resize(&image, boxes[i], 4, 4, &result, &error), ERROR_ARGUMENT);
+    }
+    assert_int_equal(image_evaluation_crop(&image, 0, pixels, &error), ERROR_ARGUMENT);
+    image_free(&image);
+}
+
+static void test_drawn_boxes(void **state)
+{
+    (void)state;
+    struct rng rng = rng_make(42, RNG_CROP, 3, 1);
+    int moved = 0;
+    for (uint64_t i = 0; i < 2000; i++) {
+        struct image_box box = image_draw_box(100, 90, &rng, i), again = image_draw_box(100, 90, &rng, i);
+        assert_memory_equal(&box, &again, sizeof box);
+        assert_true(box.left >= 0 && box.top >= 0 && box.left + box.width <= 100 && box.top + box.height <= 90);
+        double ratio = (double)box.width / box.height, area = box.width * box.height / 9000.0;
+        assert_true(ratio > 0.74 && ratio < 1.35 && area > 0.88 && area <= 1);
+        moved += box.left != 0;
+    }
+    assert_true(moved > 500);
+}
+
+/* A photo of 3:2 never fits a box of at most 4:3 with nine tenths of its area: always the centre. */
+static void test_wide_images_fall_back(void **state)
+{
+    (void)state;
+    struct rng rng = rng_make(7, RNG_CROP, 0, 0);
+    static const struct {
+        int width, height;
+        struct image_box box;
+    } cases[] = {{320, 213, {18, 0, 284, 213}},
+                 {187, 281, {0, 16, 187, 249}},
+                 {900, 60, {410, 0, 80, 60}},
+                 {48, 700, {0, 318, 48, 64}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct image_box box = image_draw_box(cases[i].width, cases[i].height, &rng, i);
+        assert_memory_equal(&box, &cases[i].box, sizeof box);
+    }
+}
+
+static void test_normalize(void **state)
+{
+    (void)state;
+    static const uint8_t pixels[] = {0, 128, 255};
+    float planes[3];
+    image_normalize(pixels, 1, planes);
+    assert_true(planes[0] == (0.0F / 255.0F - 0.48145466F) / 0.26862954F);
+    assert_true(planes[1] == (128.0F / 255.0F - 0.4578275F) / 0.26130258F);
+    assert_true(planes[2] == (255.0F / 255.0F - 0.40821073F) / 0.27577711F);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_png_round_trip),
+        cmocka_unit_test(test_jpeg_round_trip),
+        cmocka_unit_test(test_writing_fails_cleanly),
+        cmocka_unit_test(test_bmp),
+        cmocka_unit_test(test_gif_frame_is_placed_on_its_screen),
+        cmocka_unit_test(test_no_image),
+        cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_filters_agree),
+        cmocka_unit_test(test_wanted_part),
+        cmocka_unit_test(test_constant_stays_constant),
+        cmocka_unit_test(test_same_size_is_untouched),
+        cmocka_unit_test(test_boxes_outside_are_refused),
+        cmocka_unit_test(test_drawn_boxes),
+        cmocka_unit_test(test_wide_images_fall_back),
+        cmocka_unit_test(test_normalize),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+/* The loader gives the same bytes for any number of threads, in order or not, and passes errors on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "datasets/loader.h"
+#include "tests/datasets/scratch.h"
+
+enum { R = 12, BATCH = 7 };
+
+struct batch {
+    uint8_t pixels[BATCH * R * R * 3];
+    int32_t labels[BATCH];
+    uint32_t items[BATCH];
+    size_t count;
+};
+
+static struct dataset *open_toy(void)
+{
+    struct dataset *dataset;
+    struct error error;
+    assert_int_equal(dataset_open(&dataset, "toy", NULL, NULL, NULL, &error), OK);
+    return dataset;
+}
+
+static struct loader *create(const struct loader_settings *settings)
+{
+    struct loader *loader;
+    struct error error;
+    assert_int_equal(loader_create(&loader, settings, &error), OK);
+    return loader;
+}
+
+static void read_batch(struct loader *loader, uint64_t step, struct batch *batch)
+{
+    struct error error;
+    memset(batch, 0, sizeof *batch);
+    assert_int_equal(loader_read(loader, step, batch->pixels, batch->labels, batch->items, &batch->count, &error), OK);
+}
+
+static struct loader_settings training(const struct dataset *dataset, size_t threads)
+{
+    return (struct loader_settings){.dataset = dataset,
+                                    .split = SPLIT_TRAIN,
+                                    .resolution = R,
+                                    .batch = BATCH,
+                                    .shuffle = true,
+                                    .augment = true,
+                                    .seed = 11,
+                                    .task = 2,
+                                    .threads = threads,
+                                    .ahead = 3};
+}
+
+static void test_threads_change_nothing(void **state)
+{
+    (void)state;
+    enum { STEPS = 25 };
+    struct dataset *dataset = open_toy();
+    static struct batch expected[STEPS], batch;
+    for (size_t threads = 0; threads < 5; threads++) {
+        struct loader_settings settings = training(dataset, threads);
+        struct loader *loader = create(&settings);
+        assert_int_equal(loader_batches(loader), 5); /* 32 items */
+        for (uint64_t step = 0; step < STEPS; step++) {
+            read_batch(loader, step, threads == 0 ? &expected[step] : &batch);
+            if (threads > 0)
+                assert_memory_equal(&batch, &expected[step], sizeof batch);
+        }
+        loader_destroy(loader);
+    }
+    assert_int_equal(expected[0].count, BATCH);
+    assert_int_equal(expected[4].count, 32 - 4 * BATCH);
+    dataset_close(dataset);
+}
+
+/* An epoch is a permutation, and the next one is another. */
+static void test_epochs(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_toy();
+    struct loader_settings settings = training(dataset, 2);
+    struct loader *loader = create(&settings);
+    struct batch batch;
+    uint32_t orders[2][32], seen[2] = {0, 0};
+    for (uint64_t step = 0, n = 0; step < 10; step++) {
+        read_batch(loader, step, &batch);
+        for (size_t i = 0; i < batch.count; i++, n++) {
+            orders[step / 5][n % 32] = batch.items[i];
+            seen[step / 5] |= 1U << batch.items[i];
+            assert_int_equal(batch.labels[i], dataset_label(dataset, SPLIT_TRAIN, batch.items[i]));
+        }
+    }
+    assert_int_equal(seen[0], UINT32_MAX);
+    assert_int_equal(seen[1], UINT32_MAX);
+    assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
+    loader_destroy(loader);
+    dataset_close(dataset);
+}
+
+static void test_any_step(void **state)
+{
+    (void)state;
+    static const uint64_t steps[] = {1000, 3, 4, 4, 100000000, 0, 2, 1, 3};
+    struct dataset *dataset = open_toy();
+    struct loader_settings settings = training(dataset, 3), plain = training(dataset, 0);
+    struct loader *loader = create(&settings), *reference = create(&plain);
+    static struct batch got, expected;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        read_batch(loader, steps[i], &got);
+        read_batch(reference, steps[i], &expected);
+        assert_memory_equal(&got, &expected, sizeof got);
+    }
+    loader_destroy(loader);
+    loader_destroy(reference);
+    dataset_close(dataset);
+}
+
+static void test_evaluation_in_order_and_subset(void **state)
+{
+    (void)state;
+    static const uint32_t subset[] = {9, 2, 15};
+    struct dataset *dataset = open_toy();
+    struct loader_settings settings = {
+        .dataset = dataset, .split = SPLIT_TEST, .resolution = R, .batch = BATCH, .threads = 1, .ahead = 2};
+    struct loader *loader = create(&settings);
+    static struct batch batch;
+    read_batch(loader, 1, &batch);
+    assert_int_equal(batch.items[0], BATCH);
+    struct image image;
+    struct error error;
+    uint8_t pixels[R * R * 3];
+    assert_int_equal(dataset_read(dataset, SPLIT_TEST, BATCH, &image, NULL, &error), OK);
+    assert_int_equal(image_evaluation_crop(&image, R, pixels, &error), OK);
+    assert_memory_equal(batch.pixels, pixels, sizeof pixels);
+    image_free(&image);
+    loader_destroy(loader);
+    settings.items = subset;
+    settings.item_count = 3;
+    loader = create(&settings);
+    read_batch(loader, 0, &batch);
+    assert_int_equal(batch.count, 3);
+    assert_memory_equal(batch.items, subset, sizeof subset);
+    loader_destroy(loader);
+    dataset_close(dataset);
+}
+
+/* Stopping with work under way leaves nothing behind (and under a sanitizer, nothing at all). */
+static void test_stop_at_any_time(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_toy();
+    static struct batch batch;
+    for (uint64_t reads = 0; reads < 12; reads++) {
+        struct loader_settings settings = training(dataset, 1 + reads % 4);
+        struct loader *loader = create(&settings);
+        for (uint64_t step = 0; step < reads % 5; step++)
+            read_batch(loader, step, &batch);
+        loader_destroy(loader);
+    }
+    dataset_close(dataset);
+}
+
+static void test_wrong_settings(void **state)
+{
+    (void)state;
+    static const uint32_t beyond[] = {16};
+    struct dataset *dataset = open_toy();
+    struct loader *loader;
+    struct error error;
+    struct loader_settings good = {.dataset = dataset, .split = SPLIT_TEST, .resolution = R, .batch = BATCH},
+                           wrong = good;
+    wrong.batch = 0;
+    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
+    wrong = good;
+    wrong.resolution = 0;
+    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
+    wrong = good;
+    wrong.items = beyond;
+    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT); /* no items */
+    wrong.item_count = 1;
+    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "image 16 of 16"));
+    dataset_close(dataset);
+}
+
+/* The first broken image of the batch is named, its batch alone fails, and again when read again. */
+static void test_background_errors(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct dataset *dataset;
+    struct error error;
+    static struct batch batch;
+    scratch_create(&scratch);
+    scratch_copy(&scratch, FIXTURES "/data/roots/food");
+    scratch_write_text(&scratch, "food-101/images/cheesecake/2051340.jpg", "broken");
+    scratch_write_text(&scratch, "food-101/images/beignets/530224.jpg", "broken");
+    assert_int_equal(dataset_open(&dataset, "food", scratch.path, NULL, NULL, &error), OK);
+    for (size_t threads = 0; threads < 4; threads++) {
+        struct loader_settings settings = {
+            .dataset = dataset, .split = SPLIT_TRAIN, .resolution = R, .batch = 5, .threads = threads, .ahead = 2};
+        struct loader *loader = create(&settings);
+        read_batch(loader, 0, &batch);
+        for (int again = 0; again < 2; again++) {
+            size_t count;
+            assert_int_equal(loader_read(loader, 1, batch.pixels, NULL, NULL, &count, &error), ERROR_FORMAT);
+            assert_non_null(strstr(error.message, "2051340.jpg"));
+            assert_int_equal(count, 0);
+        }
+        read_batch(loader, 2, &batch);
+        loader_destroy(loader);
+    }
+    dataset_close(dataset);
+    scratch_remove(&scratch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_any_step),
+        cmocka_unit_test(test_evaluation_in_order_and_subset),
+        cmocka_unit_test(test_stop_at_any_time),
+        cmocka_unit_test(test_wrong_settings),
+        cmocka_unit_test(test_background_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
