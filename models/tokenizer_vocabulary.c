@@ -122,36 +122,53 @@ static char *next_line(char **rest)
     return line;
 }
 
-/* Reads at most most merges from text, whose first line is a header; with ids_given the merged names must be known. */
+/* The symbol that left and right merge into: a known one when the ids are given, else one with the id of this rank. */
+static status merged_symbol(struct loader *loader, const char *left, const char *right, size_t rank, bool ids_given,
+                            uint32_t *symbol, struct error *error)
+{
+    if (!ids_given) {
+        *symbol = set_symbol(loader, left, right, (int32_t)(2 * BYTES + rank));
+        return OK;
+    }
+    char *name = loader->pool + loader->pool_used;
+    snprintf(name, loader->pool_size - loader->pool_used, "%s%s", left, right);
+    if (!find_symbol(loader, name, symbol))
+        return error_set(error, ERROR_FORMAT, "%s has no id for '%.128s'", loader->path, name);
+    return OK;
+}
+
+static status read_merge(struct loader *loader, char *line, size_t rank, bool ids_given, struct error *error)
+{
+    char *right;
+    uint32_t parts[2], merged;
+    if (!cut_merge(line, &right))
+        return error_set(error, ERROR_FORMAT, "expected two symbols with a space between them");
+    const char *names[] = {line, right};
+    for (size_t i = 0; i < 2; i++)
+        if (!find_symbol(loader, names[i], &parts[i]))
+            return error_set(error, ERROR_FORMAT, "'%.64s' is no known symbol; the file is damaged", names[i]);
+    TRY(merged_symbol(loader, line, right, rank, ids_given, &merged, error));
+    uint64_t *merge = pairs_at(&loader->vocabulary->merges, parts[0], parts[1]);
+    if (merge == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for its merges");
+    *merge = (uint64_t)rank << 32 | merged;
+    return OK;
+}
+
+/* Reads at most most merges from text, whose first line is a header. text is changed. */
 static status read_merges(struct loader *loader, const char *path, char *text, size_t most, bool ids_given,
                           size_t *merges, struct error *error)
 {
-    char *line = next_line(&text), *right;
     *merges = 0;
-    for (size_t number = 2; *merges < most && (line = next_line(&text)) != NULL; number++) {
-        uint32_t parts[2], merged;
+    next_line(&text);
+    for (size_t number = 2; *merges < most; number++) {
+        char *line = next_line(&text);
+        if (line == NULL)
+            break;
         if (*line == 0)
             continue;
-        if (!cut_merge(line, &right))
-            return error_set(error, ERROR_FORMAT, "%s:%zu: expected two symbols with a space between them", path,
-                             number);
-        const char *names[] = {line, right};
-        for (size_t i = 0; i < 2; i++)
-            if (!find_symbol(loader, names[i], &parts[i]))
-                return error_set(error, ERROR_FORMAT, "%s:%zu: '%.64s' is no known symbol; the file is damaged", path,
-                                 number, names[i]);
-        if (ids_given) {
-            snprintf(loader->pool + loader->pool_used, loader->pool_size - loader->pool_used, "%s%s", line, right);
-            if (!find_symbol(loader, loader->pool + loader->pool_used, &merged))
-                return error_set(error, ERROR_FORMAT, "%s:%zu: %s has no id for '%.64s%.64s'", path, number,
-                                 loader->path, line, right);
-        } else {
-            merged = set_symbol(loader, line, right, (int32_t)(2 * BYTES + *merges));
-        }
-        uint64_t *merge = pairs_at(&loader->vocabulary->merges, parts[0], parts[1]);
-        if (merge == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for its merges", path);
-        *merge = (uint64_t)*merges << 32 | merged;
+        if (read_merge(loader, line, *merges, ids_given, error) != OK)
+            return error_context(error, "%s:%zu", path, number);
         ++*merges;
     }
     return OK;

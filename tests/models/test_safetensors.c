@@ -38,7 +38,8 @@ static uint8_t *make_file(const char *header, size_t data_size, size_t *size)
     uint8_t *bytes = malloc(8 + length + data_size);
     assert_non_null(bytes);
     memcpy(bytes, &length, 8);
-    memcpy(bytes + 8, header, length);
+    for (size_t i = 0; i < length; i++)
+        bytes[8 + i] = (uint8_t)header[i];
     for (size_t i = 0; i < data_size; i++)
         bytes[8 + length + i] = (uint8_t)i;
     *size = 8 + length + data_size;
