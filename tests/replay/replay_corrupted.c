@@ -1,4 +1,5 @@
-/* corrupted/: each broken file ends in an error that names it, or decodes to the recorded pixels, and costs little memory. */
+/* corrupted/: each broken file ends in an error that names it, or decodes to the recorded pixels, and costs little
+ * memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-/* replay_data DIR…: checks folders in the format of fixtures/data/README.md. Exit status 0 only when nothing deviates and every folder has
- * at least one part. */
+/* replay_data DIR…: checks folders in the format of fixtures/data/README.md. Exit status 0 only when nothing
+ * deviates and every folder has at least one part. */
 #include "tests/replay/replay_data.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* The parts of the runner for folders in the format of fixtures/data: each compares one part of a folder with what it records.
+/* The parts of the runner for folders in the format of fixtures/data: each compares one part of a folder with what
+ * it records.
  *
  *     struct part part = {.name = "splits"};
  *     part_splits(&part, "shared/fixtures/data");
@@ -26,7 +27,8 @@ void part_check(struct part *part, bool good, const char *description, ...) PRIN
 /* Prints the part's line; true when nothing deviates. */
 bool part_finish(const struct part *part);
 
-/* folder/name as JSON; NULL (and the part is absent or deviates) when it cannot be read. The caller drops the reference. */
+/* folder/name as JSON; NULL (and the part is absent or deviates) when it cannot be read. The caller drops the
+ * reference. */
 json_t *part_json(struct part *part, const char *folder, const char *name);
 
 void part_roots(struct part *part, const char *folder);

@@ -9,7 +9,8 @@
 #include "tests/replay/replay_data.h"
 #include "tests/replay/sha256.h"
 
-/* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to twice as far. */
+/* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to
+ * twice as far. */
 static int recorded_difference(const json_t *file)
 {
     return (int)json_integer_value(json_array_get(json_object_get(file, "system_jpeg_diff"), 0));

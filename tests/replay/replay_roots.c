@@ -1,4 +1,5 @@
-/* roots/: every reader on its small root: class names, number of templates, and of each item its place, file, label and pixels. */
+/* roots/: every reader on its small root: class names, number of templates, and of each item its place, file, label
+ * and pixels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,8 @@ void part_roots(struct part *part, const char *folder)
     free(roots);
 }
 
-/* --- mat_variants/: the same values in other ways of storing them --------------------------------------------------- */
+/* --- mat_variants/: the same values in other ways of storing them
+ * --------------------------------------------------- */
 
 static bool same_numbers(struct mat *a, struct mat *b, const char *variable, const char *field)
 {
@@ -213,7 +215,8 @@ void part_mat_variants(struct part *part, const char *folder)
     free(roots);
 }
 
-/* --- splits.json ---------------------------------------------------------------------------------------------------- */
+/* --- splits.json
+ * ---------------------------------------------------------------------------------------------------- */
 
 static bool same_hash(const uint32_t *order, size_t count, const char *expected)
 {
