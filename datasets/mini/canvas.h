@@ -6,8 +6,9 @@
  *     canvas_ellipse(&canvas, &frame, 0, 0, 1, 0.6f, &paint);
  *     canvas_export(&canvas, pixels);                          // [side, side, 3], 8 bits
  *
- * Coordinates run from −1 (left, top) to 1 (right, bottom) inside a frame; frames nest. Nothing here can fail: what lies
- * outside the picture is clipped. Plain float arithmetic and square roots only, so the bits are the same everywhere.
+ * Coordinates run from −1 (left, top) to 1 (right, bottom) inside a frame; frames nest. Nothing here can fail: what
+ * lies outside the picture is clipped. Plain float arithmetic and square roots only, so the bits are the same
+ * everywhere.
  */
 #ifndef MTIL_DATASETS_MINI_CANVAS_H
 #define MTIL_DATASETS_MINI_CANVAS_H

@@ -5,10 +5,10 @@
  *     TRY(captioned_drawing(seed, index, CAPTIONED_PLAIN, pixels, caption, sizeof caption, error));
  *     // "a photo of a small red cup on the left."
  *
- * Every picture depends on seed, index and level alone, so any thread may draw any of them, and there is no end of them.
- * Shapes, relations, counts, textures, digits and letters, objects, animals, vehicles, planes, flowers, food, scenes and
- * land seen from above; each attribute of a caption may be left out. The suite's pictures (suite.h) come from other
- * generators.
+ * Every picture depends on seed, index and level alone, so any thread may draw any of them, and there is no end of
+ * them. Shapes, relations, counts, textures, digits and letters, objects, animals, vehicles, planes, flowers, food,
+ * scenes and land seen from above; each attribute of a caption may be left out. The suite's pictures (suite.h) come
+ * from other generators.
  */
 #ifndef MTIL_DATASETS_MINI_CAPTIONS_H
 #define MTIL_DATASETS_MINI_CAPTIONS_H
@@ -25,8 +25,8 @@ enum captioned_level {
     CAPTIONED_HARDER /* textured backgrounds, noise, blur, low resolution, weak contrast, outlines */
 };
 
-/* pixels: [64, 64, 3] RGB of the caller's; caption: lower case, NUL-terminated, ERROR_ARGUMENT when capacity is too small
- * (CAPTION_CAPACITY never is). */
+/* pixels: [64, 64, 3] RGB of the caller's; caption: lower case, NUL-terminated, ERROR_ARGUMENT when capacity is too
+   small (CAPTION_CAPACITY never is). */
 status captioned_drawing(uint64_t seed, uint64_t index, enum captioned_level level, uint8_t *pixels, char *caption,
                          size_t capacity, struct error *error);
 

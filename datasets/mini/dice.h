@@ -1,6 +1,6 @@
 /* Draws in turn, on top of the addressed random numbers of core/rng.h.
  *
- *     struct dice dice = dice_make(seed, STREAM_CAPTIONS, index);   // one per picture: pictures do not depend on each other
+ *     struct dice dice = dice_make(seed, STREAM_CAPTIONS, index);   // one for each picture
  *     float angle = dice_between(&dice, 0, 1);
  *     if (dice_chance(&dice, 0.3f)) ...
  *

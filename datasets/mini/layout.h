@@ -8,7 +8,8 @@
 #include "datasets/mini/mini.h"
 #include "datasets/mini/suite.h"
 
-/* One dataset being written: folder is where its reader looks, pictures are drawn when the layout function is through. */
+/* One dataset being written: folder is where its reader looks, pictures are drawn when the layout function is
+   through. */
 struct layout {
     const struct domain *domain;
     const struct mini_settings *settings;

@@ -11,8 +11,8 @@
 /* A fixed header, so that the same suite has the same bytes on any day. */
 static const char mat_header[] = "MATLAB 5.0 MAT-file, Platform: GLNXA64, Created by: mtil";
 
-/* Writes the variables to path below the root, whole or not at all, and frees them, also on failure. NULL ones are reported as
- * a lack of memory. */
+/* Writes the variables to path below the root, whole or not at all, and frees them, also on failure. NULL ones are
+   reported as a lack of memory. */
 static status mat_save(const struct layout *layout, const char *path, matvar_t *const *variables, size_t count,
                        struct error *error)
 {

@@ -28,8 +28,8 @@ struct mini_settings {
     void *context;
 };
 
-/* Writes below root, which is created. ERROR_ARGUMENT when root holds datasets that are not this suite's, or this suite from
- * another seed or generator: they are never overwritten. */
+/* Writes below root, which is created. ERROR_ARGUMENT when root holds datasets that are not this suite's, or this
+   suite from another seed or generator: they are never overwritten. */
 status mini_write(const char *root, const struct mini_settings *settings, struct error *error);
 
 #endif

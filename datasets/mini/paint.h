@@ -2,7 +2,7 @@
  *
  *     struct paint paint = {.pattern = PATTERN_STRIPES, .first = red, .second = white, .period = 8};
  *     paint_turn(&paint, 0.125f);
- *     struct colour colour = paint_at(&paint, x, y);     // x, y in points: a picture is 64 points wide at any resolution
+ *     struct colour colour = paint_at(&paint, x, y);     // in points: a picture is 64 points wide
  */
 #ifndef MTIL_DATASETS_MINI_PAINT_H
 #define MTIL_DATASETS_MINI_PAINT_H

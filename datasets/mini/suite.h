@@ -3,12 +3,12 @@
  *     for (int k = 0; k < SUITE_DOMAINS; k++) {
  *         const struct domain *domain = &suite_domains[k];
  *         uint8_t pixels[SUITE_PIXELS];
- *         if (domain->draw != NULL)                             // NULL: mnist, real digits (digits.h)
+ *         if (domain->draw != NULL)                             // NULL: mnist, handwritten
  *             suite_drawing(domain, seed, index, index % domain->classes, pixels);
  *     }
  *
- * The generators, styles and shifts are not those of the captioned drawings (captions.h); what the two share are words and
- * the rasteriser. Everything that makes a domain easy or hard is a number in suite.c's table.
+ * The generators, styles and shifts are not those of the captioned drawings (captions.h); what the two share are
+ * words and the rasteriser. Everything that makes a domain easy or hard is a number in suite.c's table.
  */
 #ifndef MTIL_DATASETS_MINI_SUITE_H
 #define MTIL_DATASETS_MINI_SUITE_H

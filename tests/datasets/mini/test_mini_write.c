@@ -191,7 +191,7 @@ static void foreign_data_is_refused(void **state)
     remove_root(&root);
 }
 
-/* An interrupted run: no mini.json, mini.unfinished in its place, a picture cut short. The second one makes it whole. */
+/* An interrupted run: no mini.json, mini.unfinished in its place, a picture cut short. The second run mends it. */
 static void interrupted_suite_is_written_again(void **state)
 {
     struct root *root = *state;
