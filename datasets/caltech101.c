@@ -14,12 +14,12 @@
 static status add_category(struct dataset *dataset, struct dataset_items *items, const char *category, size_t label,
                            struct error *error)
 {
-    char folder[DATASET_PATH], path[DATASET_PATH];
+    char path[DATASET_PATH];
     struct directory directory;
-    TRY(dataset_path(dataset, CATEGORIES, folder, error));
     char *name = path_format("%s/%s", CATEGORIES, category);
-    status result = name != NULL ? dataset_path(dataset, name, path, error)
-                                 : error_set(error, ERROR_MEMORY, "%s: no memory for a name", folder);
+    if (name == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", category);
+    status result = dataset_path(dataset, name, path, error);
     if (result == OK)
         result = directory_list(&directory, path, error);
     if (result == OK) {

@@ -30,32 +30,6 @@ static status choose_folder(struct dataset *dataset, struct error *error)
                      dataset->reader->name);
 }
 
-/* Reads root/folder/name if that exists. */
-static status read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
-                            struct error *error)
-{
-    char path[DATASET_PATH];
-    *found = false;
-    if (dataset->folder == NULL)
-        return OK;
-    TRY(dataset_path(dataset, name, path, error));
-    *found = file_exists(path);
-    return *found ? strings_read_lines(lines, path, error) : OK;
-}
-
-static status check_names(const struct dataset *dataset, const struct strings *names, struct error *error)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (names->items[i][0] == 0)
-            return error_set(error, ERROR_FORMAT,
-                             "%s/%s/classnames.txt:%zu: expected a class name, found an empty line", dataset->root,
-                             dataset->folder, i + 1);
-    if (names->count == 0)
-        return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected a class name a line, found none",
-                         dataset->root, dataset->folder);
-    return OK;
-}
-
 /* classnames.txt for the readers that find their classes in files. */
 static status override_classes(struct dataset *dataset, struct error *error)
 {
@@ -63,9 +37,7 @@ static status override_classes(struct dataset *dataset, struct error *error)
     bool found;
     if (dataset->names_given)
         return OK;
-    status result = read_override(dataset, "classnames.txt", &names, &found, error);
-    if (result == OK && found)
-        result = check_names(dataset, &names, error);
+    status result = dataset_read_override(dataset, "classnames.txt", &names, &found, error);
     if (result == OK && found && names.count != dataset->classes.count)
         result = error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected %zu names, one a class, found %zu",
                            dataset->root, dataset->folder, dataset->classes.count, names.count);
@@ -81,7 +53,7 @@ static status override_classes(struct dataset *dataset, struct error *error)
 static status choose_templates(struct dataset *dataset, struct error *error)
 {
     bool found;
-    TRY(read_override(dataset, "templates.txt", &dataset->templates, &found, error));
+    TRY(dataset_read_override(dataset, "templates.txt", &dataset->templates, &found, error));
     if (!found) {
         const struct prompts *prompts = prompts_find(dataset->reader->name);
         for (size_t i = 0; prompts->templates[i] != NULL; i++)
@@ -95,9 +67,6 @@ static status choose_templates(struct dataset *dataset, struct error *error)
                              "%s/%s/templates.txt:%zu: expected one {} for the class name, found \"%s\"", dataset->root,
                              dataset->folder, i + 1, dataset->templates.items[i]);
     }
-    if (dataset->templates.count == 0)
-        return error_set(error, ERROR_FORMAT, "%s/%s/templates.txt: expected a template a line, found none",
-                         dataset->root, dataset->folder);
     return OK;
 }
 

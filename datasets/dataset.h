@@ -66,7 +66,7 @@ size_t dataset_missing(const struct dataset *dataset); /* listed images that "on
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);
-const char *dataset_template(const struct dataset *dataset, size_t index); /* holds "{}"; 0 is trained with */
+const char *dataset_template(const struct dataset *dataset, size_t index);        /* holds "{}"; 0 is trained with */
 int dataset_label(const struct dataset *dataset, enum split split, size_t index); /* below dataset_classes */
 
 /* Decodes item index; the caller frees the image. label may be NULL. The error names the file and what is wrong with

@@ -36,19 +36,29 @@ status dataset_add_class(struct dataset *dataset, const char *name, struct error
     return OK;
 }
 
-status dataset_add_positional_classes(struct dataset *dataset, struct error *error)
+status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
+                             struct error *error)
 {
     char path[DATASET_PATH];
-    TRY(dataset_path(dataset, "classnames.txt", path, error));
-    if (file_exists(path)) {
-        TRY(strings_read_lines(&dataset->classes, path, error));
-        dataset->names_given = true;
-        for (size_t i = 0; i < dataset->classes.count; i++)
-            if (dataset->classes.items[i][0] == 0)
-                return error_set(error, ERROR_FORMAT, "%s:%zu: expected a class name, found an empty line", path,
-                                 i + 1);
+    *found = false;
+    if (dataset->folder == NULL)
         return OK;
-    }
+    TRY(dataset_path(dataset, name, path, error));
+    *found = file_exists(path);
+    if (!*found)
+        return OK;
+    TRY(strings_read_lines(lines, path, error));
+    for (size_t i = 0; i < lines->count; i++)
+        if (lines->items[i][0] == 0)
+            return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found an empty line", path, i + 1);
+    return lines->count > 0 ? OK : error_set(error, ERROR_FORMAT, "%s: expected at least one line, found none", path);
+}
+
+status dataset_add_positional_classes(struct dataset *dataset, struct error *error)
+{
+    TRY(dataset_read_override(dataset, "classnames.txt", &dataset->classes, &dataset->names_given, error));
+    if (dataset->names_given)
+        return OK;
     const char *const *names = prompts_find(dataset->reader->name)->classes;
     for (size_t i = 0; names[i] != NULL; i++)
         TRY(strings_add(&dataset->classes, names[i], strlen(names[i]), error));

@@ -71,6 +71,10 @@ status dataset_path(const struct dataset *dataset, const char *name, char path[D
 /* Appends the lines of root/folder/name. */
 status dataset_read_lines(const struct dataset *dataset, const char *name, struct strings *lines, struct error *error);
 
+/* Appends the lines of root/folder/name if that exists; an empty line or file is an error. */
+status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
+                             struct error *error);
+
 /* Appends a class; every underscore becomes a space. */
 status dataset_add_class(struct dataset *dataset, const char *name, struct error *error);
 

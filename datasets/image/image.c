@@ -79,7 +79,7 @@ status image_decode_file(struct image *image, const char *path, struct error *er
 {
     struct bytes bytes;
     *image = (struct image){0};
-    TRY(file_read(path, FILE_LIMIT, &bytes, error));
+    TRY(file_read(path, (size_t)1 << 30, &bytes, error)); /* the largest BMP has half of that */
     status result = image_decode(image, bytes.data, bytes.size, path, error);
     bytes_free(&bytes);
     return result;
