@@ -149,7 +149,7 @@ static void test_split(void **state)
     assert_int_equal(split_train_count(1), 0);
 }
 
-/* --- overrides ------------------------------------------------------------------------------------------------------ */
+/* --- overrides --------------------------------------------------------------------------------------------------- */
 
 static void test_class_names_override(void **state)
 {
@@ -203,7 +203,7 @@ static void test_positional_class_names(void **state)
     expect_refused("mnist", "below 2");
 }
 
-/* --- what can be wrong ---------------------------------------------------------------------------------------------- */
+/* --- what can be wrong ------------------------------------------------------------------------------------------- */
 
 static void test_missing_folder(void **state)
 {
@@ -285,7 +285,7 @@ static void test_unreadable_image(void **state)
     dataset_close(dataset);
 }
 
-/* --- plain folders -------------------------------------------------------------------------------------------------- */
+/* --- plain folders ----------------------------------------------------------------------------------------------- */
 
 static struct dataset *open_folder(const char *path, status expected, struct error *error)
 {

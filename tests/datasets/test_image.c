@@ -168,7 +168,7 @@ static void test_damaged_files(void **state)
     scratch_remove(&scratch);
 }
 
-/* --- resampling ----------------------------------------------------------------------------------------------------- */
+/* --- resampling -------------------------------------------------------------------------------------------------- */
 
 static void test_filters_agree(void **state)
 {
