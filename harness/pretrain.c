@@ -367,7 +367,7 @@ status pretrain(const struct pretrain_settings *settings, const char *folder, co
     struct pretraining p = {.settings = settings};
     TRY(directory_create(folder, error));
     char *weights = path_format("%s/mini-clip.safetensors", folder),
-         *vocabulary = path_format("%s/mini-vocabulary.txt.gz", folder);
+         *vocabulary = path_format("%s/mini-vocabulary.txt", folder);
     status result =
         weights != NULL && vocabulary != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for names", folder);
     if (result == OK)

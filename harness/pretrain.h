@@ -2,7 +2,7 @@
  * of a batch).
  *
  *     struct pretrain_settings settings = pretrain_defaults();
- *     TRY(pretrain(&settings, "models/weights", call, error));     // writes mini-clip.safetensors and mini-vocabulary.txt.gz
+ *     TRY(pretrain(&settings, "models/weights", call, error));     // writes mini-clip.safetensors and mini-vocabulary.txt
  *
  * First plain drawings with half of the patches dropped in the first three quarters (Li et al. 2023, FLIP), then harder ones.
  */

@@ -4,6 +4,7 @@
 #include "adapters/merge.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
+#include "harness/method.h"
 #include "harness/suite_library.h"
 
 static void add_row(struct table *table, const char *name, const char *description)
@@ -35,11 +36,26 @@ static void list_datasets(struct table *table)
         add_row(table, readers[i]->name, readers[i]->source);
 }
 
+static void list_methods(struct table *table)
+{
+    const struct method *method;
+    for (size_t i = 0; (method = method_at(i)) != NULL; i++)
+        add_row(table, method->name, method->source);
+}
+
+static void list_models(struct table *table)
+{
+    add_row(table, "mini", "64 pixels, width 128, 4 and 3 blocks; trained by mtil pretrain; ships with the program");
+    add_row(table, "PATH", "any CLIP in safetensors, OpenAI's or Hugging Face's names; sizes from its shapes");
+}
+
 static const struct kind {
     const char *name, *title;
     void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
 } kinds[] = {
     {"datasets", "source", list_datasets},
+    {"methods", "where it is published", list_methods},
+    {"models", "what it is", list_models},
     {"policies", "source", list_policies},
     {"suites", "summary", list_suites},
 };
@@ -76,7 +92,7 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "datasets|policies|suites",
+    .arguments = "datasets|methods|models|policies|suites",
     .summary = "list what a suite can name",
     .example = "  mtil list datasets\n",
     .options = options,

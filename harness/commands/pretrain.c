@@ -42,7 +42,7 @@ const struct command command_pretrain = {
     .name = "pretrain",
     .arguments = "FOLDER",
     .summary = "train the small CLIP of the built-in suite on captioned drawings",
-    .details = "Writes mini-clip.safetensors and mini-vocabulary.txt.gz into FOLDER. The weights that ship were made "
+    .details = "Writes mini-clip.safetensors and mini-vocabulary.txt into FOLDER. The weights that ship were made "
                "with the defaults.",
     .example = "mtil pretrain models/weights\n",
     .options = options,

@@ -1,0 +1,24 @@
+/* Where a run stands, in one file: written after the database has the rows that belong to it, read when the same run starts again.
+ *
+ *     TRY(checkpoint_save(experiment, selector, path, &(struct checkpoint_place){.task = 3, .iteration = 40}, error));
+ *     TRY(checkpoint_load(experiment, selector, path, &place, &found, error));
+ */
+#ifndef MTIL_HARNESS_CHECKPOINT_H
+#define MTIL_HARNESS_CHECKPOINT_H
+
+#include "harness/selector.h"
+
+/* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. */
+struct checkpoint_place {
+    size_t task, iteration;
+};
+
+/* selector may be NULL. */
+status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
+                       const struct checkpoint_place *place, struct error *error);
+
+/* *found is false when there is no file. A file of another suite, seed or program version is an error that says so. */
+status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path, struct checkpoint_place *place, bool *found,
+                       struct error *error);
+
+#endif

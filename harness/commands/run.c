@@ -1,0 +1,105 @@
+/* mtil run: a suite from the first task to the last, once per seed. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/file.h"
+#include "harness/commands/output.h"
+#include "harness/estimate.h"
+#include "harness/sequence.h"
+#include "results/query.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    {.name = "dry-run", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print the resolved suite, time, memory and disk, and do nothing"},
+    {0}};
+
+static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
+{
+    struct table table = {0};
+    status result = query_summary(store, run, &table, error);
+    if (result == OK)
+        result = output_table(call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static void show_start(const struct command_call *call, const struct experiment *e)
+{
+    log_info(call->log, "%s, seed %llu: %s on %s, %zu trainable parameters (%.1f MiB)", suite_name(e->suite), (unsigned long long)e->seed,
+             e->settings.method->name, e->backend->description, experiment_trainable(e), (double)experiment_trainable(e) * 4.0 / (1 << 20));
+}
+
+static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed, struct error *error)
+{
+    struct experiment *e;
+    TRY(experiment_open(&e, suite, seed, call->log, error));
+    show_start(call, e);
+    struct sequence sequence = {.experiment = e, .store = store, .progress = call->progress, .stop = call->stop};
+    status result = sequence_run(&sequence, error);
+    progress_end(call->progress);
+    if (result == OK && sequence.finished_before)
+        log_info(call->log, "seed %llu was finished before; its results:", (unsigned long long)seed);
+    if (result == OK)
+        result = show_summary(call, store, sequence.run, error);
+    if (result == ERROR_STOPPED)
+        error_context(error, "the same command goes on from here");
+    experiment_close(e);
+    return result;
+}
+
+static status run_seeds(const struct command_call *call, const struct suite *suite, struct error *error)
+{
+    const char *database = options_text(suite_options(suite, "run"), "database");
+    struct store *store;
+    TRY(store_open(&store, database, STORE_WRITE, error));
+    status result = OK;
+    for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
+        uint64_t seed;
+        result = settings_seed(suite, i, &seed, error);
+        if (result == OK)
+            result = run_seed(call, suite, store, seed, error);
+    }
+    store_close(store);
+    return result;
+}
+
+static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
+{
+    struct experiment *e;
+    uint64_t seed;
+    TRY(settings_seed(suite, 0, &seed, error));
+    TRY(experiment_open(&e, suite, seed, call->log, error));
+    struct estimate estimate;
+    status result = estimate_run(e, &estimate, error);
+    if (result == OK) {
+        fputs(suite_text(suite), call->out);
+        fputs("\n", call->out);
+        estimate_print(&estimate, settings_seeds(suite), call->out);
+    }
+    experiment_close(e);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct suite *suite;
+    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1, error));
+    status result = options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
+    suite_destroy(suite);
+    return result;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .arguments = "SUITE [key=value…]",
+    .summary = "run a suite, or go on where it stopped",
+    .details = "SUITE is a name (mtil list suites) or a YAML file; key=value overrides it, as in merge.every=50 or\n"
+               "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration; the same command goes on from there and\n"
+               "ends with the same numbers. A run that is finished is only shown.\n",
+    .example = "  mtil run mini run.seeds=1,2,3 merge.policy=none\n",
+    .options = options,
+    .least = 1,
+    .most = SIZE_MAX,
+    .run = run,
+};

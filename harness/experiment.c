@@ -1,0 +1,212 @@
+#include "harness/experiment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/weights.h"
+
+static status open_tasks(struct experiment *e, struct error *error)
+{
+    const struct options *data = suite_options(e->suite, "data");
+    e->tasks = calloc(e->settings.task_count, sizeof *e->tasks);
+    if (e->tasks == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu tasks", e->settings.task_count);
+    for (size_t k = 0; k < e->settings.task_count; k++) {
+        struct task *task = &e->tasks[k];
+        const char *name = options_list_item(data, "order", k);
+        task->index = k;
+        e->task_count = k + 1;
+        settings_of_task(&task->settings, e->suite, name);
+        TRY(dataset_open(&task->dataset, task->settings.reader, task->settings.root, suite_entry(e->suite, "tasks", name), e->log, error));
+        if (dataset_size(task->dataset, SPLIT_TRAIN) == 0 || dataset_size(task->dataset, SPLIT_TEST) == 0)
+            return error_set(error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,
+                             task->settings.root, dataset_size(task->dataset, SPLIT_TRAIN), dataset_size(task->dataset, SPLIT_TEST));
+        TRY(experiment_tokenize(e, task->dataset, 0, 1, &task->prompts, error));
+    }
+    return OK;
+}
+
+static status open_model(struct experiment *e, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    enum parameters_mode mode = e->trains == TRAINS_WEIGHTS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
+    TRY(backend_open(&e->backend, s->backend, s->threads, error));
+    TRY(e->backend->ops->arena_create(e->backend, &e->model, 0, "model", error));
+    TRY(e->backend->ops->arena_create(e->backend, &e->per_task, 0, "task", error));
+    TRY(e->backend->ops->arena_create(e->backend, &e->step, 0, "step", error));
+    char *path = weights_path(s->weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = clip_load(&e->clip, e->backend, &e->model, path, mode, s->activation, error);
+    free(path);
+    TRY(result);
+    if (e->trains == TRAINS_ADAPTERS) {
+        TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED, error));
+        TRY(adapters_initialize(e->adapters, e->seed, error));
+    }
+    struct tensor memory;
+    TRY(tensor_take(&memory, &e->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->state}, error));
+    e->state = memory.data;
+    TRY(tensor_take(&memory, &e->model, TENSOR_F32, "loss", 1, (size_t[]){1}, error));
+    e->loss = memory.data;
+    return OK;
+}
+
+static status open_tokenizer(struct experiment *e, struct error *error)
+{
+    char *path = vocabulary_path(e->settings.vocabulary);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = tokenizer_open(&e->tokenizer, path, error);
+    free(path);
+    TRY(result);
+    if (tokenizer_vocabulary(e->tokenizer) != e->clip->dimensions.vocabulary)
+        return error_set(error, ERROR_ARGUMENT, "%s has %zu tokens, but the model %s knows %zu: they do not belong together", e->settings.vocabulary,
+                         tokenizer_vocabulary(e->tokenizer), e->settings.weights, e->clip->dimensions.vocabulary);
+    return OK;
+}
+
+status experiment_open(struct experiment **result, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for a run");
+    *e = (struct experiment){.suite = suite, .seed = seed, .log = log};
+    status opened = settings_read(&e->settings, suite, error);
+    if (opened == OK) {
+        e->trains = e->settings.method->trains(e->settings.method_options);
+        opened = open_model(e, error);
+    }
+    if (opened == OK)
+        opened = open_tokenizer(e, error);
+    if (opened == OK)
+        opened = open_tasks(e, error);
+    if (opened != OK) {
+        experiment_close(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
+void experiment_close(struct experiment *e)
+{
+    if (e == NULL)
+        return;
+    for (size_t k = 0; k < e->task_count; k++) {
+        dataset_close(e->tasks[k].dataset);
+        free(e->tasks[k].prompts);
+    }
+    free(e->tasks);
+    expert_changes_free(&e->changes);
+    tokenizer_close(e->tokenizer);
+    adapters_destroy(e->adapters);
+    clip_destroy(e->clip);
+    if (e->backend != NULL) {
+        e->backend->ops->arena_destroy(e->backend, &e->step);
+        e->backend->ops->arena_destroy(e->backend, &e->per_task);
+        e->backend->ops->arena_destroy(e->backend, &e->model);
+        backend_close(e->backend);
+    }
+    free(e);
+}
+
+status experiment_set_step(struct experiment *e, size_t task, size_t step, double rate, struct error *error)
+{
+    struct step_state state = {.seed = e->seed, .task = (uint32_t)task, .step = (uint32_t)step, .learning_rate = (float)rate};
+    return e->backend->ops->upload(e->backend, e->state, &state, sizeof state, error);
+}
+
+status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int32_t value, const int32_t **filled, struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
+    int32_t *host = malloc(array_size(n, sizeof *host));
+    if (host == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu numbers", n);
+    for (size_t i = 0; i < n; i++)
+        host[i] = value;
+    *filled = memory.data;
+    status result = e->backend->ops->upload(e->backend, memory.data, host, n * sizeof *host, error);
+    free(host);
+    return result;
+}
+
+static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index, size_t template_index, int32_t *row,
+                              struct error *error)
+{
+    size_t tokens, context = e->clip->dimensions.context;
+    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
+    if (prompt == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
+    status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
+    if (result == OK && tokens > context)
+        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt, tokens, context);
+    free(prompt);
+    return result;
+}
+
+status experiment_tokenize(const struct experiment *e, const struct dataset *dataset, size_t first, size_t templates, int32_t **tokens,
+                           struct error *error)
+{
+    size_t classes = dataset_classes(dataset), context = e->clip->dimensions.context;
+    *tokens = malloc(array_size(array_size(classes, templates), context * sizeof **tokens));
+    if (*tokens == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(dataset), classes * templates);
+    status result = OK;
+    for (size_t c = 0; result == OK && c < classes; c++)
+        for (size_t t = 0; result == OK && t < templates; t++)
+            result = tokenize_prompt(e, dataset, c, first + t, *tokens + (c * templates + t) * context, error);
+    if (result != OK) {
+        free(*tokens);
+        *tokens = NULL;
+    }
+    return result;
+}
+
+static status clear_frozen(struct adapters *adapters, struct error *error)
+{
+    int32_t none[1024] = {0};
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            TRY(adapters_write_frozen(adapters, (enum tower)t, b, none, error));
+    return OK;
+}
+
+status experiment_restart(struct experiment *e, struct error *error)
+{
+    if (e->adapters != NULL) {
+        for (int t = 0; t < TOWERS; t++) {
+            struct parameters *group = e->adapters->towers[t].parameters;
+            TRY(e->backend->ops->zero(e->backend, group->values, group->values_count * sizeof(float), error));
+        }
+        TRY(clear_frozen(e->adapters, error));
+        return adapters_initialize(e->adapters, e->seed, error);
+    }
+    char *path = weights_path(e->settings.weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = clip_reload(e->clip, path, error);
+    free(path);
+    return result;
+}
+
+size_t experiment_trainable(const struct experiment *e)
+{
+    switch (e->trains) {
+    case TRAINS_NOTHING:
+        return 0;
+    case TRAINS_ADAPTERS:
+        return adapters_values(e->adapters);
+    case TRAINS_WEIGHTS:
+        return e->clip->parameters->values_count - 1; /* logit_scale stays */
+    }
+    return 0;
+}
+
+char *experiment_model_name(const struct experiment *e)
+{
+    const char *slash = strrchr(e->settings.weights, '/'), *name = slash != NULL ? slash + 1 : e->settings.weights;
+    const char *dot = strrchr(name, '.');
+    return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+}

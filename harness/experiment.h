@@ -1,0 +1,78 @@
+/* One run in memory: the suite's datasets, the model, the adapters, and what a training step needs.
+ *
+ *     struct experiment *experiment;
+ *     TRY(experiment_open(&experiment, suite, seed, log, error));
+ *     ... trainer.h, evaluator.h, sequence.h ...
+ *     experiment_close(experiment);
+ */
+#ifndef MTIL_HARNESS_EXPERIMENT_H
+#define MTIL_HARNESS_EXPERIMENT_H
+
+#include "datasets/dataset.h"
+#include "harness/progress.h"
+#include "harness/settings.h"
+#include "harness/stop.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+
+struct task {
+    size_t index;
+    struct task_settings settings;
+    struct dataset *dataset;
+    int32_t *prompts; /* host [classes, context]: the first template of each class */
+};
+
+struct experiment {
+    const struct suite *suite;
+    struct settings settings;
+    uint64_t seed;
+    enum method_trains trains;
+    const struct log *log;
+    struct tokenizer *tokenizer;
+    struct backend *backend;
+    struct arena model, per_task, step; /* for the run, for a task, for a step */
+    struct clip *clip;
+    struct adapters *adapters; /* NULL unless the method trains them */
+    struct step_state *state;  /* device */
+    float *loss;               /* device, one value */
+    size_t task_count;
+    struct task *tasks;
+    struct expert_changes changes; /* merges, skips and freezes that the results do not have yet */
+    /* the text features' inputs of the current task, in the task's arena */
+    struct texts prompts;
+    struct {
+        const int32_t *images, *texts; /* device: the task's router for every sample */
+    } routers;
+};
+
+/* A batch of a task on the device. */
+struct batch {
+    struct tensor images; /* u8 [count, R, R, 3] */
+    const int32_t *labels;
+    size_t count;
+};
+
+/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the experiment. */
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error);
+void experiment_close(struct experiment *experiment); /* NULL is allowed */
+
+/* Sets learning rate, task and step for the operations of a step. */
+status experiment_set_step(struct experiment *experiment, size_t task, size_t step, double rate, struct error *error);
+
+/* n times value in device memory of the arena. */
+status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value, const int32_t **filled, struct error *error);
+
+/* Tokens [n, context] of formatted prompts on the host; warns of prompts that are cut. The caller frees. */
+status experiment_tokenize(const struct experiment *experiment, const struct dataset *dataset, size_t first_template, size_t templates,
+                           int32_t **tokens, struct error *error);
+
+/* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that learn every task alone. */
+status experiment_restart(struct experiment *experiment, struct error *error);
+
+/* Parameters that training a task updates. */
+size_t experiment_trainable(const struct experiment *experiment);
+
+/* What the model is called in results: the weights' file name without its folder and ending. The caller frees. */
+char *experiment_model_name(const struct experiment *experiment);
+
+#endif

@@ -1,0 +1,37 @@
+/* Mixture-of-experts adapters in sequence: MoE-Adapters (CVPR 2024) with merge policy none, Park's system with most_used. */
+#include "harness/experiment.h"
+#include "harness/methods/methods.h"
+
+static enum method_trains trains(const struct options *options)
+{
+    (void)options;
+    return TRAINS_ADAPTERS;
+}
+
+static status begin_task(struct experiment *e, const struct task *task, struct error *error)
+{
+    return adapters_begin_task(e->adapters, task->index, error);
+}
+
+static status after_step(struct experiment *e, const struct task *task, size_t iteration, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    if (iteration % s->merge_every != 0)
+        return OK;
+    struct rng rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration);
+    return adapters_merge(e->adapters, s->policy, s->policy_options, s->moments, rng, &e->changes, error);
+}
+
+static status end_task(struct experiment *e, const struct task *task, struct error *error)
+{
+    (void)task;
+    return adapters_freeze(e->adapters, e->settings.freeze_top_k, &e->changes, error);
+}
+
+const struct method method_moe_adapters = {.name = "moe_adapters",
+                                           .source = "MoE-Adapters, CVPR 2024; with merging, Park",
+                                           .selects = true,
+                                           .trains = trains,
+                                           .begin_task = begin_task,
+                                           .after_step = after_step,
+                                           .end_task = end_task};

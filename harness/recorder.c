@@ -1,0 +1,148 @@
+#include "harness/recorder.h"
+
+#include <stdlib.h>
+
+#include "core/file.h"
+
+static const char *const encoders[TOWERS] = {"image", "text"};
+
+static const char *selection_name(const struct experiment *e)
+{
+    if (!e->settings.method->selects)
+        return "none";
+    if (e->settings.selector.kind == SELECTOR_ORACLE)
+        return "oracle";
+    return e->settings.selector.decision == DECIDE_PER_BATCH ? "per_batch" : "per_image";
+}
+
+status record_start(struct recorder *r, struct run_start *start, struct error *error)
+{
+    struct experiment *e = r->experiment;
+    char *model = experiment_model_name(e);
+    if (model == NULL)
+        return error_set(error, ERROR_MEMORY, "results: no memory for a name");
+    bool adapters = e->trains == TRAINS_ADAPTERS;
+    struct run_description description = {
+        .suite = suite_name(e->suite),
+        .suite_text = suite_text(e->suite),
+        .suite_hash = suite_hash(e->suite),
+        .setting = e->settings.setting,
+        .method = e->settings.method->name,
+        .policy = adapters && e->settings.method->after_step != NULL ? e->settings.policy->name : "none",
+        .selector = !e->settings.method->selects ? "none" : e->settings.selector.kind == SELECTOR_CLIP ? "clip" : "oracle",
+        .selection = selection_name(e),
+        .order = e->settings.order,
+        .model = model,
+        .backend = e->backend->ops->name,
+        .precision = "f32",
+        .program_version = MTIL_VERSION,
+        .seed = (int64_t)e->seed,
+        .tasks = (int64_t)e->task_count,
+        .trainable_parameters = (int64_t)experiment_trainable(e),
+    };
+    status result = store_run_start(r->store, &description, start, error);
+    free(model);
+    r->run = start->run;
+    return result;
+}
+
+status record_tasks(const struct recorder *r, struct error *error)
+{
+    for (size_t k = 0; k < r->experiment->task_count; k++) {
+        const struct task *task = &r->experiment->tasks[k];
+        struct task_row row = {.task = (int64_t)k,
+                               .name = task->settings.name,
+                               .classes = (int64_t)dataset_classes(task->dataset),
+                               .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
+                               .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST)};
+        TRY(store_add_task(r->store, r->run, &row, error));
+    }
+    return OK;
+}
+
+static status record_routers(const struct recorder *r, int64_t checkpoint, const struct test_set *set, struct error *error)
+{
+    size_t tasks = r->experiment->task_count;
+    uint64_t *counts = calloc(tasks + 1, sizeof *counts);
+    if (counts == NULL)
+        return error_set(error, ERROR_MEMORY, "results: no memory for %zu routers", tasks);
+    for (size_t i = 0; i < set->n; i++)
+        counts[set->router[i] + 1]++;
+    struct router_choices_row row = {.checkpoint = checkpoint, .task = (int64_t)set->task->index, .counts = counts, .routers = tasks};
+    status result = store_add_router_choices(r->store, r->run, &row, error);
+    free(counts);
+    return result;
+}
+
+status record_evaluation(const struct recorder *r, int64_t checkpoint, const struct test_set *set, bool routed, struct error *error)
+{
+    struct per_image per_image = {.kind = r->experiment->settings.per_image, .images = set->n, .right = set->right, .predicted = set->predicted,
+                                  .router = set->router};
+    struct evaluation_row row = {.checkpoint = checkpoint, .task = (int64_t)set->task->index, .correct = (int64_t)set->correct,
+                                 .images = (int64_t)set->n, .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
+    TRY(store_add_evaluation(r->store, r->run, &row, error));
+    return routed ? record_routers(r, checkpoint, set, error) : OK;
+}
+
+static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change, struct error *error)
+{
+    const struct merge *merge = &change->merge;
+    int64_t sources[MERGE_SOURCES];
+    double weights[MERGE_SOURCES];
+    for (size_t i = 0; i < merge->sources; i++) {
+        sources[i] = merge->source[i];
+        weights[i] = (double)merge->weight[i];
+    }
+    bool done = change->kind == CHANGE_MERGE;
+    struct expert_event_row row = {.event = done ? EVENT_MERGE : EVENT_SKIP, .task = (int64_t)task, .iteration = (int64_t)iteration,
+                                   .encoder = encoders[change->tower], .block = (int64_t)merge->block, .target = merge->target,
+                                   .sources = merge->sources, .source = sources, .weight = weights,
+                                   .reason = done ? NULL : merge_skip_name(merge->skip)};
+    return store_add_expert_event(r->store, r->run, &row, error);
+}
+
+static status record_freezes(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change, struct error *error)
+{
+    for (size_t i = 0; i < change->merge.sources; i++) {
+        struct expert_event_row row = {.event = EVENT_FREEZE, .task = (int64_t)task, .iteration = (int64_t)iteration, .encoder = encoders[change->tower],
+                                       .block = (int64_t)change->merge.block, .target = change->merge.source[i]};
+        TRY(store_add_expert_event(r->store, r->run, &row, error));
+    }
+    return OK;
+}
+
+status record_changes(const struct recorder *r, size_t task, size_t iteration, struct error *error)
+{
+    struct expert_changes *changes = &r->experiment->changes;
+    for (size_t i = 0; i < changes->count; i++)
+        TRY((changes->changes[i].kind == CHANGE_FREEZE ? record_freezes : record_merge)(r, task, iteration, &changes->changes[i], error));
+    expert_changes_clear(changes);
+    return OK;
+}
+
+status record_counts(const struct recorder *r, size_t task, struct error *error)
+{
+    struct adapters *adapters = r->experiment->adapters;
+    if (adapters == NULL)
+        return OK;
+    int32_t counts[1024];
+    uint64_t wide[1024];
+    size_t experts = adapters->settings.experts;
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
+            TRY(adapters_read_counts(adapters, (enum tower)t, b, counts, error));
+            for (size_t e = 0; e < experts; e++)
+                wide[e] = (uint64_t)counts[e];
+            struct expert_counts_row row = {.task = (int64_t)task, .block = (int64_t)b, .encoder = encoders[t], .counts = wide, .experts = experts};
+            TRY(store_add_expert_counts(r->store, r->run, &row, error));
+        }
+    return OK;
+}
+
+status record_file(const struct recorder *r, int64_t task, const char *kind, const char *path, struct error *error)
+{
+    uint64_t bytes;
+    TRY(file_size(path, &bytes, error));
+    struct artifact_row row = {.task = task, .kind = kind, .path = path, .bytes = (int64_t)bytes};
+    return store_add_artifact(r->store, r->run, &row, error);
+}

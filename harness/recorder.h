@@ -1,0 +1,30 @@
+/* From the run to the database: one function per kind of row, in the run's own words.
+ *
+ *     struct recorder recorder = {.store = store, .run = start.run, .experiment = e};
+ *     TRY(record_evaluation(&recorder, checkpoint, &set, error));
+ */
+#ifndef MTIL_HARNESS_RECORDER_H
+#define MTIL_HARNESS_RECORDER_H
+
+#include "harness/evaluator.h"
+#include "results/store.h"
+
+struct recorder {
+    struct store *store;
+    int64_t run;
+    struct experiment *experiment;
+};
+
+/* Finds or creates the run of this suite and seed, and locks it. */
+status record_start(struct recorder *recorder, struct run_start *start, struct error *error);
+status record_tasks(const struct recorder *recorder, struct error *error);
+
+/* checkpoint −1: zero-shot. With a selector, the routers chosen are recorded too. */
+status record_evaluation(const struct recorder *recorder, int64_t checkpoint, const struct test_set *set, bool routed, struct error *error);
+
+/* The experiment's changes since the last call (merges, skips, freezes), which are then cleared. */
+status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
+status record_counts(const struct recorder *recorder, size_t task, struct error *error);
+status record_file(const struct recorder *recorder, int64_t task, const char *kind, const char *path, struct error *error);
+
+#endif

@@ -1,0 +1,237 @@
+#include "harness/selector.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datasets/loader.h"
+
+status selector_create(struct selector **result, struct experiment *e, struct error *error)
+{
+    struct selector *selector = calloc(1, sizeof *selector);
+    if (selector == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
+    selector->experiment = e;
+    selector->coders = calloc(e->task_count, sizeof *selector->coders);
+    selector->thresholds = calloc(e->task_count, sizeof *selector->thresholds);
+    status made = selector->coders != NULL && selector->thresholds != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", e->task_count);
+    for (size_t k = 0; made == OK && k < e->task_count; k++)
+        made = autoencoder_create(&selector->coders[k], e->backend, &e->model, e->clip->dimensions.image_width, e->settings.selector.code,
+                                  PARAMETERS_TRAINED, error);
+    if (made != OK) {
+        selector_destroy(selector);
+        return made;
+    }
+    *result = selector;
+    return OK;
+}
+
+void selector_destroy(struct selector *selector)
+{
+    if (selector == NULL)
+        return;
+    for (size_t k = 0; selector->coders != NULL && k < selector->experiment->task_count; k++)
+        autoencoder_destroy(selector->coders[k]);
+    free(selector->coders);
+    free(selector->thresholds);
+    free(selector);
+}
+
+static status encode_frozen(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features, struct error *error)
+{
+    size_t r = e->clip->dimensions.resolution;
+    struct encoding encoding = {.arena = &e->step};
+    struct image_batch batch = {0};
+    struct tower_pass pass;
+    struct tensor output, mean;
+    arena_reset(&e->step);
+    TRY(tensor_take(&batch.images, &e->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
+    TRY(e->backend->ops->upload(e->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
+    TRY(clip_encode_images(e->clip, &encoding, &batch, &pass, &output, error));
+    if (features != NULL)
+        TRY(e->backend->ops->download(e->backend, features, output.data, tensor_bytes(&output), error));
+    TRY(clip_mean_patches(e->clip, &e->step, &pass, &mean, error));
+    return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
+}
+
+static status encode_all(struct experiment *e, struct loader *loader, size_t n, uint8_t *pixels, float *means, float *features,
+                         const struct stop *stop, struct error *error)
+{
+    size_t width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
+    for (size_t done = 0, step = 0; done < n; step++) {
+        size_t count;
+        if (stop_requested(stop))
+            return error_set(error, ERROR_STOPPED, "stopped while features were computed");
+        TRY(loader_read(loader, step, pixels, NULL, NULL, &count, error));
+        TRY(encode_frozen(e, pixels, count, means + done * width, features != NULL ? features + done * embed : NULL, error));
+        done += count;
+    }
+    return OK;
+}
+
+status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items, size_t n, float *means,
+                       float *features, const struct stop *stop, struct error *error)
+{
+    size_t r = e->clip->dimensions.resolution, batch = e->settings.evaluation_batch;
+    struct loader_settings settings = {.dataset = dataset, .split = split, .items = items, .item_count = n, .resolution = (int)r, .batch = batch,
+                                       .threads = 1, .ahead = 4};
+    struct loader *loader;
+    uint8_t *pixels = malloc(array_size(batch, r * r * 3));
+    if (pixels == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for a batch of %zu images", batch);
+    status result = loader_create(&loader, &settings, error);
+    if (result == OK) {
+        result = encode_all(e, loader, n, pixels, means, features, stop, error);
+        loader_destroy(loader);
+    }
+    free(pixels);
+    return result;
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value below which a share of the values lies, with linear interpolation between neighbours. */
+static float quantile(float *values, size_t n, double share)
+{
+    qsort(values, n, sizeof *values, compare_floats);
+    double position = share * (double)(n - 1);
+    size_t low = (size_t)position, high = low + 1 < n ? low + 1 : low;
+    return values[low] + (float)(position - (double)low) * (values[high] - values[low]);
+}
+
+static status upload_rows(struct experiment *e, const float *rows, size_t n, struct tensor *tensor, struct error *error)
+{
+    TRY(tensor_take(tensor, &e->step, TENSOR_F32, "selector features", 2, (size_t[]){n, e->clip->dimensions.image_width}, error));
+    return e->backend->ops->upload(e->backend, tensor->data, rows, tensor_bytes(tensor), error);
+}
+
+/* n rows of features, drawn epoch by epoch. */
+static status train_coder(struct experiment *e, struct autoencoder *coder, const struct task *task, const float *features, size_t n, struct error *error)
+{
+    const struct selector_settings *s = &e->settings.selector;
+    size_t width = e->clip->dimensions.image_width, batch = s->batch < n ? s->batch : n, per_epoch = (n + batch - 1) / batch;
+    uint32_t *order = malloc(array_size(n, sizeof *order));
+    float *rows = malloc(array_size(batch * width, sizeof *rows));
+    status result = order != NULL && rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
+    struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
+    for (size_t i = 0; result == OK && i < s->iterations; i++) {
+        size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch;
+        struct tensor tensor;
+        float loss;
+        struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)task->index, 16 + (uint32_t)epoch);
+        if (first == 0)
+            rng_permutation(&rng, n, order);
+        for (size_t k = 0; k < count; k++)
+            memcpy(rows + k * width, features + order[first + k] * width, width * sizeof *rows);
+        arena_reset(&e->step);
+        result = upload_rows(e, rows, count, &tensor, error);
+        if (result == OK)
+            result = experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)(epoch / 10)), error);
+        if (result == OK)
+            result = autoencoder_train_step(coder, &e->step, &tensor, e->state, &rule, &loss, error);
+    }
+    free(rows);
+    free(order);
+    return result;
+}
+
+/* Of a task's shuffled training images: those that training can reach, and a tenth that it never sees. */
+struct selector_items {
+    uint32_t *items;
+    size_t used, held_out;
+};
+
+static status choose_items(const struct experiment *e, const struct task *task, struct selector_items *chosen, struct error *error)
+{
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1, most = e->settings.selector.iterations * e->settings.selector.batch;
+    chosen->items = malloc(array_size(n, sizeof *chosen->items));
+    if (chosen->items == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu items", n);
+    struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
+    rng_permutation(&rng, n, chosen->items);
+    chosen->held_out = n > 1 ? held_out : 0;
+    chosen->used = n - chosen->held_out < most ? n - chosen->held_out : most;
+    memmove(chosen->items + chosen->used, chosen->items + n - chosen->held_out, chosen->held_out * sizeof *chosen->items);
+    return OK;
+}
+
+static status set_threshold(struct selector *selector, const struct task *task, const float *held_out, size_t n, struct error *error)
+{
+    const struct selector_settings *s = &selector->experiment->settings.selector;
+    if (s->threshold > 0 || n == 0) {
+        selector->thresholds[task->index] = s->threshold > 0 ? (float)s->threshold : INFINITY;
+        return OK;
+    }
+    float *errors = malloc(array_size(n, sizeof *errors));
+    if (errors == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", n);
+    status result = selector_errors(selector, task->index, held_out, n, errors, error);
+    if (result == OK)
+        selector->thresholds[task->index] = quantile(errors, n, s->quantile);
+    free(errors);
+    return result;
+}
+
+status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = selector->experiment;
+    struct autoencoder *coder = selector->coders[task->index];
+    size_t width = e->clip->dimensions.image_width;
+    struct selector_items chosen = {0};
+    TRY(choose_items(e, task, &chosen, error));
+    size_t n = chosen.used + chosen.held_out;
+    float *means = malloc(array_size(n * width, sizeof *means));
+    status result = means != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
+    if (result == OK)
+        result = frozen_features(e, task->dataset, SPLIT_TRAIN, chosen.items, n, means, NULL, stop, error);
+    if (result == OK)
+        result = autoencoder_initialize(coder, e->seed, (uint32_t)task->index, error);
+    if (result == OK)
+        result = parameters_reset(coder->parameters, error);
+    if (result == OK)
+        result = train_coder(e, coder, task, means, chosen.used, error);
+    if (result == OK)
+        result = set_threshold(selector, task, means + chosen.used * width, chosen.held_out, error);
+    free(means);
+    free(chosen.items);
+    selector->trained = result == OK ? task->index + 1 : selector->trained;
+    return result;
+}
+
+status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors, struct error *error)
+{
+    enum { ROWS = 4096 };
+    struct experiment *e = selector->experiment;
+    size_t width = e->clip->dimensions.image_width;
+    for (size_t first = 0; first < n; first += ROWS) {
+        size_t count = n - first < ROWS ? n - first : ROWS;
+        struct tensor tensor;
+        arena_reset(&e->step);
+        TRY(upload_rows(e, features + first * width, count, &tensor, error));
+        TRY(autoencoder_errors(selector->coders[k], &e->step, &tensor, errors + first, error));
+    }
+    return OK;
+}
+
+void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers)
+{
+    const struct selector_settings *s = &selector->experiment->settings.selector;
+    size_t together = s->decision == DECIDE_PER_BATCH ? s->decision_batch : 1;
+    for (size_t first = 0; first < n; first += together) {
+        size_t last = first + together < n ? first + together : n;
+        float means[1024];
+        for (size_t k = 0; k < selector->trained; k++) {
+            double total = 0;
+            for (size_t i = first; i < last; i++)
+                total += (double)errors[k][i];
+            means[k] = (float)(total / (double)(last - first));
+        }
+        int choice = autoencoder_choice(means, selector->thresholds, selector->trained);
+        for (size_t i = first; i < last; i++)
+            routers[i] = (int16_t)choice;
+    }
+}

@@ -1,0 +1,37 @@
+/* Which router for which image: an autoencoder per task on the frozen tower's mean patch features (spec 5).
+ *
+ *     TRY(selector_create(&selector, experiment, error));
+ *     TRY(selector_train(selector, task, error));                        // after the task
+ *     TRY(selector_errors(selector, k, features, n, errors, error));      // [n] of autoencoder k
+ *     selector_choose(selector, errors, n, trained, routers);             // [n] router or −1
+ */
+#ifndef MTIL_HARNESS_SELECTOR_H
+#define MTIL_HARNESS_SELECTOR_H
+
+#include "adapters/autoencoder.h"
+#include "harness/experiment.h"
+
+struct selector {
+    struct experiment *experiment;
+    size_t trained;              /* autoencoders 0 … trained − 1 compete */
+    struct autoencoder **coders; /* [tasks] */
+    float *thresholds;           /* [tasks] */
+};
+
+status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
+void selector_destroy(struct selector *selector); /* NULL is allowed */
+
+/* Trains the task's autoencoder on nine tenths of its training images and takes the threshold from the rest. */
+status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
+
+/* errors [n] of autoencoder k, from features [n, width] on the host. */
+status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors, struct error *error);
+
+/* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
+void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
+
+/* Frozen features of n items of a split: means [n, image_width] and, unless NULL, features [n, embed], unnormalised. */
+status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split, const uint32_t *items, size_t n,
+                       float *means, float *features, const struct stop *stop, struct error *error);
+
+#endif

@@ -1,0 +1,271 @@
+#include "harness/sequence.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "adapters/adapter_file.h"
+#include "core/file.h"
+#include "harness/trainer.h"
+
+/* What a run holds besides the experiment. */
+struct run {
+    struct sequence *sequence;
+    struct experiment *e;
+    struct recorder recorder;
+    struct selector *selector; /* NULL: none is needed */
+    struct evaluator *evaluator;
+    char *folder, *resume;
+    const struct task *task; /* being trained */
+    double last_loss;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int64_t peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+static status record_time(struct run *r, int64_t task, int64_t iteration, const char *phase, double since, int64_t iterations, int64_t images,
+                          struct error *error)
+{
+    struct timing_row row = {.task = task, .iteration = iteration, .phase = phase, .seconds = now() - since, .iterations = iterations,
+                             .images = images, .peak_bytes = peak_bytes()};
+    return store_add_timing(r->sequence->store, r->recorder.run, &row, error);
+}
+
+/* The rows first, then the file that says they are there: what is killed in between is written again. */
+static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
+{
+    TRY(store_commit(r->sequence->store, error));
+    TRY(checkpoint_save(r->e, r->selector, r->resume, &(struct checkpoint_place){task, iteration}, error));
+    return store_begin(r->sequence->store, error);
+}
+
+/* --- Training --- */
+
+static bool wants_loss(void *context, size_t iteration, size_t iterations)
+{
+    const struct run *r = context;
+    return iteration == 1 || iteration == iterations || iteration % r->e->settings.log_every == 0;
+}
+
+/* Training is taken as four fifths of a task's work, evaluation as the rest. */
+static double share_done(const struct run *r, double of_task)
+{
+    return ((double)r->task->index + of_task) / (double)r->e->task_count;
+}
+
+static status after_iteration(void *context, const struct step_report *report, struct error *error)
+{
+    struct run *r = context;
+    size_t task = r->task->index, every = r->e->settings.checkpoint_every;
+    TRY(record_changes(&r->recorder, task, report->iteration, error));
+    if (!isnan(report->loss)) {
+        r->last_loss = report->loss;
+        struct step_row row = {.task = (int64_t)task, .iteration = (int64_t)report->iteration, .loss = report->loss, .learning_rate = report->rate};
+        TRY(store_add_step(r->sequence->store, r->recorder.run, &row, error));
+    }
+    progress_report(r->sequence->progress,
+                    &(struct progress_state){.activity = "train", .subject = r->task->settings.name, .task = task + 1, .tasks = r->e->task_count,
+                                             .step = report->iteration, .steps = report->iterations, .loss = r->last_loss, .images = report->images,
+                                             .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
+    bool last = report->iteration == report->iterations, due = every > 0 && report->iteration % every == 0;
+    return !last && (due || stop_requested(r->sequence->stop)) ? save_place(r, task, report->iteration, error) : OK;
+}
+
+static status train(struct run *r, size_t task, size_t first, struct error *error)
+{
+    double start = now();
+    r->task = &r->e->tasks[task];
+    struct training training = {.experiment = r->e, .task = r->task, .first = first, .stop = r->sequence->stop, .wants_loss = wants_loss,
+                                .after = after_iteration, .context = r};
+    TRY(train_task(&training, error));
+    size_t iterations = r->task->settings.iterations;
+    TRY(record_changes(&r->recorder, task, iterations, error));
+    TRY(record_counts(&r->recorder, task, error));
+    return record_time(r, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
+}
+
+/* --- Evaluation --- */
+
+static void report_evaluation(struct run *r, const char *activity, size_t j)
+{
+    double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->task_count) : 0;
+    progress_report(r->sequence->progress, &(struct progress_state){.activity = activity, .subject = r->e->tasks[j].settings.name,
+                                                                    .task = r->task != NULL ? r->task->index + 1 : 0,
+                                                                    .tasks = r->task != NULL ? r->e->task_count : 0, .step = j + 1,
+                                                                    .steps = r->e->task_count, .done = base});
+}
+
+static status zero_shot_row(struct run *r, bool record, struct error *error)
+{
+    double start = now();
+    int64_t images = 0;
+    for (size_t j = 0; j < r->e->task_count; j++) {
+        report_evaluation(r, "zero-shot", j);
+        TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
+        if (record)
+            TRY(record_evaluation(&r->recorder, -1, &r->evaluator->sets[j], false, error));
+        images += (int64_t)r->evaluator->sets[j].n;
+    }
+    return record ? record_time(r, -1, 0, "evaluate", start, 0, images, error) : OK;
+}
+
+static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
+{
+    bool alone_with_adapters = r->e->settings.method->alone && r->e->trains == TRAINS_ADAPTERS;
+    report_evaluation(r, "evaluate", j);
+    if (alone_with_adapters)
+        TRY(evaluator_with_router(r->evaluator, j, (int)checkpoint, r->sequence->stop, error));
+    else
+        TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
+    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], r->e->trains == TRAINS_ADAPTERS, error);
+}
+
+static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
+{
+    double start = now();
+    int64_t images = 0;
+    bool alone = r->e->settings.method->alone;
+    for (size_t j = alone ? checkpoint : 0; j < (alone ? checkpoint + 1 : r->e->task_count); j++) {
+        TRY(evaluate_task(r, checkpoint, j, error));
+        images += (int64_t)r->evaluator->sets[j].n;
+    }
+    return record_time(r, (int64_t)checkpoint, (int64_t)r->task->settings.iterations, "evaluate", start, 0, images, error);
+}
+
+static status train_selector(struct run *r, size_t task, struct error *error)
+{
+    if (r->selector == NULL)
+        return OK;
+    double start = now();
+    TRY(selector_train(r->selector, &r->e->tasks[task], r->sequence->stop, error));
+    return record_time(r, (int64_t)task, (int64_t)r->e->tasks[task].settings.iterations, "selector", start,
+                       (int64_t)r->e->settings.selector.iterations, 0, error);
+}
+
+static status save_weights(struct run *r, size_t task, struct error *error)
+{
+    enum checkpoints keep = r->e->settings.checkpoints;
+    if (keep == CHECKPOINTS_NONE || r->e->trains == TRAINS_NOTHING)
+        return OK;
+    bool adapters = r->e->trains == TRAINS_ADAPTERS;
+    const char *kind = adapters ? "adapters" : "weights";
+    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind) : path_format("%s/%s.safetensors", r->folder, kind);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
+    status result = adapters ? adapters_save(r->e->adapters, path, error) : clip_save(r->e->clip, path, error);
+    if (result == OK)
+        result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
+    free(path);
+    return result;
+}
+
+/* --- The sequence --- */
+
+static status open_run(struct run *r, struct error *error)
+{
+    const struct settings *s = &r->e->settings;
+    r->folder = sequence_folder(r->e);
+    r->resume = r->folder != NULL ? path_format("%s/resume.safetensors", r->folder) : NULL;
+    if (r->resume == NULL)
+        return error_set(error, ERROR_MEMORY, "run: no memory for a path");
+    TRY(directory_create(r->folder, error));
+    if (s->method->selects && s->selector.kind == SELECTOR_CLIP)
+        TRY(selector_create(&r->selector, r->e, error));
+    return evaluator_create(&r->evaluator, r->e, r->selector, error);
+}
+
+static void close_run(struct run *r)
+{
+    evaluator_destroy(r->evaluator);
+    selector_destroy(r->selector);
+    free(r->resume);
+    free(r->folder);
+}
+
+static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
+{
+    if (r->e->trains == TRAINS_NOTHING)
+        return OK;
+    for (size_t task = place.task; task < r->e->task_count; task++) {
+        TRY(train(r, task, task == place.task ? place.iteration : 0, error));
+        TRY(train_selector(r, task, error));
+        TRY(matrix_row(r, task, error));
+        TRY(save_weights(r, task, error));
+        TRY(save_place(r, task + 1, 0, error));
+        if (stop_requested(r->sequence->stop) && task + 1 < r->e->task_count)
+            return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, r->e->task_count);
+    }
+    return OK;
+}
+
+static status run_from_place(struct run *r, struct error *error)
+{
+    struct checkpoint_place place;
+    bool resumed;
+    TRY(checkpoint_load(r->e, r->selector, r->resume, &place, &resumed, error));
+    TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1, resumed ? (int64_t)place.iteration : 0, error));
+    if (resumed)
+        log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1, r->e->task_count, place.iteration, r->resume);
+    TRY(store_begin(r->sequence->store, error));
+    TRY(record_tasks(&r->recorder, error));
+    TRY(zero_shot_row(r, !resumed, error));
+    if (!resumed)
+        TRY(save_place(r, 0, 0, error));
+    TRY(run_tasks(r, place, error));
+    return store_commit(r->sequence->store, error);
+}
+
+static status end_run(struct run *r, status result, struct error *error)
+{
+    struct store *store = r->sequence->store;
+    enum run_status end = result == OK ? RUN_FINISHED : result == ERROR_STOPPED ? RUN_STOPPED : RUN_FAILED;
+    struct error ending;
+    if (result != OK)
+        store_rollback(store);
+    status recorded = store_run_end(store, r->recorder.run, end, end == RUN_FAILED ? error->message : NULL, &ending);
+    if (result != OK)
+        return result; /* the first failure is the one to tell */
+    if (recorded != OK) {
+        *error = ending;
+        return recorded;
+    }
+    return unlink(r->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", r->resume);
+}
+
+status sequence_run(struct sequence *sequence, struct error *error)
+{
+    struct run run = {.sequence = sequence, .e = sequence->experiment,
+                      .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
+    struct run_start start;
+    TRY(record_start(&run.recorder, &start, error));
+    sequence->run = start.run;
+    if (!start.created && start.past == RUN_FINISHED) {
+        sequence->finished_before = true;
+        return store_run_end(sequence->store, start.run, RUN_FINISHED, NULL, error);
+    }
+    status result = open_run(&run, error);
+    if (result == OK)
+        result = run_from_place(&run, error);
+    result = end_run(&run, result, error);
+    close_run(&run);
+    return result;
+}
+
+char *sequence_folder(const struct experiment *e)
+{
+    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), suite_hash(e->suite), (unsigned long long)e->seed);
+}

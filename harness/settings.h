@@ -1,0 +1,65 @@
+/* What a suite says, as plain values: the sections that a run understands, and their reading.
+ *
+ *     struct suite *suite;
+ *     TRY(suite_load(&suite, "mini", settings_sections, overrides, count, error));
+ *     struct settings settings;
+ *     TRY(settings_read(&settings, suite, error));
+ *     settings.merge_every …
+ */
+#ifndef MTIL_HARNESS_SETTINGS_H
+#define MTIL_HARNESS_SETTINGS_H
+
+#include "adapters/merge.h"
+#include "harness/method.h"
+#include "harness/suite.h"
+#include "models/block.h"
+#include "results/per_image.h"
+
+extern const struct suite_section settings_sections[];
+
+enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };
+enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
+enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
+
+struct selector_settings {
+    enum selector_kind kind;
+    enum selector_decision decision;
+    size_t decision_batch, code, iterations, batch;
+    double rate, l2, quantile, threshold; /* threshold 0: the quantile of each task's own held-out loss */
+};
+
+struct settings {
+    const char *weights, *vocabulary, *data_root, *order, *setting;
+    enum activation activation;
+    size_t task_count;
+    struct adapter_settings adapter;
+    size_t freeze_top_k;
+    const struct merge_policy *policy;
+    const struct options *policy_options;
+    size_t merge_every;
+    enum merge_moments moments;
+    const struct method *method;
+    const struct options *method_options;
+    struct selector_settings selector;
+    size_t evaluation_batch, cache_megabytes;
+    enum per_image_kind per_image;
+    const char *backend, *precision, *folder, *database;
+    size_t threads, checkpoint_every, log_every;
+    enum checkpoints checkpoints;
+};
+
+/* What one task's training needs, from its entry under `tasks`. */
+struct task_settings {
+    const char *name, *reader, *root;
+    size_t iterations, warmup, batch;
+    double rate, weight_decay;
+    float smoothing;
+};
+
+/* Strings and options are borrowed from the suite. */
+status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
+void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
+status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error);
+size_t settings_seeds(const struct suite *suite);
+
+#endif

@@ -1,0 +1,34 @@
+/* The training of one task (spec 3): batches, loss, optimizer, merges.
+ *
+ *     struct training training = {.experiment = e, .task = task, .first = 0, .after = record, .context = recorder};
+ *     TRY(train_task(&training, error));
+ */
+#ifndef MTIL_HARNESS_TRAINER_H
+#define MTIL_HARNESS_TRAINER_H
+
+#include "harness/experiment.h"
+
+/* After each iteration (counted from 1). loss is NAN except where wants_loss said so: reading it waits for the device. */
+struct step_report {
+    size_t iteration, iterations, images; /* images: of this call of train_task so far */
+    double loss, rate;
+};
+
+struct training {
+    struct experiment *experiment;
+    const struct task *task;
+    size_t first; /* iterations already done: begin_task is skipped when not 0 */
+    const struct stop *stop;
+    bool (*wants_loss)(void *context, size_t iteration, size_t iterations);
+    status (*after)(void *context, const struct step_report *report, struct error *error);
+    void *context;
+};
+
+/* Iterations first … iterations − 1 and then, unless it was stopped, the method's end_task. Stopping (ERROR_STOPPED) is between two
+ * iterations, after `after`. A loss that is not finite is an error that says what to lower. */
+status train_task(const struct training *training, struct error *error);
+
+/* The contrastive loss of a batch against the task's prompts, with its gradients: what methods without a loss of their own do. */
+status contrastive_task_loss(struct experiment *experiment, const struct task *task, const struct batch *batch, struct error *error);
+
+#endif

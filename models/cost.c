@@ -1,0 +1,66 @@
+#include "models/cost.h"
+
+static double block(double rows, double positions, double width)
+{
+    return rows * (2.0 * 12.0 * width * width + 4.0 * positions * width);
+}
+
+static size_t image_positions(const struct clip_dimensions *n)
+{
+    size_t grid = n->resolution / n->patch;
+    return grid * grid + 1;
+}
+
+double cost_images(const struct clip_dimensions *n, size_t images)
+{
+    double positions = (double)image_positions(n), width = (double)n->image_width, count = (double)images;
+    return (double)n->image_blocks * block(count * positions, positions, width) +
+           count * 2.0 * width * ((positions - 1) * 3.0 * (double)(n->patch * n->patch) + (double)n->embed);
+}
+
+double cost_texts(const struct clip_dimensions *n, size_t texts, size_t positions)
+{
+    double width = (double)n->text_width, count = (double)texts;
+    return (double)n->text_blocks * block(count * (double)positions, (double)positions, width) + count * 2.0 * width * (double)n->embed;
+}
+
+static double experts(double rows, double width, size_t top_k, size_t bottleneck)
+{
+    return rows * (double)top_k * 4.0 * width * (double)bottleneck;
+}
+
+double cost_image_experts(const struct clip_dimensions *n, size_t images, size_t top_k, size_t bottleneck)
+{
+    return (double)n->image_blocks * experts((double)(images * image_positions(n)), (double)n->image_width, top_k, bottleneck);
+}
+
+double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, size_t top_k, size_t bottleneck)
+{
+    return (double)n->text_blocks * experts((double)(texts * positions), (double)n->text_width, top_k, bottleneck);
+}
+
+/* Nothing below the first block's experts is trained: its attention and MLP need no gradient. */
+double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k, size_t bottleneck)
+{
+    double image = cost_images(n, images), text = cost_texts(n, texts, positions);
+    double backward = image * (double)(n->image_blocks - 1) / (double)n->image_blocks + text * (double)(n->text_blocks - 1) / (double)n->text_blocks;
+    return image + text + backward +
+           3.0 * (cost_image_experts(n, images, top_k, bottleneck) + cost_text_experts(n, texts, positions, top_k, bottleneck));
+}
+
+size_t cost_weights(const struct clip_dimensions *n)
+{
+    size_t image = n->image_blocks * (12 * n->image_width * n->image_width + 13 * n->image_width) +
+                   n->image_width * (image_positions(n) + 5 + 3 * n->patch * n->patch + n->embed);
+    size_t text = n->text_blocks * (12 * n->text_width * n->text_width + 13 * n->text_width) +
+                  n->text_width * (n->context + 2 + n->vocabulary + n->embed);
+    return image + text + 1;
+}
+
+/* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation (block.h). */
+size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k)
+{
+    size_t image = n->image_blocks * images * image_positions(n) * (10 * n->image_width + 64 * top_k);
+    size_t text = n->text_blocks * texts * positions * (10 * n->text_width + 64 * top_k);
+    return 4 * (image + text);
+}
