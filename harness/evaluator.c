@@ -279,20 +279,28 @@ static status cache_pixels(struct evaluator *evaluator, struct test_set *set, st
     return OK;
 }
 
+/* Batch by batch from the cache, or decoded on the way. */
+static status encode_test_images(struct experiment *e, struct test_set *set, const struct stop *stop, struct error *error)
+{
+    size_t r = e->clip->dimensions.resolution, width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
+    if (set->pixels == NULL)
+        return frozen_features(e, set->task->dataset, SPLIT_TEST, NULL, set->n, set->means, set->features, stop, error);
+    for (size_t first = 0; first < set->n; first += e->settings.evaluation_batch) {
+        size_t left = set->n - first, count = left < e->settings.evaluation_batch ? left : e->settings.evaluation_batch;
+        if (stop_requested(stop))
+            return error_set(error, ERROR_STOPPED, "stopped while features were computed");
+        TRY(frozen_features_of(e, set->pixels + first * r * r * 3, count, set->means + first * width, set->features + first * embed, error));
+    }
+    return OK;
+}
+
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
     struct test_set *set = &evaluator->sets[j];
-    uint32_t *all = malloc(array_size(set->n, sizeof *all));
-    if (all == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
-    for (size_t i = 0; i < set->n; i++)
-        all[i] = (uint32_t)i;
-    status result = frozen_features(e, set->task->dataset, SPLIT_TEST, all, set->n, set->means, set->features, stop, error);
-    free(all);
-    TRY(result);
-    TRY(zero_shot_predictions(e, set, error));
     TRY(cache_pixels(evaluator, set, error));
+    TRY(encode_test_images(e, set, stop, error));
+    TRY(zero_shot_predictions(e, set, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     for (size_t i = 0; i < set->n; i++)
         set->router[i] = -1;
@@ -328,11 +336,13 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
     uint32_t *items = malloc(array_size(set->n, sizeof *items));
     if (items == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
+    const struct adapters *adapters = evaluator->experiment->adapters;
+    size_t routers = adapters != NULL ? adapters->settings.tasks : 0;
     status result = OK;
     for (size_t i = 0; i < set->n; i++)
         if (set->router[i] < 0)
             set->predicted[i] = set->zero_shot[i];
-    for (size_t r = 0; result == OK && r < evaluator->experiment->task_count; r++) {
+    for (size_t r = 0; result == OK && r < routers; r++) {
         size_t count = 0;
         for (size_t i = 0; i < set->n; i++)
             if (set->router[i] == (int16_t)r)
@@ -345,9 +355,9 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
     return result;
 }
 
-/* The whole model was trained: every image again, without adapters. */
-static status predict_everything(struct evaluator *evaluator, struct test_set *set, const struct stop *stop, struct error *error)
+status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
+    struct test_set *set = &evaluator->sets[j];
     uint32_t *items = malloc(array_size(set->n, sizeof *items));
     if (items == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
@@ -363,11 +373,10 @@ static status predict_everything(struct evaluator *evaluator, struct test_set *s
 
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop, struct error *error)
 {
-    struct test_set *set = &evaluator->sets[j];
     if (evaluator->experiment->trains == TRAINS_WEIGHTS)
-        return predict_everything(evaluator, set, stop, error);
+        return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, error));
-    return predict_routed(evaluator, set, stop, error);
+    return predict_routed(evaluator, &evaluator->sets[j], stop, error);
 }
 
 status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop, struct error *error)

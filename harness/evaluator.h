@@ -45,6 +45,9 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
 /* Every image of the set through one router (−1: none), whatever a selector says. */
 status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop, struct error *error);
 
+/* Every image of the set again, through the model as it is now, without adapters. */
+status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
+
 /* Class features of a dataset with a router (−1: adapters off): prompts through all templates, each normalised, their mean normalised.
  * [classes, embed] in the arena. */
 status class_features(struct experiment *experiment, const struct dataset *dataset, int router, struct arena *arena, struct tensor *features,

@@ -66,7 +66,8 @@ static status open_tokenizer(struct experiment *e, struct error *error)
     return OK;
 }
 
-status experiment_open(struct experiment **result, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error)
+static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen, const struct log *log,
+                              struct error *error)
 {
     struct experiment *e = calloc(1, sizeof *e);
     if (e == NULL)
@@ -74,7 +75,7 @@ status experiment_open(struct experiment **result, const struct suite *suite, ui
     *e = (struct experiment){.suite = suite, .seed = seed, .log = log};
     status opened = settings_read(&e->settings, suite, error);
     if (opened == OK) {
-        e->trains = e->settings.method->trains(e->settings.method_options);
+        e->trains = frozen ? TRAINS_NOTHING : e->settings.method->trains(e->settings.method_options);
         opened = open_model(e, error);
     }
     if (opened == OK)
@@ -87,6 +88,16 @@ status experiment_open(struct experiment **result, const struct suite *suite, ui
     }
     *result = e;
     return OK;
+}
+
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error)
+{
+    return open_experiment(experiment, suite, seed, false, log, error);
+}
+
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log, struct error *error)
+{
+    return open_experiment(experiment, suite, 0, true, log, error);
 }
 
 void experiment_close(struct experiment *e)
@@ -206,7 +217,5 @@ size_t experiment_trainable(const struct experiment *e)
 
 char *experiment_model_name(const struct experiment *e)
 {
-    const char *slash = strrchr(e->settings.weights, '/'), *name = slash != NULL ? slash + 1 : e->settings.weights;
-    const char *dot = strrchr(name, '.');
-    return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+    return weights_name(e->settings.weights);
 }

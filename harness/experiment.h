@@ -54,6 +54,10 @@ struct batch {
 
 /* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the experiment. */
 status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error);
+
+/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some into `adapters`, which
+ * then belong to the experiment. */
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log, struct error *error);
 void experiment_close(struct experiment *experiment); /* NULL is allowed */
 
 /* Sets learning rate, task and step for the operations of a step. */

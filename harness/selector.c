@@ -37,7 +37,7 @@ void selector_destroy(struct selector *selector)
     free(selector);
 }
 
-static status encode_frozen(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features, struct error *error)
+status frozen_features_of(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features, struct error *error)
 {
     size_t r = e->clip->dimensions.resolution;
     struct encoding encoding = {.arena = &e->step};
@@ -63,7 +63,7 @@ static status encode_all(struct experiment *e, struct loader *loader, size_t n, 
         if (stop_requested(stop))
             return error_set(error, ERROR_STOPPED, "stopped while features were computed");
         TRY(loader_read(loader, step, pixels, NULL, NULL, &count, error));
-        TRY(encode_frozen(e, pixels, count, means + done * width, features != NULL ? features + done * embed : NULL, error));
+        TRY(frozen_features_of(e, pixels, count, means + done * width, features != NULL ? features + done * embed : NULL, error));
         done += count;
     }
     return OK;

@@ -35,3 +35,9 @@ char *vocabulary_path(const char *name)
 {
     return strcmp(name, "mini") == 0 ? beside_program("mini-vocabulary.txt") : strdup(name);
 }
+
+char *weights_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
+    return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+}

@@ -9,4 +9,7 @@
 char *weights_path(const char *name);
 char *vocabulary_path(const char *name);
 
+/* What a model is called in results: the file name without its folder and ending. The caller frees; NULL when out of memory. */
+char *weights_name(const char *name);
+
 #endif
