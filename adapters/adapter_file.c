@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
-enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2 };
+enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2, NUMBERS_MOST = 1024 };
 
 static size_t tensors_per_block(const struct adapters *adapters)
 {
@@ -204,4 +202,93 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
         return error_set(error, ERROR_FORMAT, "%s: holds no routers; expected tensors such as %svisual.transformer.resblocks.0.router_list.0",
                          safetensors_path(file), prefix);
     return settings_from_metadata(file, settings, error);
+}
+
+/* The routers below `tasks` that the first block of the image tower has. */
+static void list_routers(const struct safetensors *file, size_t tasks, struct text *list)
+{
+    for (size_t r = 0; r < tasks; r++) {
+        char name[96];
+        snprintf(name, sizeof name, "visual.transformer.resblocks.0.router_list.%zu", r);
+        if (safetensors_find(file, name) != NULL)
+            text_add(list, "%s%zu", list->size > 0 ? ", " : "", r);
+    }
+}
+
+status adapter_file_routers(const char *path, struct text *list, struct error *error)
+{
+    struct safetensors *file;
+    struct adapter_settings settings = {0};
+    TRY(safetensors_open(&file, path, error));
+    status result = adapter_file_settings(file, "", &settings, error);
+    if (result == OK)
+        list_routers(file, settings.tasks, list);
+    safetensors_close(file);
+    return result;
+}
+
+static status missing_router(const struct adapters *adapters, const struct safetensors *file, size_t router, const char *tensor,
+                             struct error *error)
+{
+    struct text list = {0};
+    list_routers(file, adapters->settings.tasks, &list);
+    error_set(error, ERROR_ARGUMENT, "%s: has no router %zu (tensor %s is missing); its routers are: %s", safetensors_path(file), router,
+              tensor, list.data != NULL ? list.data : "none that is complete");
+    text_free(&list);
+    return ERROR_ARGUMENT;
+}
+
+static status expect_router(const struct adapters *adapters, const struct safetensors *file, size_t router, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
+            char name[96];
+            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.router_list.%zu", t == TOWER_IMAGE ? "visual." : "", b, router);
+            if (safetensors_find(file, name) == NULL)
+                return missing_router(adapters, file, router, name, error);
+        }
+    return OK;
+}
+
+/* Numbers come from tensor names, so a hostile file could ask for any amount of memory. */
+static status check_settings(const struct safetensors *file, const struct adapter_settings *s, struct error *error)
+{
+    if (s->experts > NUMBERS_MOST || s->tasks > NUMBERS_MOST)
+        return error_set(error, ERROR_FORMAT, "%s: expected at most %d experts and routers, found %zu and %zu", safetensors_path(file), NUMBERS_MOST,
+                         s->experts, s->tasks);
+    if (s->top_k > s->experts)
+        return error_set(error, ERROR_FORMAT, "%s: its metadata says top_k %zu, but it has only %zu experts", safetensors_path(file), s->top_k,
+                         s->experts);
+    return OK;
+}
+
+static status open_from(struct adapters **result, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
+                        const struct safetensors *file, struct error *error)
+{
+    struct adapter_settings settings = {.top_k = 2, .scale = 0.1f};
+    TRY(adapter_file_settings(file, "", &settings, error));
+    if (safetensors_metadata_value(file, "top_k") == NULL && settings.experts < settings.top_k)
+        settings.top_k = settings.experts;
+    TRY(check_settings(file, &settings, error));
+    return adapters_create(result, backend, arena, dimensions, &settings, PARAMETERS_FROZEN, error);
+}
+
+status adapters_open(struct adapters **result, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
+                     const char *path, size_t first, size_t count, struct error *error)
+{
+    struct safetensors *file;
+    struct adapters *adapters = NULL;
+    TRY(safetensors_open(&file, path, error));
+    status opened = open_from(&adapters, backend, arena, dimensions, file, error);
+    if (opened == OK)
+        opened = adapters_load(adapters, file, "", ADAPTER_ROUTERS_OPTIONAL, error);
+    for (size_t router = first; opened == OK && router < first + count; router++)
+        opened = expect_router(adapters, file, router, error);
+    safetensors_close(file);
+    if (opened != OK) {
+        adapters_destroy(adapters);
+        return opened;
+    }
+    *result = adapters;
+    return OK;
 }

@@ -10,6 +10,7 @@
 #define MTIL_ADAPTERS_ADAPTER_FILE_H
 
 #include "adapters/adapter.h"
+#include "core/text.h"
 #include "models/safetensors.h"
 
 /* One expert's or router's tensor inside the stacks. */
@@ -37,6 +38,14 @@ enum adapter_missing {
 status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix, enum adapter_missing missing,
                      struct error *error);
 status adapters_save(const struct adapters *adapters, const char *path, struct error *error);
+
+/* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file (top_k 2 and scale 0.1 where it does
+ * not say). Routers first … first + count − 1 must be there in every block of both towers; the error says which the file has. */
+status adapters_open(struct adapters **adapters, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
+                     const char *path, size_t first, size_t count, struct error *error);
+
+/* Fills list with the numbers of a file's routers, "0, 1, 2", for messages. */
+status adapter_file_routers(const char *path, struct text *list, struct error *error);
 
 /* Number of experts, bottleneck and tasks (the highest router + 1) from names and shapes; top_k, scale and input from the metadata where
  * adapters_save wrote them, else as they are in *settings. Whether the widths fit the model shows when the tensors are loaded. */

@@ -1,0 +1,359 @@
+/* mtil embed: the normalised features of images or texts, for whoever wants to check or use the model elsewhere. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/threads.h"
+#include "datasets/image/image.h"
+#include "harness/commands/adapter_choice.h"
+#include "harness/commands/command.h"
+#include "harness/weights.h"
+#include "models/safetensors.h"
+
+enum { BATCH = 64 };
+
+static const struct option options[] = {
+    {.name = "weights", .type = OPTION_TEXT, .help = "CLIP's safetensors file; mini: the small model that ships"},
+    {.name = "vocab", .type = OPTION_TEXT, .help = "the tokenizer's vocabulary, for texts; mini has its own"},
+    ADAPTERS_OPTION,
+    {.name = "router", .type = OPTION_TEXT, .help = "number of the adapters' router, or none: adapters off"},
+    {.name = "activation",
+     .type = OPTION_CHOICE,
+     .choices = "quick_gelu|gelu",
+     .fallback = "quick_gelu",
+     .help = "of the MLPs; gelu for open_clip's other weights"},
+    {.name = "images", .type = OPTION_TEXT, .help = "folder whose files are embedded, in the byte order of their names"},
+    {.name = "texts", .type = OPTION_TEXT, .help = "file whose lines are embedded"},
+    {.name = "out", .type = OPTION_TEXT, .help = "safetensors file to write"},
+    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {0},
+};
+
+/* What is embedded: image files in a folder, or lines of a file. */
+struct inputs {
+    bool images;
+    const char *path;
+    size_t count;
+    char **names; /* file names, or the lines themselves */
+};
+
+static void inputs_free(struct inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        free(inputs->names[i]);
+    free(inputs->names);
+}
+
+/* The names in a folder without those of its sub-folders; takes what directory_list gave. */
+static status list_images(struct inputs *inputs, struct error *error)
+{
+    struct directory directory;
+    TRY(directory_list(&directory, inputs->path, error));
+    inputs->names = directory.names;
+    for (size_t i = 0; i < directory.count; i++) {
+        char *path = path_format("%s/%s", inputs->path, directory.names[i]);
+        if (path == NULL || file_is_directory(path))
+            free(directory.names[i]);
+        else
+            inputs->names[inputs->count++] = directory.names[i];
+        free(path);
+    }
+    if (inputs->count == 0)
+        return error_set(error, ERROR_ARGUMENT, "%s: expected image files, found none (sub-folders are not looked into)",
+                         inputs->path);
+    return OK;
+}
+
+static status check_line(const struct inputs *inputs, const char *line, size_t length, struct error *error)
+{
+    if (strlen(line) != length)
+        return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found a NUL byte", inputs->path, inputs->count + 1);
+    if (line[strspn(line, " \t")] == 0)
+        return error_set(error, ERROR_FORMAT, "%s:%zu: expected a text, found an empty line; take it out", inputs->path,
+                         inputs->count + 1);
+    return OK;
+}
+
+/* The lines of bytes, cut in place at their ends (\n or \r\n). */
+static status split_lines(struct inputs *inputs, struct bytes *bytes, struct error *error)
+{
+    char *text = (char *)bytes->data;
+    size_t lines = 1;
+    for (size_t i = 0; i < bytes->size; i++)
+        lines += text[i] == '\n';
+    inputs->names = calloc(lines, sizeof *inputs->names);
+    if (inputs->names == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu lines", inputs->path, lines);
+    for (size_t first = 0; first < bytes->size;) {
+        char *line = text + first, *end = memchr(line, '\n', bytes->size - first);
+        size_t length = end != NULL ? (size_t)(end - line) : bytes->size - first;
+        first += length + 1;
+        length -= length > 0 && line[length - 1] == '\r';
+        line[length] = 0;
+        TRY(check_line(inputs, line, length, error));
+        inputs->names[inputs->count] = strdup(line);
+        if (inputs->names[inputs->count] == NULL)
+            return error_set(error, ERROR_MEMORY, "%s: no memory for line %zu", inputs->path, inputs->count + 1);
+        inputs->count++;
+    }
+    return OK;
+}
+
+static status list_texts(struct inputs *inputs, struct error *error)
+{
+    struct bytes bytes;
+    TRY(file_read(inputs->path, FILE_LIMIT, &bytes, error));
+    status result = split_lines(inputs, &bytes, error);
+    bytes_free(&bytes);
+    if (result == OK && inputs->count == 0)
+        return error_set(error, ERROR_ARGUMENT, "%s: expected texts, one per line, found an empty file", inputs->path);
+    return result;
+}
+
+static status inputs_list(struct inputs *inputs, const struct options *given, struct error *error)
+{
+    const char *images = options_text(given, "images"), *texts = options_text(given, "texts");
+    if ((images != NULL) == (texts != NULL))
+        return error_set(error, ERROR_ARGUMENT, "command line: embed: expected either --images FOLDER or --texts FILE, found %s",
+                         images != NULL ? "both" : "neither");
+    *inputs = (struct inputs){.images = images != NULL, .path = images != NULL ? images : texts};
+    status result = (inputs->images ? list_images : list_texts)(inputs, error);
+    if (result != OK)
+        inputs_free(inputs);
+    return result;
+}
+
+/* --- Batches --- */
+
+/* Reading images is most of the work with a small model, so a batch is decoded by all threads. */
+struct decoding {
+    const struct inputs *inputs;
+    size_t first, resolution;
+    uint8_t *pixels;
+    struct error errors[BATCH];
+};
+
+static status decode_image(const char *path, size_t resolution, uint8_t *pixels, struct error *error)
+{
+    struct image image;
+    TRY(image_decode_file(&image, path, error));
+    status result = image_evaluation_crop(&image, (int)resolution, pixels, error);
+    image_free(&image);
+    return result == OK ? OK : error_context(error, "%s", path);
+}
+
+static void decode_job(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    struct decoding *d = context;
+    struct error *error = &d->errors[job];
+    char *path = path_format("%s/%s", d->inputs->path, d->inputs->names[d->first + job]);
+    error->code = OK;
+    if (path == NULL)
+        error_set(error, ERROR_MEMORY, "%s: no memory for a path", d->inputs->path);
+    else
+        decode_image(path, d->resolution, d->pixels + job * d->resolution * d->resolution * 3, error);
+    free(path);
+}
+
+struct work {
+    const struct command_call *call;
+    const struct inputs *inputs;
+    struct encoder *encoder;
+    struct threads *threads;
+    struct decoding *decoding; /* of images */
+    int32_t *tokens;           /* [BATCH, context], of texts */
+    float *features;           /* [inputs, width] */
+};
+
+static status embed_images(struct work *work, size_t first, size_t count, float *features, struct error *error)
+{
+    struct decoding *d = work->decoding;
+    d->first = first;
+    threads_run(work->threads, count, decode_job, d);
+    for (size_t i = 0; i < count; i++)
+        if (d->errors[i].code != OK) {
+            *error = d->errors[i];
+            return error->code;
+        }
+    return encoder_images(work->encoder, d->pixels, count, features, error);
+}
+
+static status embed_texts(struct work *work, size_t first, size_t count, float *features, struct error *error)
+{
+    size_t context = work->encoder->clip->dimensions.context;
+    for (size_t i = 0; i < count; i++) {
+        size_t found, line = first + i + 1;
+        if (tokenizer_encode(work->encoder->tokenizer, work->inputs->names[first + i], work->tokens + i * context, context, &found,
+                             error) != OK)
+            return error_context(error, "%s:%zu", work->inputs->path, line);
+        if (found > context)
+            log_warn(work->call->log, "%s:%zu: the text has %zu tokens, cut to the model's %zu", work->inputs->path, line, found,
+                     context);
+    }
+    return encoder_tokens(work->encoder, work->tokens, count, features, error);
+}
+
+static status embed_all(struct work *work, struct error *error)
+{
+    const struct inputs *inputs = work->inputs;
+    for (size_t first = 0; first < inputs->count; first += BATCH) {
+        size_t count = inputs->count - first < BATCH ? inputs->count - first : BATCH;
+        float *features = work->features + first * encoder_width(work->encoder);
+        if (stop_requested(work->call->stop))
+            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first, inputs->count);
+        TRY((inputs->images ? embed_images : embed_texts)(work, first, count, features, error));
+        progress_report(work->call->progress, &(struct progress_state){.activity = "embed",
+                                                                       .subject = inputs->path,
+                                                                       .step = first + count,
+                                                                       .steps = inputs->count,
+                                                                       .images = first + count});
+    }
+    return OK;
+}
+
+/* --- Result --- */
+
+/* The names as a JSON array; the caller frees. */
+static status names_as_json(const struct inputs *inputs, char **text, struct error *error)
+{
+    json_t *array = json_array();
+    status result = array != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
+    for (size_t i = 0; result == OK && i < inputs->count; i++)
+        if (json_array_append_new(array, json_string(inputs->names[i])) != 0)
+            result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename it", inputs->path, i + 1, inputs->names[i]);
+    *text = result == OK ? json_dumps(array, JSON_COMPACT) : NULL;
+    json_decref(array);
+    if (result == OK && *text == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
+    return result;
+}
+
+static status write_features(const struct work *work, struct error *error)
+{
+    const struct options *given = work->call->options;
+    const char *router = options_text(given, "router");
+    char *names, *model = weights_name(options_text(given, "weights"));
+    if (model == NULL)
+        return error_set(error, ERROR_MEMORY, "embed: no memory for a name");
+    status result = names_as_json(work->inputs, &names, error);
+    if (result == OK) {
+        struct safetensor tensor = {.name = "features",
+                                    .type = SAFETENSOR_F32,
+                                    .rank = 2,
+                                    .shape = {work->inputs->count, encoder_width(work->encoder)},
+                                    .data = work->features};
+        const struct safetensors_metadata metadata[] = {{"kind", work->inputs->images ? "images" : "texts"},
+                                                        {"model", model},
+                                                        {"router", router != NULL ? router : "none"},
+                                                        {"names", names}};
+        result = safetensors_write(options_text(given, "out"), &tensor, 1, metadata, sizeof metadata / sizeof *metadata, error);
+        free(names);
+    }
+    free(model);
+    return result;
+}
+
+static status make_room(struct work *work, struct error *error)
+{
+    size_t r = work->encoder->clip->dimensions.resolution, context = work->encoder->clip->dimensions.context;
+    bool room = true;
+    if (work->inputs->images) {
+        work->decoding = calloc(1, sizeof *work->decoding);
+        room = work->decoding != NULL;
+        if (room) {
+            *work->decoding = (struct decoding){.inputs = work->inputs, .resolution = r, .pixels = malloc(array_size(BATCH, r * r * 3))};
+            room = work->decoding->pixels != NULL;
+        }
+    } else {
+        work->tokens = malloc(array_size(BATCH, context * sizeof *work->tokens));
+        room = work->tokens != NULL;
+    }
+    work->features = malloc(array_size(array_size(work->inputs->count, encoder_width(work->encoder)), sizeof *work->features));
+    if (!room || work->features == NULL)
+        return error_set(error, ERROR_MEMORY, "embed: no memory for %zu features", work->inputs->count);
+    return threads_create(&work->threads, (size_t)options_integer(work->call->options, "threads"), error);
+}
+
+static void free_room(struct work *work)
+{
+    threads_destroy(work->threads);
+    if (work->decoding != NULL)
+        free(work->decoding->pixels);
+    free(work->decoding);
+    free(work->tokens);
+    free(work->features);
+}
+
+static status embed(const struct command_call *call, const struct inputs *inputs, struct encoder *encoder, struct error *error)
+{
+    struct work work = {.call = call, .inputs = inputs, .encoder = encoder};
+    status result = make_room(&work, error);
+    if (result == OK)
+        result = embed_all(&work, error);
+    progress_end(call->progress);
+    if (result == OK)
+        result = write_features(&work, error);
+    free_room(&work);
+    return result;
+}
+
+/* --- Command line --- */
+
+static status read_settings(struct encoder_settings *settings, const struct options *given, struct error *error)
+{
+    struct adapter_choice adapters;
+    const char *weights = options_text(given, "weights"), *vocabulary = options_text(given, "vocab");
+    if (weights == NULL || options_text(given, "out") == NULL)
+        return error_set(error, ERROR_ARGUMENT, "command line: embed: expected --%s, found none; see mtil embed --help",
+                         weights == NULL ? "weights FILE" : "out FILE");
+    if (vocabulary == NULL && strcmp(weights, "mini") == 0)
+        vocabulary = "mini";
+    if (vocabulary == NULL && options_text(given, "texts") != NULL)
+        return error_set(error, ERROR_ARGUMENT, "command line: embed: texts with weights %s: expected --vocab FILE, the model's vocabulary",
+                         weights);
+    TRY(adapter_choice_read(&adapters, given, false, error));
+    *settings = (struct encoder_settings){
+        .weights = weights,
+        .vocabulary = options_text(given, "texts") != NULL ? vocabulary : NULL,
+        .adapters = adapters.file,
+        .router = adapters.router,
+        .activation = options_choice(given, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
+        .threads = (size_t)options_integer(given, "threads"),
+    };
+    return OK;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct encoder_settings settings;
+    struct encoder encoder;
+    struct inputs inputs;
+    TRY(read_settings(&settings, call->options, error));
+    TRY(inputs_list(&inputs, call->options, error));
+    status result = encoder_open(&encoder, &settings, error);
+    if (result == OK) {
+        result = embed(call, &inputs, &encoder, error);
+        encoder_close(&encoder);
+    }
+    inputs_free(&inputs);
+    return result;
+}
+
+const struct command command_embed = {
+    .name = "embed",
+    .arguments = "",
+    .summary = "write the normalised features of images or texts",
+    .details = "The file holds one f32 tensor, \"features\" [n, width]. Its metadata has \"names\", a JSON array with the files' names\n"
+               "or the lines, in the order of the rows, and \"kind\", \"model\" and \"router\". Images go through the evaluation\n"
+               "transform at the model's resolution.\n",
+    .example = "  mtil embed --weights mini --images photos --out photos.safetensors\n"
+               "  mtil embed --weights ViT-B-16.safetensors --vocab bpe_simple_vocab_16e6.txt.gz --adapters adapters.safetensors \\\n"
+               "      --router 3 --texts prompts.txt --out prompts.safetensors\n",
+    .options = options,
+    .least = 0,
+    .most = 0,
+    .run = run,
+};

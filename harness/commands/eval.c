@@ -1,0 +1,174 @@
+/* mtil eval: what a file of adapters or weights knows of a suite's datasets. */
+#include <stdlib.h>
+
+#include "adapters/adapter_file.h"
+#include "harness/commands/adapter_choice.h"
+#include "harness/commands/output.h"
+#include "harness/evaluator.h"
+#include "harness/weights.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    ADAPTERS_OPTION,
+    {.name = "weights", .type = OPTION_TEXT, .help = "all weights of a CLIP of the suite's model's size, instead of adapters"},
+    {.name = "router",
+     .type = OPTION_TEXT,
+     .help = "own: task k takes router k; a number: all take that one; none: adapters off"},
+    {0},
+};
+
+struct evaluation {
+    const struct command_call *call;
+    struct experiment *experiment;
+    struct evaluator *evaluator;
+    struct adapter_choice choice;
+    const char *weights; /* NULL: adapters */
+    size_t *zero_shot;   /* [tasks] right answers of the untouched model */
+};
+
+static status open_adapters(struct evaluation *v, struct error *error)
+{
+    struct experiment *e = v->experiment;
+    int router = v->choice.router;
+    size_t first = router >= 0 ? (size_t)router : 0, count = router >= 0 ? 1 : router == ROUTER_OWN ? e->task_count : 0;
+    return adapters_open(&e->adapters, e->backend, &e->model, &e->clip->dimensions, v->choice.file, first, count, error);
+}
+
+/* After the zero-shot row, because it replaces the untouched model. */
+static status open_weights(struct evaluation *v, struct error *error)
+{
+    char *path = weights_path(v->weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = clip_reload(v->experiment->clip, path, error);
+    free(path);
+    return result;
+}
+
+static void report(const struct evaluation *v, const char *activity, size_t j)
+{
+    const struct experiment *e = v->experiment;
+    progress_report(v->call->progress,
+                    &(struct progress_state){
+                        .activity = activity, .subject = e->tasks[j].settings.name, .step = j + 1, .steps = e->task_count});
+}
+
+static status zero_shot_row(struct evaluation *v, struct error *error)
+{
+    for (size_t j = 0; j < v->experiment->task_count; j++) {
+        report(v, "zero-shot", j);
+        TRY(evaluator_zero_shot(v->evaluator, j, v->call->stop, error));
+        v->zero_shot[j] = v->evaluator->sets[j].correct;
+    }
+    return OK;
+}
+
+static status evaluate_task(struct evaluation *v, size_t j, struct error *error)
+{
+    report(v, "evaluate", j);
+    if (v->weights != NULL)
+        return evaluator_without_adapters(v->evaluator, j, v->call->stop, error);
+    int router = v->choice.router == ROUTER_OWN ? (int)j : v->choice.router;
+    return evaluator_with_router(v->evaluator, j, router, v->call->stop, error);
+}
+
+static double percent(size_t correct, size_t images)
+{
+    return 100.0 * (double)correct / (double)images;
+}
+
+static void add_averages(const struct evaluation *v, struct table *table)
+{
+    double accuracy = 0, zero_shot = 0;
+    size_t tasks = v->experiment->task_count;
+    for (size_t j = 0; j < tasks; j++) {
+        const struct test_set *set = &v->evaluator->sets[j];
+        accuracy += percent(set->correct, set->n) / (double)tasks;
+        zero_shot += percent(v->zero_shot[j], set->n) / (double)tasks;
+    }
+    table_add_text(table, "average");
+    table_add_empty(table);
+    table_add_empty(table);
+    table_add_real(table, accuracy);
+    table_add_real(table, zero_shot);
+}
+
+static status show(const struct evaluation *v, struct error *error)
+{
+    struct table table = {0};
+    table_add_column(&table, &(struct table_column){.title = "dataset"});
+    table_add_column(&table, &(struct table_column){.title = "images"});
+    table_add_column(&table, &(struct table_column){.title = "correct"});
+    table_add_column(&table, &(struct table_column){.title = "accuracy", .decimals = 2});
+    table_add_column(&table, &(struct table_column){.title = "zero-shot", .decimals = 2});
+    for (size_t j = 0; j < v->experiment->task_count; j++) {
+        const struct test_set *set = &v->evaluator->sets[j];
+        table_add_text(&table, set->task->settings.name);
+        table_add_integer(&table, (int64_t)set->n);
+        table_add_integer(&table, (int64_t)set->correct);
+        table_add_real(&table, percent(set->correct, set->n));
+        table_add_real(&table, percent(v->zero_shot[j], set->n));
+    }
+    add_averages(v, &table);
+    status result = output_table(v->call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static status evaluate(struct evaluation *v, struct error *error)
+{
+    v->zero_shot = calloc(v->experiment->task_count, sizeof *v->zero_shot);
+    if (v->zero_shot == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", v->experiment->task_count);
+    if (v->choice.file != NULL)
+        TRY(open_adapters(v, error));
+    TRY(evaluator_create(&v->evaluator, v->experiment, NULL, error));
+    TRY(zero_shot_row(v, error));
+    if (v->weights != NULL)
+        TRY(open_weights(v, error));
+    for (size_t j = 0; j < v->experiment->task_count; j++)
+        TRY(evaluate_task(v, j, error));
+    progress_end(v->call->progress);
+    return show(v, error);
+}
+
+static status evaluate_suite(struct evaluation *v, struct error *error)
+{
+    const struct command_call *call = v->call;
+    struct suite *suite;
+    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1, error));
+    status result = experiment_open_frozen(&v->experiment, suite, call->log, error);
+    if (result == OK) {
+        result = evaluate(v, error);
+        progress_end(call->progress);
+        evaluator_destroy(v->evaluator);
+        experiment_close(v->experiment);
+        free(v->zero_shot);
+    }
+    suite_destroy(suite);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct evaluation v = {.call = call, .weights = options_text(call->options, "weights")};
+    bool adapters = options_text(call->options, "adapters") != NULL;
+    if (adapters == (v.weights != NULL))
+        return error_set(error, ERROR_ARGUMENT, "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
+                         adapters ? "both" : "neither");
+    TRY(adapter_choice_read(&v.choice, call->options, true, error));
+    return evaluate_suite(&v, error);
+}
+
+const struct command command_eval = {
+    .name = "eval",
+    .arguments = "SUITE [key=value…]",
+    .summary = "test a file of adapters or weights on a suite's datasets",
+    .details = "Nothing is trained and no database is written. The column zero-shot is the suite's own model without adapters.\n",
+    .example = "  mtil eval mini --adapters adapters.safetensors --router own\n"
+               "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n",
+    .options = options,
+    .least = 1,
+    .most = SIZE_MAX,
+    .run = run,
+};

@@ -1,0 +1,47 @@
+/* A CLIP, its tokenizer and perhaps adapters from files, to turn images and texts into normalised features.
+ *
+ *     struct encoder encoder;
+ *     TRY(encoder_open(&encoder, &(struct encoder_settings){.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE}, error));
+ *     TRY(encoder_images(&encoder, pixels, count, features, error));      // features [count, encoder_width]
+ *     TRY(encoder_tokens(&encoder, tokens, count, features, error));
+ *     encoder_close(&encoder);
+ */
+#ifndef MTIL_HARNESS_ENCODER_H
+#define MTIL_HARNESS_ENCODER_H
+
+#include "adapters/adapter.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+
+#define ROUTER_NONE (-1)
+
+struct encoder_settings {
+    const char *weights;    /* a safetensors file, or "mini" */
+    const char *vocabulary; /* a file, "mini", or NULL: images only */
+    const char *adapters;   /* a file, or NULL */
+    int router;             /* one that the adapters have, or ROUTER_NONE: adapters off */
+    enum activation activation;
+    size_t threads; /* 0: one per core */
+};
+
+struct encoder {
+    struct backend *backend;
+    struct arena model, step;
+    struct clip *clip;
+    struct tokenizer *tokenizer; /* NULL: images only */
+    struct adapters *adapters;   /* NULL: off */
+    int router;
+};
+
+/* After a failure there is nothing to close. Strings are borrowed during the call. */
+status encoder_open(struct encoder *encoder, const struct encoder_settings *settings, struct error *error);
+void encoder_close(struct encoder *encoder);
+
+size_t encoder_width(const struct encoder *encoder); /* of a feature */
+
+/* L2-normalised features [count, width] on the host, of pixels u8 [count, R, R, 3] and of tokens [count, context]. A row depends neither
+ * on its neighbours nor on the number of threads. */
+status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features, struct error *error);
+status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features, struct error *error);
+
+#endif
