@@ -59,6 +59,36 @@ struct gemm_run {
     bool in_place_addend;
 };
 
+/* Products of few rows at a time read a transposed operand slowly, so a small one is turned once for all tiles: bᵀ [columns, rows]. */
+enum { TURNED = 1 << 19, TURNING_PAYS = 512 };
+
+static void turn_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    enum { SIDE = 16 };
+    const struct turn {
+        struct matrix from, to;
+    } *turn = operation;
+    for (size_t i = first * SIDE; i < last * SIDE && i < turn->from.rows; i += SIDE)
+        for (size_t j = 0; j < turn->from.columns; j++)
+            for (size_t k = i; k < i + SIDE && k < turn->from.rows; k++)
+                row_of(turn->to, j)[k] = row_of(turn->from, k)[j];
+}
+
+static status turn_operand(struct cpu *cpu, struct gemm *g, struct error *error)
+{
+    if (!g->transpose_b || g->b.rows * g->b.columns > TURNED || g->out.rows < TURNING_PAYS)
+        return OK;
+    struct {
+        struct matrix from, to;
+    } turn = {g->b, matrix_rows(NULL, g->b.columns, g->b.rows)};
+    TRY(cpu_scratch(cpu, g->b.rows * g->b.columns * sizeof(float), &turn.to.data, error));
+    cpu_run_rows(cpu, (g->b.rows + 15) / 16, 16 * g->b.columns, turn_rows, &turn);
+    g->b = turn.to;
+    g->transpose_b = false;
+    return OK;
+}
+
 static void multiply_tile(void *context, size_t job, size_t worker)
 {
     (void)worker;
@@ -90,23 +120,27 @@ static void multiply_tile(void *context, size_t job, size_t worker)
         finish_row(run->cpu->vector, e, i, column, n, row_of(g->out, i) + column);
 }
 
-status cpu_gemm(struct backend *backend, const struct gemm *g, struct error *error)
+status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
 {
-    (void)error;
-    struct gemm_run run = {.cpu = cpu_of(backend),
-                           .gemm = g,
-                           .epilogue = {g->bias, g->addend, g->before, g->activation, g->backward},
-                           .tiling = tiling_of(g->out.rows, g->out.columns),
-                           .depth = g->transpose_a ? g->a.rows : g->a.columns};
-    assert(run.depth == (g->transpose_b ? g->b.columns : g->b.rows));
-    assert(g->out.rows == (g->transpose_a ? g->a.columns : g->a.rows));
-    assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct gemm g = *operation;
+    TRY(turn_operand(cpu, &g, error));
+    struct gemm_run run = {.cpu = cpu,
+                           .gemm = &g,
+                           .epilogue = {g.bias, g.addend, g.before, g.activation, g.backward},
+                           .tiling = tiling_of(g.out.rows, g.out.columns),
+                           .depth = g.transpose_a ? g.a.rows : g.a.columns};
+    assert(run.depth == (g.transpose_b ? g.b.columns : g.b.rows));
+    assert(g.out.rows == (g.transpose_a ? g.a.columns : g.a.rows));
+    assert(g.out.columns == (g.transpose_b ? g.b.rows : g.b.columns));
     /* x = x + a·b: the product can add to x itself */
-    if (g->addend.data == g->out.data && g->addend.data != NULL) {
+    if (g.addend.data == g.out.data && g.addend.data != NULL) {
         run.in_place_addend = true;
         run.epilogue.addend.data = NULL;
     }
-    threads_run(run.cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
+    threads_run(cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
+    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
