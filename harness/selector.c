@@ -40,7 +40,7 @@ void selector_destroy(struct selector *selector)
 status frozen_features_of(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features, struct error *error)
 {
     size_t r = e->clip->dimensions.resolution;
-    struct encoding encoding = {.arena = &e->step};
+    struct encoding encoding = {.arena = &e->step, .whole = true};
     struct image_batch batch = {0};
     struct tower_pass pass;
     struct tensor output, mean;

@@ -65,7 +65,7 @@ struct layer_norm {
     const void *gain, *bias;
     void *statistics; /* NULL in inference */
 };
-/* dx += …; dgain, dbias += … unless NULL. */
+/* dx += …; dgain, dbias += … unless both are NULL. */
 struct layer_norm_backward {
     struct matrix x, dy, dx;
     const void *gain, *statistics;
@@ -213,7 +213,7 @@ struct dispatch {
 
 /* Noisy top-k (Shazeer et al. 2017; spec 2): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest z (ties: the
  * lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training only: counts +=
- * samples per expert, used[e] = chosen at all and not frozen. */
+ * samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not wanted). */
 struct route {
     size_t batch, positions, width, experts, top_k, routers;
     const void *x;                      /* [B, L, d]; position 0 decides */
@@ -228,7 +228,7 @@ struct route {
     struct dispatch *dispatch;
     float *noise_logits, *drawn;        /* [B, E] x₀N and n, kept for the backward pass */
     int32_t *counts, *used;
-    const int32_t *frozen;              /* [E] */
+    const int32_t *frozen;              /* [E] or NULL */
 };
 /* From dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
 struct route_backward {
@@ -258,7 +258,7 @@ struct dispatch_combine {
 };
 
 /* Dropout of hidden [slots · L, m] in place: a unit stays with probability 1 − p and is scaled by 1/(1 − p). Word (index mod 4) of
- * block (index / 4), index = base + ((b · K + k) · L + l) · m + unit, purpose RNG_DROPOUT. */
+ * block (index / 4), index = base + ((b · K + k) · L + l) · m + unit, purpose RNG_DROPOUT. base and L · m are multiples of 4. */
 struct dispatch_dropout {
     const struct dispatch *dispatch;
     size_t rows_per_sample, width;
@@ -348,6 +348,9 @@ struct backend {
 
 /* name: cpu, cuda or auto; threads: 0 for one per core. A table with a missing operation is refused here, not in step 900. */
 status backend_open(struct backend **backend, const char *name, size_t threads, struct error *error);
+
+/* What backend_open asks of a table: fails with the name of the first operation that is missing. */
+status backend_check(const struct backend *backend, struct error *error);
 void backend_close(struct backend *backend); /* NULL is allowed */
 
 #endif

@@ -16,13 +16,12 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
 
 /* dx = dy W */
 static status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
-                                    bool accumulate, struct error *error)
+                                    struct error *error)
 {
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = dy,
                                              .b = matrix_rows(linear->weight.value, linear->out, linear->in),
-                                             .out = dx,
-                                             .accumulate = accumulate},
+                                             .out = dx},
                               error);
 }
 
@@ -67,72 +66,114 @@ bool block_is_trained(const struct block *block)
     return block->in_proj.weight.gradient != NULL;
 }
 
-static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width,
-                        const char *name, struct error *error)
+static status take(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t positions, size_t width, const char *name,
+                   struct error *error)
 {
-    return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], x->shape[1], width}, error);
+    return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], positions, width}, error);
 }
 
-static status take_statistics(float **statistics, const struct block_site *site, const struct tensor *x, struct error *error)
+static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width, const char *name,
+                        struct error *error)
+{
+    return take(tensor, site, x, x->shape[1], width, name, error);
+}
+
+static status take_statistics(float **statistics, const struct block_site *site, const struct tensor *x, size_t positions, struct error *error)
 {
     struct tensor tensor;
-    TRY(tensor_take(&tensor, site->arena, TENSOR_F32, "layer norm statistics", 2, (size_t[]){x->shape[0] * x->shape[1], 2}, error));
+    TRY(take(&tensor, site, x, positions, 2, "layer norm statistics", error));
     *statistics = tensor.data;
     return OK;
 }
 
-/* x_mid = x + attention(ln_1(x)) */
-static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x,
-                             struct tensor *scratch, struct block_saved *saved, struct error *error)
+static status take_saved(const struct block_site *site, const struct block *block, const struct tensor *x, struct block_saved *saved,
+                         struct error *error)
 {
-    struct backend *backend = site->backend;
-    TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(scratch), error));
-    TRY(linear_forward(backend, &block->in_proj, &(struct linear_forward){.x = matrix_of(scratch), .y = matrix_of(&saved->qkv)}, error));
-    TRY(backend->ops->attention(backend,
-                                &(struct attention){.batch = x->shape[0], .positions = x->shape[1], .width = block->width,
-                                                    .causal = block->causal, .qkv = saved->qkv.data, .out = saved->attended.data},
-                                error));
-    return linear_forward(backend, &block->out_proj,
-                          &(struct linear_forward){.x = matrix_of(&saved->attended), .y = matrix_of(&saved->x_mid), .addend = matrix_of(x)},
-                          error);
+    size_t d = block->width, positions = site->rows != NULL ? site->rows_per_sample : x->shape[1];
+    saved->x = *x;
+    TRY(take(&saved->x_mid, site, x, positions, d, "residual stream", error));
+    TRY(take(&saved->attended, site, x, positions, d, "attention", error));
+    TRY(take(&saved->hidden, site, x, positions, 4 * d, "hidden units", error));
+    TRY(take_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
+    TRY(take_statistics(&saved->ln_1, site, x, x->shape[1], error));
+    return take_statistics(&saved->ln_2, site, x, positions, error);
 }
 
-status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
-                     const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error)
+static status gather(const struct block_site *site, const struct tensor *from, const struct tensor *to, struct error *error)
 {
-    size_t d = block->width;
+    return site->backend->ops->gather_rows(site->backend, &(struct gather_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows},
+                                           error);
+}
+
+static status scatter(const struct block_site *site, const struct tensor *from, const struct tensor *to, struct error *error)
+{
+    TRY(site->backend->ops->zero(site->backend, to->data, tensor_bytes(to), error));
+    return site->backend->ops->scatter_rows(site->backend, &(struct scatter_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows},
+                                            error);
+}
+
+/* x_mid = x + attention(ln_1(x)), at the rows that are wanted */
+static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x, struct block_saved *saved,
+                             struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct arena_mark mark = arena_mark(site->arena);
+    struct tensor normal, attended = saved->attended, stream = *x;
+    TRY(take_like(&normal, site, x, block->width, "layer norm", error));
+    TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
+    TRY(linear_forward(backend, &block->in_proj, &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
+    if (site->rows != NULL)
+        TRY(take_like(&attended, site, x, block->width, "attention", error));
+    TRY(backend->ops->attention(backend,
+                                &(struct attention){.batch = x->shape[0], .positions = x->shape[1], .width = block->width,
+                                                    .causal = block->causal, .qkv = saved->qkv.data, .out = attended.data},
+                                error));
+    if (site->rows != NULL) {
+        TRY(take_like(&stream, site, &saved->x_mid, block->width, "residual stream", error));
+        TRY(gather(site, &attended, &saved->attended, error));
+        TRY(gather(site, x, &stream, error));
+    }
+    TRY(linear_forward(backend, &block->out_proj,
+                       &(struct linear_forward){.x = matrix_of(&saved->attended), .y = matrix_of(&saved->x_mid), .addend = matrix_of(&stream)},
+                       error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
+/* y = x_mid + mlp(ln_2's output) */
+static status mlp(const struct block_site *site, const struct block *block, const struct block_saved *saved, const struct tensor *normal,
+                  struct tensor *y, struct error *error)
+{
+    struct arena_mark mark = arena_mark(site->arena);
+    struct tensor active;
+    struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
+    TRY(take_like(&active, site, normal, 4 * block->width, "activation", error));
+    TRY(linear_forward(site->backend, &block->c_fc,
+                       &(struct linear_forward){.x = matrix_of(normal), .y = matrix_of(&active), .activation = block->activation, .before = before},
+                       error));
+    TRY(linear_forward(site->backend, &block->c_proj,
+                       &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(&saved->x_mid)}, error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
+status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook, const struct tensor *x,
+                     struct tensor *y, struct block_saved *saved, struct error *error)
+{
     struct block_saved unused;
     struct arena_mark mark = arena_mark(site->arena);
     if (saved == NULL)
         saved = &unused;
-    saved->x = *x;
-    TRY(take_like(&saved->x_mid, site, x, d, "residual stream", error));
-    TRY(take_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
-    TRY(take_like(&saved->attended, site, x, d, "attention", error));
-    TRY(take_like(&saved->hidden, site, x, 4 * d, "hidden units", error));
-    TRY(take_statistics(&saved->ln_1, site, x, error));
-    TRY(take_statistics(&saved->ln_2, site, x, error));
+    TRY(take_saved(site, block, x, saved, error));
     struct arena_mark kept = arena_mark(site->arena);
-    struct tensor normal, active;
-    TRY(take_like(&normal, site, x, d, "layer norm", error));
-    struct arena_mark adapted = arena_mark(site->arena);
-    TRY(take_like(&active, site, x, 4 * d, "activation", error));
-
-    TRY(attention_half(site, block, x, &normal, saved, error));
+    struct tensor normal;
+    TRY(attention_half(site, block, x, saved, error));
+    TRY(take_like(&normal, site, &saved->x_mid, block->width, "layer norm", error));
     TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
-    if (hook == NULL || hook->place == BESIDE_MLP) {
-        struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
-        TRY(linear_forward(site->backend, &block->c_fc,
-                           &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&active), .activation = block->activation,
-                                                    .before = before},
-                           error));
-        TRY(linear_forward(site->backend, &block->c_proj,
-                           &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(&saved->x_mid)},
-                           error));
-    } else {
+    if (hook == NULL || hook->place == BESIDE_MLP)
+        TRY(mlp(site, block, saved, &normal, y, error));
+    else
         TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
-    }
-    arena_release(site->arena, adapted);
     if (hook != NULL)
         TRY(hook->forward(hook->state, site, &saved->x_mid, &normal, y, error));
     if (!site->training)
@@ -144,49 +185,57 @@ status block_forward(const struct block_site *site, const struct block *block, c
 
 /* Through c_proj, the activation and c_fc: dln2 = the gradient of ln_2's output. */
 static status mlp_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
-                           struct matrix dy, struct matrix dln2, bool accumulate, struct error *error)
+                           struct matrix dy, struct matrix dln2, struct error *error)
 {
     struct backend *backend = site->backend;
     struct tensor dhidden, other;
-    TRY(take_like(&dhidden, site, &saved->x, 4 * block->width, "gradient of the hidden units", error));
+    TRY(take_like(&dhidden, site, &saved->x_mid, 4 * block->width, "gradient of the hidden units", error));
     struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
     TRY(backend->ops->gemm(backend,
                            &(struct gemm){.a = dy, .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
                                           .out = dh, .activation = block->activation, .before = hidden, .backward = true},
                            error));
     if (block_is_trained(block)) {
-        TRY(take_like(&other, site, &saved->x, 4 * block->width, "hidden units again", error));
+        TRY(take_like(&other, site, &saved->x_mid, 4 * block->width, "hidden units again", error));
         TRY(backend->ops->activate(backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
                                    error));
         TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
-        TRY(take_like(&other, site, &saved->x, block->width, "layer norm again", error));
+        TRY(take_like(&other, site, &saved->x_mid, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
         TRY(linear_backward_weights(backend, &block->c_fc, matrix_of(&other), dh, error));
     }
-    return linear_backward_input(backend, &block->c_fc, dh, dln2, accumulate, error);
+    return linear_backward_input(backend, &block->c_fc, dh, dln2, error);
 }
 
+/* dx = ln_1's share of the attention's gradient + dmid, from dmid at the rows that were wanted */
 static status attention_half_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
-                                      struct matrix dmid, struct tensor *dx, struct error *error)
+                                      const struct tensor *dmid, struct tensor *dx, struct error *error)
 {
     struct backend *backend = site->backend;
-    struct tensor dattended, dqkv, normal;
-    TRY(take_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
+    struct tensor dwanted, dattended, dqkv, normal;
+    TRY(take_like(&dwanted, site, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
-    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), dmid, error));
-    TRY(linear_backward_input(backend, &block->out_proj, dmid, matrix_of(&dattended), false, error));
+    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(dmid), error));
+    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(dmid), matrix_of(&dwanted), error));
+    dattended = dwanted;
+    if (site->rows != NULL) {
+        TRY(take_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
+        TRY(scatter(site, &dwanted, &dattended, error));
+        TRY(scatter(site, dmid, dx, error));
+    } else {
+        TRY(backend->ops->copy(backend, dx->data, dmid->data, tensor_bytes(dx), error));
+    }
     TRY(backend->ops->attention_backward(backend,
                                          &(struct attention_backward){.batch = saved->x.shape[0], .positions = saved->x.shape[1],
                                                                       .width = block->width, .causal = block->causal,
-                                                                      .qkv = saved->qkv.data, .dout = dattended.data,
-                                                                      .dqkv = dqkv.data},
+                                                                      .qkv = saved->qkv.data, .dout = dattended.data, .dqkv = dqkv.data},
                                          error));
     if (block_is_trained(block)) {
         TRY(take_like(&normal, site, &saved->x, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
     }
-    TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dattended), false, error));
+    TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dattended), error));
     return normalised_backward(backend, &block->ln_1, matrix_of(&saved->x), saved->ln_1, matrix_of(&dattended), matrix_of(dx), error);
 }
 
@@ -195,29 +244,25 @@ status block_backward(const struct block_site *site, const struct block *block, 
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
-    struct tensor dln2;
+    struct tensor dmid, dln2, none = {0};
     bool attention = below || block_is_trained(block);
     bool beside = hook == NULL || hook->place == BESIDE_MLP;
-    struct tensor none = {0}, *dmid_of_hook = attention ? dx : &none;
-    /* dx collects the gradient of x_mid first: both halves add to their input */
-    TRY(backend->ops->copy(backend, dx->data, dy->data, tensor_bytes(dy), error));
-    TRY(take_like(&dln2, site, &saved->x, block->width, "gradient of ln_2", error));
+    TRY(take_like(&dmid, site, dy, block->width, "gradient between the halves", error));
+    TRY(take_like(&dln2, site, dy, block->width, "gradient of ln_2", error));
+    TRY(backend->ops->copy(backend, dmid.data, dy->data, tensor_bytes(dy), error));
     if (beside && attention)
-        TRY(mlp_backward(site, block, saved, matrix_of(dy), matrix_of(&dln2), false, error));
+        TRY(mlp_backward(site, block, saved, matrix_of(dy), matrix_of(&dln2), error));
     else
         TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
     if (hook != NULL && hook->backward != NULL) {
         struct tensor normal;
-        TRY(take_like(&normal, site, &saved->x, block->width, "layer norm again", error));
+        TRY(take_like(&normal, site, dy, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
-        TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, dy, dmid_of_hook, &dln2, error));
+        TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, dy, attention ? &dmid : &none, &dln2, error));
     }
     if (attention) {
-        TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2), matrix_of(dx), error));
-        struct tensor dmid;
-        TRY(take_like(&dmid, site, &saved->x, block->width, "gradient between the halves", error));
-        TRY(backend->ops->copy(backend, dmid.data, dx->data, tensor_bytes(dx), error));
-        TRY(attention_half_backward(site, block, saved, matrix_of(&dmid), dx, error));
+        TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2), matrix_of(&dmid), error));
+        TRY(attention_half_backward(site, block, saved, &dmid, dx, error));
     }
     arena_release(site->arena, mark);
     return OK;

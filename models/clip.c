@@ -183,6 +183,15 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
     return result;
 }
 
+status clip_reload(struct clip *clip, const char *path, struct error *error)
+{
+    struct clip_file *file;
+    TRY(clip_file_open(&file, path, error));
+    status result = load_tensors(clip, file, error);
+    clip_file_close(file);
+    return result;
+}
+
 /* Standard deviation of a tensor at the start; 0: constant 0, negative: constant −deviation. */
 static float initial_deviation(const struct clip *clip, const struct parameter *p)
 {

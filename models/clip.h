@@ -35,6 +35,9 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
                  enum activation activation, struct error *error);
 void clip_destroy(struct clip *clip); /* NULL is allowed */
 
+/* Reads the values again, from a file of the same dimensions. */
+status clip_reload(struct clip *clip, const char *path, struct error *error);
+
 /* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
 status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);
 
@@ -43,11 +46,12 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
 
-/* Prompts on the device: tokens [C, context], the row of each end token among C · positions rows, and as many positions as the
- * longest prompt needs. */
+/* Prompts on the device, and as many positions as the longest of them needs. */
 struct texts {
     size_t count, positions;
-    int32_t *tokens, *end_rows;
+    int32_t *tokens;     /* [C, context] */
+    int32_t *last_rows;  /* [C, 2] of C · positions: the start token, which routes, and the end token, which becomes the features */
+    int32_t *end_of_two; /* [C] the end token's row among those */
 };
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens, size_t count,
                     struct error *error);
@@ -61,17 +65,20 @@ struct encoding {
     const struct step_state *state; /* device */
     const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */
     size_t noise_experts;
+    bool whole; /* compute every row of the last block, not only those that the features need */
 };
 
 /* What a forward pass in training keeps; taken from the step's arena. */
 struct tower_pass {
     enum tower tower;
     size_t batch, positions;
-    const int32_t *pool_rows;
+    const int32_t *last_rows; /* of the last block's input: those that are computed; NULL: all */
+    size_t last_positions;    /* rows per sample of the last block's output */
+    const int32_t *pool_rows; /* of its output: the one per sample that becomes the features */
     struct tensor embedded; /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved *blocks;
-    struct tensor last, pooled, normal; /* the last block's output, the pooled rows before and after the final norm */
+    struct tensor last, pooled, normal; /* the last block's output [B, last_positions, d], the pooled rows before and after the final norm */
     /* inputs, for the gradients of the embeddings */
     const struct texts *texts;
     const int32_t *kept_patches;
@@ -95,7 +102,7 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
 status clip_encode_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                             const struct tensor *dfeatures, struct error *error);
 
-/* The mean over the patch tokens of the last block's output after ln_post: [B, width], from an inference pass that kept `last`. */
+/* The mean over the patch tokens of the last block's output after ln_post: [B, width], from an inference pass with `whole`. */
 status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
                          struct error *error);
 

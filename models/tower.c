@@ -20,39 +20,53 @@ static status check_prompt(const struct clip *clip, const int32_t *row, size_t i
         if (row[l] > row[*end])
             *end = l;
     }
-    return OK;
+    return *end > 0 ? OK : error_set(error, ERROR_ARGUMENT, "prompt %zu: expected a start token and then an end token, the highest id; found "
+                                     "no token above the first", index);
+}
+
+static status upload_numbers(const struct clip *clip, struct arena *arena, const char *name, const int32_t *host, size_t count, int32_t **device,
+                             struct error *error)
+{
+    struct tensor tensor;
+    TRY(tensor_take(&tensor, arena, TENSOR_I32, name, 1, &count, error));
+    *device = tensor.data;
+    return clip->backend->ops->upload(clip->backend, tensor.data, host, count * sizeof *host, error);
+}
+
+/* rows [C, 2] and end_of_two [C], from the prompts' end positions in ends. */
+static void number_rows(const struct texts *texts, const int32_t *ends, int32_t *rows, int32_t *end_of_two)
+{
+    for (size_t c = 0; c < texts->count; c++) {
+        rows[2 * c] = (int32_t)(c * texts->positions);
+        rows[2 * c + 1] = rows[2 * c] + ends[c];
+        end_of_two[c] = (int32_t)(2 * c + 1);
+    }
 }
 
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens, size_t count,
                     struct error *error)
 {
-    size_t context = clip->dimensions.context;
     *texts = (struct texts){.count = count};
-    int32_t *ends = malloc(array_size(count, sizeof *ends));
-    if (ends == NULL)
+    int32_t *numbers = malloc(array_size(count, 4 * sizeof *numbers));
+    if (numbers == NULL)
         return error_set(error, ERROR_MEMORY, "prompts: no memory for %zu", count);
+    int32_t *ends = numbers, *rows = numbers + count, *end_of_two = numbers + 3 * count;
     status result = OK;
     for (size_t c = 0; result == OK && c < count; c++) {
         size_t end;
-        result = check_prompt(clip, tokens + c * context, c, &end, error);
+        result = check_prompt(clip, tokens + c * clip->dimensions.context, c, &end, error);
         ends[c] = (int32_t)end;
         texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
     }
-    for (size_t c = 0; c < count; c++)
-        ends[c] += (int32_t)(c * texts->positions);
-    struct tensor device_tokens, device_ends;
-    if (result == OK)
-        result = tensor_take(&device_tokens, arena, TENSOR_I32, "tokens", 2, (size_t[]){count, context}, error);
-    if (result == OK)
-        result = tensor_take(&device_ends, arena, TENSOR_I32, "end rows", 1, &count, error);
     if (result == OK) {
-        texts->tokens = device_tokens.data;
-        texts->end_rows = device_ends.data;
-        result = clip->backend->ops->upload(clip->backend, texts->tokens, tokens, count * context * sizeof *tokens, error);
+        number_rows(texts, ends, rows, end_of_two);
+        result = upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error);
     }
     if (result == OK)
-        result = clip->backend->ops->upload(clip->backend, texts->end_rows, ends, count * sizeof *ends, error);
-    free(ends);
+        result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error);
+    free(numbers);
     return result;
 }
 
@@ -62,15 +76,22 @@ static status take(struct tensor *tensor, const struct encoding *encoding, const
     return tensor_take(tensor, encoding->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error);
 }
 
+static status take_positions(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass, size_t positions, size_t width,
+                             struct error *error)
+{
+    return tensor_take(tensor, encoding->arena, TENSOR_F32, "residual stream", 3, (size_t[]){pass->batch, positions, width}, error);
+}
+
 static status take_stream(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass, size_t width,
                           struct error *error)
 {
-    return tensor_take(tensor, encoding->arena, TENSOR_F32, "residual stream", 3, (size_t[]){pass->batch, pass->positions, width}, error);
+    return take_positions(tensor, encoding, pass, pass->positions, width, error);
 }
 
 static struct block_site site_of(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass, size_t block,
                                  size_t experts_noise)
 {
+    bool last = block + 1 == clip->towers[pass->tower].count;
     return (struct block_site){.backend = clip->backend,
                                .arena = encoding->arena,
                                .tower = pass->tower,
@@ -78,7 +99,9 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
                                .training = encoding->training,
                                .router = encoding->router,
                                .state = encoding->state,
-                               .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL};
+                               .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
+                               .rows = last ? pass->last_rows : NULL,
+                               .rows_per_sample = pass->last_positions};
 }
 
 /* Blocks, then the pooled rows through the final norm and the projection. x is the embedded input. */
@@ -96,8 +119,8 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     for (size_t i = 0; i < count; i++) {
         struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
         struct tensor y = spare;
-        if (encoding->training)
-            TRY(take_stream(&y, encoding, pass, width, error));
+        if (encoding->training || site.rows != NULL)
+            TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width, error));
         TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], encoding->hook, &x, &y,
                           encoding->training ? &pass->blocks[i] : NULL, error));
         spare = x;
@@ -127,20 +150,27 @@ static status pool(struct clip *clip, const struct encoding *encoding, struct to
                                                       .b = matrix_rows(clip->towers[pass->tower].projection.value, width, embed)}, error);
 }
 
-/* Row b · positions of every sample: the class tokens. */
-static status class_rows(const struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct error *error)
+/* 0, step, 2 · step, …: one row per sample */
+static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step, const int32_t **rows, struct error *error)
 {
-    struct tensor rows;
-    TRY(tensor_take(&rows, encoding->arena, TENSOR_I32, "class rows", 1, &pass->batch, error));
-    int32_t *host = malloc(array_size(pass->batch, sizeof *host));
+    int32_t *device, *host = malloc(array_size(batch, sizeof *host));
     if (host == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for %zu rows", pass->batch);
-    for (size_t b = 0; b < pass->batch; b++)
-        host[b] = (int32_t)(b * pass->positions);
-    status result = clip->backend->ops->upload(clip->backend, rows.data, host, pass->batch * sizeof *host, error);
+        return error_set(error, ERROR_MEMORY, "model: no memory for %zu rows", batch);
+    for (size_t b = 0; b < batch; b++)
+        host[b] = (int32_t)(b * step);
+    status result = upload_numbers(clip, encoding->arena, "rows", host, batch, &device, error);
     free(host);
-    pass->pool_rows = rows.data;
+    *rows = device;
     return result;
+}
+
+/* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */
+static status choose_class_rows(const struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct error *error)
+{
+    pass->last_positions = encoding->whole ? pass->positions : 1;
+    if (!encoding->whole)
+        TRY(sample_rows(clip, encoding, pass->batch, pass->positions, &pass->last_rows, error));
+    return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
 }
 
 static status embed_image(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch, struct tower_pass *pass,
@@ -195,7 +225,7 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
                                 .kept_patches = batch->kept_patches,
                                 .kept = batch->kept_patches != NULL ? batch->kept : grid * grid};
     pass->positions = pass->kept + 1;
-    TRY(class_rows(clip, encoding, pass, error));
+    TRY(choose_class_rows(clip, encoding, pass, error));
     TRY(embed_image(clip, encoding, batch, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool(clip, encoding, pass, features, error);
@@ -205,8 +235,8 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
                          struct tensor *features, struct error *error)
 {
     struct tensor x;
-    *pass = (struct tower_pass){.tower = TOWER_TEXT, .batch = texts->count, .positions = texts->positions, .pool_rows = texts->end_rows,
-                                .texts = texts};
+    *pass = (struct tower_pass){.tower = TOWER_TEXT, .batch = texts->count, .positions = texts->positions,
+                                .last_rows = texts->last_rows, .last_positions = 2, .pool_rows = texts->end_of_two, .texts = texts};
     TRY(take_stream(&x, encoding, pass, clip->dimensions.text_width, error));
     TRY(clip->backend->ops->embed_tokens(clip->backend,
                                          &(struct embed_tokens){.batch = texts->count, .positions = texts->positions,
@@ -289,17 +319,19 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     struct arena_mark mark = arena_mark(encoding->arena);
     const struct block *blocks = clip->towers[pass->tower].blocks;
     bool weights_trained = clip->conv1.gradient != NULL;
-    struct tensor dy, dx;
-    TRY(take_stream(&dy, encoding, pass, clip->towers[pass->tower].width, error));
-    TRY(take_stream(&dx, encoding, pass, clip->towers[pass->tower].width, error));
+    struct tensor dy, dx, spare;
+    size_t width = clip->towers[pass->tower].width;
+    TRY(take_positions(&dy, encoding, pass, pass->last_positions, width, error));
+    TRY(take_stream(&dx, encoding, pass, width, error));
+    TRY(take_stream(&spare, encoding, pass, width, error));
     TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));
     for (size_t i = clip->towers[pass->tower].count; i-- > 0;) {
         struct block_site site = site_of(clip, encoding, pass, i, 0);
         bool below = weights_trained || (i > 0 && adapters_trained(encoding));
         TRY(block_backward(&site, &blocks[i], encoding->hook, &pass->blocks[i], &dy, &dx, below, error));
-        struct tensor swap = dy;
         dy = dx;
-        dx = swap;
+        dx = spare;
+        spare = dy;
     }
     if (weights_trained)
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)

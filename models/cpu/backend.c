@@ -105,7 +105,7 @@ status cpu_backend_open(struct backend **backend, size_t threads, struct error *
     if (cpu == NULL)
         return error_set(error, ERROR_MEMORY, "cpu backend: no memory for its context");
     cpu->backend = (struct backend){.ops = &cpu_ops, .context = cpu, .description = cpu->description};
-    cpu->vector = vector_kernels_best();
+    cpu->vector = vector_kernels_at(0);
     status result = threads_create(&cpu->threads, threads, error);
     if (result == OK)
         result = arena_create(&cpu->scratch, 0, "scratch", error);

@@ -125,13 +125,14 @@ static void sort_by_expert(const struct dispatch *d)
 
 static void count_selections(const struct route *o)
 {
-    for (size_t e = 0; e < o->experts; e++)
-        o->used[e] = 0;
+    if (o->used != NULL)
+        memset(o->used, 0, o->experts * sizeof *o->used);
     for (size_t i = 0; i < o->batch * o->top_k; i++) {
         int32_t e = o->dispatch->chosen[i];
         if (e < 0)
             continue;
-        o->used[e] = o->frozen == NULL || o->frozen[e] == 0;
+        if (o->used != NULL)
+            o->used[e] = o->frozen == NULL || o->frozen[e] == 0;
         o->counts[e] += o->dispatch->gates[i] > 0;
     }
 }

@@ -1,6 +1,6 @@
 /* The inner loops of the CPU backend, compiled once per instruction set and chosen at run time.
  *
- *     const struct vector_kernels *vector = vector_kernels_best();
+ *     const struct vector_kernels *vector = vector_kernels_at(0);
  *     vector->softmax(n, scale, scores, scores);
  *
  * Plain C loops that the compiler vectorises; sums run in VECTOR_LANES interleaved parts, so that they vectorise without reordering
@@ -37,6 +37,7 @@ struct vector_kernels {
                     float scale, float *x); /* x [4 · blocks] in place */
 };
 
-const struct vector_kernels *vector_kernels_best(void);
+/* The tables that this machine can run, best first; NULL past the last one. */
+const struct vector_kernels *vector_kernels_at(size_t index);
 
 #endif
