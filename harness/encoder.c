@@ -10,8 +10,8 @@ static status open_clip(struct encoder *encoder, const struct encoder_settings *
     char *path = weights_path(settings->weights);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result =
-        clip_load(&encoder->clip, encoder->backend, &encoder->model, path, PARAMETERS_FROZEN, settings->activation, error);
+    status result = clip_load(&encoder->clip, encoder->backend, &encoder->model, path, PARAMETERS_FROZEN,
+                              settings->activation, error);
     free(path);
     return result;
 }
@@ -28,7 +28,8 @@ static status open_tokenizer(struct encoder *encoder, const struct encoder_setti
     TRY(result);
     size_t found = tokenizer_vocabulary(encoder->tokenizer), expected = encoder->clip->dimensions.vocabulary;
     if (found != expected)
-        return error_set(error, ERROR_ARGUMENT, "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
                          settings->vocabulary, found, settings->weights, expected);
     return OK;
 }
@@ -103,16 +104,18 @@ static status switch_adapters(struct encoder *encoder, enum tower tower, size_t 
     return result;
 }
 
-static status fetch_normalised(struct encoder *encoder, const struct tensor *output, float *features, struct error *error)
+static status fetch_normalised(struct encoder *encoder, const struct tensor *output, float *features,
+                               struct error *error)
 {
     struct tensor normal;
     TRY(tensor_take(&normal, &encoder->step, TENSOR_F32, "normalised features", 2, output->shape, error));
-    TRY(encoder->backend->ops->normalize(
-        encoder->backend, &(struct normalize){.x = matrix_of(output), .y = matrix_of(&normal)}, error));
+    TRY(encoder->backend->ops->normalize(encoder->backend,
+                                         &(struct normalize){.x = matrix_of(output), .y = matrix_of(&normal)}, error));
     return encoder->backend->ops->download(encoder->backend, features, normal.data, tensor_bytes(&normal), error);
 }
 
-status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features, struct error *error)
+status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,
+                      struct error *error)
 {
     size_t r = encoder->clip->dimensions.resolution;
     struct block_hook hook;
@@ -128,7 +131,8 @@ status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t cou
     return fetch_normalised(encoder, &output, features, error);
 }
 
-status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features, struct error *error)
+status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,
+                      struct error *error)
 {
     struct block_hook hook;
     struct encoding encoding;

@@ -41,7 +41,9 @@ size_t encoder_width(const struct encoder *encoder); /* of a feature */
 
 /* L2-normalised features [count, width] on the host, of pixels u8 [count, R, R, 3] and of tokens [count, context]. A row depends neither
  * on its neighbours nor on the number of threads. */
-status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features, struct error *error);
-status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features, struct error *error);
+status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,
+                      struct error *error);
+status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,
+                      struct error *error);
 
 #endif

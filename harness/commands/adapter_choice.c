@@ -9,7 +9,8 @@ static status say_routers(const char *file, const char *own, const char *found, 
 {
     struct text list = {0};
     TRY(adapter_file_routers(file, &list, error));
-    error_set(error, ERROR_ARGUMENT, "command line: --adapters %s: expected %s--router none or the number of a router, one of %s; found %s",
+    error_set(error, ERROR_ARGUMENT,
+              "command line: --adapters %s: expected %s--router none or the number of a router, one of %s; found %s",
               file, own, list.data != NULL ? list.data : "none", found);
     text_free(&list);
     return ERROR_ARGUMENT;

@@ -24,7 +24,9 @@ static const struct option options[] = {
      .choices = "quick_gelu|gelu",
      .fallback = "quick_gelu",
      .help = "of the MLPs; gelu for open_clip's other weights"},
-    {.name = "images", .type = OPTION_TEXT, .help = "folder whose files are embedded, in the byte order of their names"},
+    {.name = "images",
+     .type = OPTION_TEXT,
+     .help = "folder whose files are embedded, in the byte order of their names"},
     {.name = "texts", .type = OPTION_TEXT, .help = "file whose lines are embedded"},
     {.name = "out", .type = OPTION_TEXT, .help = "safetensors file to write"},
     {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
@@ -52,24 +54,29 @@ static status list_images(struct inputs *inputs, struct error *error)
     struct directory directory;
     TRY(directory_list(&directory, inputs->path, error));
     inputs->names = directory.names;
+    bool failed = false;
     for (size_t i = 0; i < directory.count; i++) {
         char *path = path_format("%s/%s", inputs->path, directory.names[i]);
+        failed = failed || path == NULL;
         if (path == NULL || file_is_directory(path))
             free(directory.names[i]);
         else
             inputs->names[inputs->count++] = directory.names[i];
         free(path);
     }
+    if (failed)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", inputs->path);
     if (inputs->count == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: expected image files, found none (sub-folders are not looked into)",
-                         inputs->path);
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: expected image files, found none (sub-folders are not looked into)", inputs->path);
     return OK;
 }
 
 static status check_line(const struct inputs *inputs, const char *line, size_t length, struct error *error)
 {
     if (strlen(line) != length)
-        return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found a NUL byte", inputs->path, inputs->count + 1);
+        return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found a NUL byte", inputs->path,
+                         inputs->count + 1);
     if (line[strspn(line, " \t")] == 0)
         return error_set(error, ERROR_FORMAT, "%s:%zu: expected a text, found an empty line; take it out", inputs->path,
                          inputs->count + 1);
@@ -116,7 +123,8 @@ static status inputs_list(struct inputs *inputs, const struct options *given, st
 {
     const char *images = options_text(given, "images"), *texts = options_text(given, "texts");
     if ((images != NULL) == (texts != NULL))
-        return error_set(error, ERROR_ARGUMENT, "command line: embed: expected either --images FOLDER or --texts FILE, found %s",
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: embed: expected either --images FOLDER or --texts FILE, found %s",
                          images != NULL ? "both" : "neither");
     *inputs = (struct inputs){.images = images != NULL, .path = images != NULL ? images : texts};
     status result = (inputs->images ? list_images : list_texts)(inputs, error);
@@ -186,12 +194,12 @@ static status embed_texts(struct work *work, size_t first, size_t count, float *
     size_t context = work->encoder->clip->dimensions.context;
     for (size_t i = 0; i < count; i++) {
         size_t found, line = first + i + 1;
-        if (tokenizer_encode(work->encoder->tokenizer, work->inputs->names[first + i], work->tokens + i * context, context, &found,
-                             error) != OK)
+        if (tokenizer_encode(work->encoder->tokenizer, work->inputs->names[first + i], work->tokens + i * context,
+                             context, &found, error) != OK)
             return error_context(error, "%s:%zu", work->inputs->path, line);
         if (found > context)
-            log_warn(work->call->log, "%s:%zu: the text has %zu tokens, cut to the model's %zu", work->inputs->path, line, found,
-                     context);
+            log_warn(work->call->log, "%s:%zu: the text has %zu tokens, cut to the model's %zu", work->inputs->path,
+                     line, found, context);
     }
     return encoder_tokens(work->encoder, work->tokens, count, features, error);
 }
@@ -203,7 +211,8 @@ static status embed_all(struct work *work, struct error *error)
         size_t count = inputs->count - first < BATCH ? inputs->count - first : BATCH;
         float *features = work->features + first * encoder_width(work->encoder);
         if (stop_requested(work->call->stop))
-            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first, inputs->count);
+            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first,
+                             inputs->count);
         TRY((inputs->images ? embed_images : embed_texts)(work, first, count, features, error));
         progress_report(work->call->progress, &(struct progress_state){.activity = "embed",
                                                                        .subject = inputs->path,
@@ -223,7 +232,8 @@ static status names_as_json(const struct inputs *inputs, char **text, struct err
     status result = array != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
     for (size_t i = 0; result == OK && i < inputs->count; i++)
         if (json_array_append_new(array, json_string(inputs->names[i])) != 0)
-            result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename it", inputs->path, i + 1, inputs->names[i]);
+            result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename it", inputs->path,
+                               i + 1, inputs->names[i]);
     *text = result == OK ? json_dumps(array, JSON_COMPACT) : NULL;
     json_decref(array);
     if (result == OK && *text == NULL)
@@ -249,7 +259,8 @@ static status write_features(const struct work *work, struct error *error)
                                                         {"model", model},
                                                         {"router", router != NULL ? router : "none"},
                                                         {"names", names}};
-        result = safetensors_write(options_text(given, "out"), &tensor, 1, metadata, sizeof metadata / sizeof *metadata, error);
+        result = safetensors_write(options_text(given, "out"), &tensor, 1, metadata, sizeof metadata / sizeof *metadata,
+                                   error);
         free(names);
     }
     free(model);
@@ -264,14 +275,16 @@ static status make_room(struct work *work, struct error *error)
         work->decoding = calloc(1, sizeof *work->decoding);
         room = work->decoding != NULL;
         if (room) {
-            *work->decoding = (struct decoding){.inputs = work->inputs, .resolution = r, .pixels = malloc(array_size(BATCH, r * r * 3))};
+            *work->decoding = (struct decoding){
+                .inputs = work->inputs, .resolution = r, .pixels = malloc(array_size(BATCH, r * r * 3))};
             room = work->decoding->pixels != NULL;
         }
     } else {
         work->tokens = malloc(array_size(BATCH, context * sizeof *work->tokens));
         room = work->tokens != NULL;
     }
-    work->features = malloc(array_size(array_size(work->inputs->count, encoder_width(work->encoder)), sizeof *work->features));
+    work->features =
+        malloc(array_size(array_size(work->inputs->count, encoder_width(work->encoder)), sizeof *work->features));
     if (!room || work->features == NULL)
         return error_set(error, ERROR_MEMORY, "embed: no memory for %zu features", work->inputs->count);
     return threads_create(&work->threads, (size_t)options_integer(work->call->options, "threads"), error);
@@ -287,7 +300,8 @@ static void free_room(struct work *work)
     free(work->features);
 }
 
-static status embed(const struct command_call *call, const struct inputs *inputs, struct encoder *encoder, struct error *error)
+static status embed(const struct command_call *call, const struct inputs *inputs, struct encoder *encoder,
+                    struct error *error)
 {
     struct work work = {.call = call, .inputs = inputs, .encoder = encoder};
     status result = make_room(&work, error);
@@ -312,7 +326,8 @@ static status read_settings(struct encoder_settings *settings, const struct opti
     if (vocabulary == NULL && strcmp(weights, "mini") == 0)
         vocabulary = "mini";
     if (vocabulary == NULL && options_text(given, "texts") != NULL)
-        return error_set(error, ERROR_ARGUMENT, "command line: embed: texts with weights %s: expected --vocab FILE, the model's vocabulary",
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: embed: texts with weights %s: expected --vocab FILE, the model's vocabulary",
                          weights);
     TRY(adapter_choice_read(&adapters, given, false, error));
     *settings = (struct encoder_settings){
@@ -346,11 +361,14 @@ const struct command command_embed = {
     .name = "embed",
     .arguments = "",
     .summary = "write the normalised features of images or texts",
-    .details = "The file holds one f32 tensor, \"features\" [n, width]. Its metadata has \"names\", a JSON array with the files' names\n"
-               "or the lines, in the order of the rows, and \"kind\", \"model\" and \"router\". Images go through the evaluation\n"
+    .details = "The file holds one f32 tensor, \"features\" [n, width]. Its metadata has \"names\", a JSON array with "
+               "the files' names\n"
+               "or the lines, in the order of the rows, and \"kind\", \"model\" and \"router\". Images go through the "
+               "evaluation\n"
                "transform at the model's resolution.\n",
     .example = "  mtil embed --weights mini --images photos --out photos.safetensors\n"
-               "  mtil embed --weights ViT-B-16.safetensors --vocab bpe_simple_vocab_16e6.txt.gz --adapters adapters.safetensors \\\n"
+               "  mtil embed --weights ViT-B-16.safetensors --vocab bpe_simple_vocab_16e6.txt.gz --adapters "
+               "adapters.safetensors \\\n"
                "      --router 3 --texts prompts.txt --out prompts.safetensors\n",
     .options = options,
     .least = 0,

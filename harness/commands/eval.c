@@ -10,7 +10,9 @@
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     ADAPTERS_OPTION,
-    {.name = "weights", .type = OPTION_TEXT, .help = "all weights of a CLIP of the suite's model's size, instead of adapters"},
+    {.name = "weights",
+     .type = OPTION_TEXT,
+     .help = "all weights of a CLIP of the suite's model's size, instead of adapters"},
     {.name = "router",
      .type = OPTION_TEXT,
      .help = "own: task k takes router k; a number: all take that one; none: adapters off"},
@@ -31,7 +33,8 @@ static status open_adapters(struct evaluation *v, struct error *error)
     struct experiment *e = v->experiment;
     int router = v->choice.router;
     size_t first = router >= 0 ? (size_t)router : 0, count = router >= 0 ? 1 : router == ROUTER_OWN ? e->task_count : 0;
-    return adapters_open(&e->adapters, e->backend, &e->model, &e->clip->dimensions, v->choice.file, first, count, error);
+    return adapters_open(&e->adapters, e->backend, &e->model, &e->clip->dimensions, v->choice.file, first, count,
+                         error);
 }
 
 /* After the zero-shot row, because it replaces the untouched model. */
@@ -48,9 +51,10 @@ static status open_weights(struct evaluation *v, struct error *error)
 static void report(const struct evaluation *v, const char *activity, size_t j)
 {
     const struct experiment *e = v->experiment;
-    progress_report(v->call->progress,
-                    &(struct progress_state){
-                        .activity = activity, .subject = e->tasks[j].settings.name, .step = j + 1, .steps = e->task_count});
+    progress_report(v->call->progress, &(struct progress_state){.activity = activity,
+                                                                .subject = e->tasks[j].settings.name,
+                                                                .step = j + 1,
+                                                                .steps = e->task_count});
 }
 
 static status zero_shot_row(struct evaluation *v, struct error *error)
@@ -136,7 +140,8 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
 {
     const struct command_call *call = v->call;
     struct suite *suite;
-    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1, error));
+    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1,
+                   error));
     status result = experiment_open_frozen(&v->experiment, suite, call->log, error);
     if (result == OK) {
         result = evaluate(v, error);
@@ -154,7 +159,8 @@ static status run(const struct command_call *call, struct error *error)
     struct evaluation v = {.call = call, .weights = options_text(call->options, "weights")};
     bool adapters = options_text(call->options, "adapters") != NULL;
     if (adapters == (v.weights != NULL))
-        return error_set(error, ERROR_ARGUMENT, "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
                          adapters ? "both" : "neither");
     TRY(adapter_choice_read(&v.choice, call->options, true, error));
     return evaluate_suite(&v, error);
@@ -164,7 +170,8 @@ const struct command command_eval = {
     .name = "eval",
     .arguments = "SUITE [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
-    .details = "Nothing is trained and no database is written. The column zero-shot is the suite's own model without adapters.\n",
+    .details = "Nothing is trained and no database is written. The column zero-shot is the suite's own model without "
+               "adapters.\n",
     .example = "  mtil eval mini --adapters adapters.safetensors --router own\n"
                "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n",
     .options = options,

@@ -1,0 +1,318 @@
+#include "tests/end_to_end/workshop.h"
+
+#include <fcntl.h>
+#include <fts.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "adapters/adapter_file.h"
+#include "core/file.h"
+#include "core/rng.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+
+#define ROOTS FIXTURES "/data/roots"
+
+enum { ARGUMENTS_MOST = 64, SECONDS_MOST = 120, NOBODY = 65534 };
+
+static const char suite_text[] = "# Three tasks of a few steps each\n"
+                                 "model:\n  weights: clip.safetensors\n  vocabulary: vocabulary.txt\n"
+                                 "data:\n  root: data\n  order: [mnist, eurosat, dtd]\n"
+                                 "adapter:\n  experts: 4\n  bottleneck: 16\n  freeze_top_k: 1\n"
+                                 "merge:\n  every: 2\n"
+                                 "training:\n  iterations: 8\n  batch: 8\n  warmup: 2\n  learning_rate: 1e-2\n"
+                                 "selector:\n  iterations: 20\n  code: 16\n"
+                                 "run:\n  threads: 1\n  checkpoint_every: 3\n";
+
+static void check(status result, const struct error *error)
+{
+    if (result != OK)
+        fail_msg("%s", error->message);
+}
+
+char *workshop_path(const struct workshop *workshop, const char *name)
+{
+    char *path = path_format("%s/%s", workshop->scratch.path, name);
+    assert_non_null(path);
+    return path;
+}
+
+/* --- The tiny model --- */
+
+static size_t learn_vocabulary(const struct workshop *workshop)
+{
+    static const char *const texts[] = {"a photo of the number: \"seven\".", "a centered satellite photo of a forest.",
+                                        "a photo of a braided texture.", "a photo of the digit four."};
+    struct error error;
+    struct tokenizer *tokenizer;
+    char *path = workshop_path(workshop, "vocabulary.txt");
+    check(tokenizer_learn(texts, sizeof texts / sizeof *texts, 32, path, &error), &error);
+    check(tokenizer_open(&tokenizer, path, &error), &error);
+    size_t size = tokenizer_vocabulary(tokenizer);
+    tokenizer_close(tokenizer);
+    free(path);
+    return size;
+}
+
+/* Every value is drawn, so that no expert is silent and every router differs. */
+static void draw_adapters(struct adapters *adapters)
+{
+    struct error error;
+    for (size_t i = 0; i < adapters_tensor_count(adapters); i++) {
+        struct adapter_tensor tensor;
+        struct rng rng = rng_make(5, RNG_INIT, 1, (uint32_t)i);
+        adapters_tensor_at(adapters, i, &tensor);
+        float *values = malloc(tensor.size * sizeof *values);
+        assert_non_null(values);
+        for (size_t k = 0; k < tensor.size; k++)
+            values[k] = 0.5f * rng_normal(&rng, k);
+        check(adapters_tensor_upload(adapters, &tensor, values, &error), &error);
+        free(values);
+    }
+}
+
+static void make_model(const struct workshop *workshop)
+{
+    struct clip_dimensions dimensions = {.embed = 32,
+                                         .resolution = 32,
+                                         .patch = 16,
+                                         .image_width = 64,
+                                         .image_blocks = 2,
+                                         .context = 24,
+                                         .vocabulary = learn_vocabulary(workshop),
+                                         .text_width = 64,
+                                         .text_blocks = 1};
+    struct adapter_settings settings = {.experts = 4, .top_k = 2, .tasks = 3, .bottleneck = 16, .scale = 0.5f};
+    struct backend *backend;
+    struct arena arena;
+    struct clip *clip;
+    struct adapters *adapters;
+    struct error error;
+    char *weights = workshop_path(workshop, "clip.safetensors"),
+         *file = workshop_path(workshop, "adapters.safetensors");
+    check(backend_open(&backend, "cpu", 1, &error), &error);
+    check(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error), &error);
+    check(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error), &error);
+    check(clip_initialize(clip, 3, &error), &error);
+    check(clip_save(clip, weights, &error), &error);
+    check(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, &error), &error);
+    draw_adapters(adapters);
+    check(adapters_save(adapters, file, &error), &error);
+    adapters_destroy(adapters);
+    clip_destroy(clip);
+    backend->ops->arena_destroy(backend, &arena);
+    backend_close(backend);
+    free(weights);
+    free(file);
+}
+
+/* --- The folder --- */
+
+static void link_data(const struct workshop *workshop, const char *target, const char *name)
+{
+    assert_int_equal(symlink(target, scratch_file(&workshop->scratch, name)), 0);
+}
+
+void workshop_open(struct workshop *workshop)
+{
+    scratch_create(&workshop->scratch);
+    assert_int_equal(chmod(workshop->scratch.path, 0755), 0);
+    assert_int_equal(mkdir(scratch_file(&workshop->scratch, "data"), 0755), 0);
+    link_data(workshop, ROOTS "/mnist/MNIST", "data/MNIST");
+    link_data(workshop, ROOTS "/eurosat/eurosat", "data/eurosat");
+    link_data(workshop, ROOTS "/dtd/dtd", "data/dtd");
+    scratch_write_text(&workshop->scratch, "tiny.yaml", suite_text);
+    make_model(workshop);
+}
+
+void workshop_close(struct workshop *workshop)
+{
+    scratch_remove(&workshop->scratch);
+}
+
+void workshop_own_data(const struct workshop *workshop, const char *name)
+{
+    char command[1024], *folder = path_format("%s/data", workshop->scratch.path);
+    assert_non_null(folder);
+    snprintf(command, sizeof command, "cd '%s' && cp -rL '%s' copy && rm '%s' && mv copy '%s' && chmod -R u+w '%s'",
+             folder, name, name, name, name);
+    assert_int_equal(system(command), 0);
+    free(folder);
+}
+
+void workshop_put_corrupted(const struct workshop *workshop, const char *corrupted, const char *name)
+{
+    struct bytes bytes;
+    struct error error;
+    char *source = path_format(FIXTURES "/data/corrupted/%s", corrupted);
+    assert_non_null(source);
+    check(file_read(source, FILE_LIMIT, &bytes, &error), &error);
+    scratch_write(&workshop->scratch, name, bytes.data, bytes.size);
+    bytes_free(&bytes);
+    free(source);
+}
+
+void workshop_cut(const struct workshop *workshop, const char *name, unsigned thousandths)
+{
+    struct stat information;
+    char *path = workshop_path(workshop, name);
+    assert_int_equal(stat(path, &information), 0);
+    assert_int_equal(truncate(path, information.st_size * (off_t)thousandths / 1000), 0);
+    free(path);
+}
+
+void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
+                      bool (*change)(struct safetensor *))
+{
+    struct safetensors *file;
+    struct error error;
+    size_t count = 0;
+    char *source = workshop_path(workshop, from), *target = workshop_path(workshop, to);
+    check(safetensors_open(&file, source, &error), &error);
+    struct safetensor *tensors = calloc(safetensors_count(file), sizeof *tensors);
+    assert_non_null(tensors);
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        tensors[count] = *safetensors_at(file, i);
+        count += change(&tensors[count]);
+    }
+    check(safetensors_write(target, tensors, count, NULL, 0, &error), &error);
+    free(tensors);
+    safetensors_close(file);
+    free(source);
+    free(target);
+}
+
+int workshop_leftovers(const struct workshop *workshop)
+{
+    char *const roots[] = {(char *)workshop->scratch.path, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    int found = 0;
+    assert_non_null(walk);
+    for (FTSENT *entry; (entry = fts_read(walk)) != NULL;)
+        found += strstr(entry->fts_name, ".tmp-") != NULL;
+    fts_close(walk);
+    return found;
+}
+
+/* --- The program --- */
+
+static void split_arguments(char *text, char **argv)
+{
+    int count = 0;
+    argv[count++] = (char *)PROGRAM;
+    for (char *word = strtok(text, " "); word != NULL && count < ARGUMENTS_MOST - 1; word = strtok(NULL, " "))
+        argv[count++] = word;
+    argv[count] = NULL;
+}
+
+/* In the child; the program is opened first, because nobody may not see the folder it is in. */
+static void become(const struct workshop *workshop, const struct launch *launch, struct process *process, char **argv)
+{
+    int program = open(PROGRAM, O_RDONLY | O_CLOEXEC);
+    if (program < 0 || chdir(workshop->scratch.path) != 0 || dup2(fileno(process->out), STDOUT_FILENO) < 0 ||
+        dup2(fileno(process->errors), STDERR_FILENO) < 0)
+        _exit(125);
+    alarm(SECONDS_MOST);
+    if (launch->file_limit > 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){launch->file_limit, launch->file_limit});
+    }
+    if (launch->unprivileged && geteuid() == 0 &&
+        (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+        _exit(125);
+    fexecve(program, argv, environ);
+    _exit(125);
+}
+
+void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch)
+{
+    char *argv[ARGUMENTS_MOST], *text = strdup(launch->arguments);
+    assert_non_null(text);
+    split_arguments(text, argv);
+    process->out = tmpfile();
+    process->errors = tmpfile();
+    assert_true(process->out != NULL && process->errors != NULL);
+    fflush(NULL);
+    process->id = fork();
+    assert_true(process->id >= 0);
+    if (process->id == 0)
+        become(workshop, launch, process, argv);
+    free(text);
+}
+
+static void read_back(FILE *file, struct text *text)
+{
+    char part[4096];
+    text_add(text, "%s", "");
+    rewind(file);
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;)
+        text_add_bytes(text, part, got);
+    fclose(file);
+}
+
+struct outcome program_wait(struct process *process)
+{
+    int ended;
+    struct outcome outcome = {0};
+    assert_int_equal(waitpid(process->id, &ended, 0), process->id);
+    outcome.exit_status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    outcome.signal = WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
+    read_back(process->out, &outcome.out);
+    read_back(process->errors, &outcome.errors);
+    assert_int_not_equal(outcome.exit_status, 125);
+    return outcome;
+}
+
+struct outcome program_run(const struct workshop *workshop, const struct launch *launch)
+{
+    struct process process;
+    program_start(&process, workshop, launch);
+    return program_wait(&process);
+}
+
+void outcome_free(struct outcome *outcome)
+{
+    text_free(&outcome->out);
+    text_free(&outcome->errors);
+}
+
+void program_succeeds(const struct workshop *workshop, const char *arguments)
+{
+    struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
+    if (outcome.exit_status != 0)
+        fail_msg("mtil %s: exit status %d, signal %d, %s", arguments, outcome.exit_status, outcome.signal,
+                 outcome.errors.data);
+    outcome_free(&outcome);
+}
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word))
+        count++;
+    return count;
+}
+
+void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words)
+{
+    struct outcome outcome = program_run(workshop, launch);
+    if (outcome.exit_status <= 0)
+        fail_msg("mtil %s: expected a failure, found exit status %d, signal %d: %s", launch->arguments,
+                 outcome.exit_status, outcome.signal, outcome.errors.data);
+    char *line = strstr(outcome.errors.data, "mtil: error: ");
+    if (line == NULL || count_of(outcome.errors.data, "error:") != 1 || strchr(line, '\n') == NULL ||
+        strchr(line, '\n')[1] != 0)
+        fail_msg("mtil %s: expected one error, and in the last line, found: %s", launch->arguments,
+                 outcome.errors.data);
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strstr(line, words[i]) == NULL)
+            fail_msg("mtil %s: expected \"%s\" in: %s", launch->arguments, words[i], line);
+    assert_int_equal(workshop_leftovers(workshop), 0);
+    outcome_free(&outcome);
+}

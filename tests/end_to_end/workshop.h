@@ -1,0 +1,84 @@
+/* A folder in which the built program is run as a user would: a tiny CLIP, its vocabulary, three small datasets and a suite.
+ *
+ *     struct workshop workshop;
+ *     workshop_open(&workshop);               // clip.safetensors, vocabulary.txt, adapters.safetensors, data/, tiny.yaml
+ *     struct outcome outcome = program_run(&workshop, &(struct launch){.arguments = "run tiny.yaml"});
+ *     … outcome.exit_status, outcome.errors.data …
+ *     outcome_free(&outcome);
+ *     workshop_close(&workshop);
+ *
+ * Everything here fails the running test when something goes wrong that is not under test.
+ */
+#ifndef MTIL_TESTS_END_TO_END_WORKSHOP_H
+#define MTIL_TESTS_END_TO_END_WORKSHOP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "core/text.h"
+#include "models/safetensors.h"
+#include "tests/datasets/scratch.h"
+
+struct workshop {
+    struct scratch scratch;
+};
+
+void workshop_open(struct workshop *workshop);
+void workshop_close(struct workshop *workshop);
+
+/* The file's path; a new buffer of the caller's to free. */
+char *workshop_path(const struct workshop *workshop, const char *name);
+
+/* Replaces the link data/NAME by a copy that may be damaged. */
+void workshop_own_data(const struct workshop *workshop, const char *name);
+
+/* Puts a damaged file of the fixtures in the place of name. */
+void workshop_put_corrupted(const struct workshop *workshop, const char *corrupted, const char *name);
+
+/* Cuts a file to so many thousandths of its size. */
+void workshop_cut(const struct workshop *workshop, const char *name, unsigned thousandths);
+
+/* Writes the tensors of one file to another, after change had a look at each (false: leave it out). */
+void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
+                      bool (*change)(struct safetensor *tensor));
+
+/* The number of files below the folder whose writing did not end. */
+int workshop_leftovers(const struct workshop *workshop);
+
+struct launch {
+    const char *arguments; /* separated by spaces */
+    size_t file_limit;     /* bytes a file may grow to, as on a full disk; 0: no limit */
+    bool unprivileged;     /* as nobody, where the test runs as root */
+};
+
+struct outcome {
+    int exit_status; /* −1: ended by signal */
+    int signal;
+    struct text out, errors;
+};
+
+struct process {
+    pid_t id;
+    FILE *out, *errors;
+};
+
+void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch);
+struct outcome program_wait(struct process *process);
+struct outcome program_run(const struct workshop *workshop, const struct launch *launch);
+void outcome_free(struct outcome *outcome);
+
+/* It ended well; the error output is shown otherwise. */
+void program_succeeds(const struct workshop *workshop, const char *arguments);
+
+/* Exit status not zero, one line with "error:" that has all words of the list (ended by NULL) in it, and no file that
+ * is only half written. */
+void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words);
+
+#endif
