@@ -1,0 +1,59 @@
+/* The backend under test, operands on it, and comparisons with plain references.
+ *
+ *     static void doubles_values(struct device *d, const void *unused)
+ *     {
+ *         struct operand x = draw(d, 65, 1.0f), y = blank(d, 65);               // the same values on host and device
+ *         must(d->backend->ops->…(d->backend, …, &error));
+ *         expect_close(d, "y", y.device, expected, 65, 1e-6);                   // expected: doubles
+ *     }
+ *     static void test(void **state) { on_device(doubles_values, NULL); }       // with 1, 2 and 3 threads: the same bits
+ *
+ * MTIL_TEST_BACKEND names the backend; cpu unless set, so that another backend runs the same tests.
+ */
+#ifndef MTIL_TESTS_MODELS_DEVICE_H
+#define MTIL_TESTS_MODELS_DEVICE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "models/backend.h"
+
+struct device {
+    struct backend *backend;
+    const struct backend_ops *ops;
+    struct arena memory, host;
+    uint64_t drawn, bits; /* numbers drawn, and a digest of every result that was looked at */
+};
+
+struct operand {
+    float *host, *device;
+};
+
+extern struct error error; /* of the last call that failed */
+void must(status result);
+
+const char *test_backend_name(void);
+void device_open(struct device *d, size_t threads);
+void device_close(struct device *d);
+
+/* Runs body on a fresh device with 1, 2 and 3 threads and demands the same bits of every result. */
+typedef void (*device_body)(struct device *d, const void *parameters);
+void on_device(device_body body, const void *parameters);
+
+struct operand draw(struct device *d, size_t n, float deviation); /* normal */
+struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */
+void *to_device(struct device *d, const void *values, size_t bytes);
+void *room(struct device *d, size_t bytes);        /* on the device, zero */
+void *from_device(struct device *d, const void *device, size_t bytes);
+double *doubles(struct device *d, const float *values, size_t n); /* on the host; NULL: zeros */
+
+/* Largest deviation at most tolerance times the largest expected magnitude (at least 1); NaN never passes. */
+void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n, double tolerance);
+void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n); /* bit for bit */
+void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
+
+#endif
