@@ -176,8 +176,10 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
     status result = clip_create(clip, backend, arena, clip_file_dimensions(file), mode, activation, error);
     if (result == OK) {
         result = load_tensors(*clip, file, error);
-        if (result != OK)
+        if (result != OK) {
             clip_destroy(*clip);
+            *clip = NULL;
+        }
     }
     clip_file_close(file);
     return result;

@@ -42,17 +42,20 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
                       size_t first_flag, size_t *index, struct error *error)
 {
     assert(group->values == NULL && rank <= TENSOR_RANK && segments > 0);
+    size_t size = 1;
+    for (int i = 0; i < rank; i++)
+        size = array_size(size, shape[i]);
+    if (size == SIZE_MAX || size > SIZE_MAX - group->values_count)
+        return error_set(error, ERROR_MEMORY, "parameters: %s is larger than any memory", name);
+    assert(size % segments == 0);
     TRY(grow(group, segments, error));
     struct parameter *p = &group->list[group->count];
-    *p = (struct parameter){.name = strdup(name), .rank = rank, .size = 1, .offset = group->values_count,
+    *p = (struct parameter){.name = strdup(name), .rank = rank, .size = size, .offset = group->values_count,
                             .first_segment = group->segments, .segments = segments};
     if (p->name == NULL)
         return error_set(error, ERROR_MEMORY, "parameters: no memory for the name %s", name);
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         p->shape[i] = shape[i];
-        p->size = array_size(p->size, shape[i]);
-    }
-    assert(p->size % segments == 0);
     for (size_t s = 0; s < segments; s++)
         group->host_flag[group->segments + s] = (int32_t)(first_flag + s);
     group->segments += segments;
@@ -168,6 +171,7 @@ status parameters_step(struct parameters *group, const struct step_state *state,
 status parameters_reset(struct parameters *group, struct error *error)
 {
     struct backend *backend = group->backend;
+    assert(group->gradients != NULL);
     TRY(backend->ops->zero(backend, group->gradients, group->values_count * sizeof(float), error));
     TRY(backend->ops->zero(backend, group->first_moment, group->values_count * sizeof(float), error));
     TRY(backend->ops->zero(backend, group->second_moment, group->values_count * sizeof(float), error));

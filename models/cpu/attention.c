@@ -30,7 +30,7 @@ static void probabilities(const struct attention_run *run, const struct head *he
 {
     size_t n = run->positions;
     const float scale = 0.125f;
-    product_run(&(struct product){.a = head->query, .b = head->key, .c = p, .m = n, .n = n, .k = HEAD, .a_stride = head->stride,
+    product_run(run->cpu, &(struct product){.a = head->query, .b = head->key, .c = p, .m = n, .n = n, .k = HEAD, .a_stride = head->stride,
                                   .b_stride = head->stride, .c_stride = n, .transpose_b = true, .scale = 1.0f});
     for (size_t i = 0; i < n; i++) {
         size_t seen = run->causal ? i + 1 : n;
@@ -46,7 +46,7 @@ static void attend(void *context, size_t job, size_t worker)
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * HEAD;
     float *p = run->scratch + worker * run->scratch_values;
     probabilities(run, &head, p);
-    product_run(&(struct product){.a = p, .b = head.value, .c = run->out + sample * n * run->width + column, .m = n, .n = HEAD,
+    product_run(run->cpu, &(struct product){.a = p, .b = head.value, .c = run->out + sample * n * run->width + column, .m = n, .n = HEAD,
                                   .k = n, .a_stride = n, .b_stride = head.stride, .c_stride = run->width, .scale = 1.0f});
 }
 
@@ -59,15 +59,15 @@ static void attend_backward(void *context, size_t job, size_t worker)
     float *dquery = run->dqkv + (head.query - run->qkv), *dkey = dquery + run->width, *dvalue = dkey + run->width;
     float *p = run->scratch + worker * run->scratch_values, *dp = p + n * n;
     probabilities(run, &head, p);
-    product_run(&(struct product){.a = p, .b = dout, .c = dvalue, .m = n, .n = HEAD, .k = n, .a_stride = n,
+    product_run(run->cpu, &(struct product){.a = p, .b = dout, .c = dvalue, .m = n, .n = HEAD, .k = n, .a_stride = n,
                                   .b_stride = run->width, .c_stride = head.stride, .transpose_a = true, .scale = 1.0f});
-    product_run(&(struct product){.a = dout, .b = head.value, .c = dp, .m = n, .n = n, .k = HEAD, .a_stride = run->width,
+    product_run(run->cpu, &(struct product){.a = dout, .b = head.value, .c = dp, .m = n, .n = n, .k = HEAD, .a_stride = run->width,
                                   .b_stride = head.stride, .c_stride = n, .transpose_b = true, .scale = 1.0f});
     for (size_t i = 0; i < n; i++)
         run->cpu->vector->softmax_backward(n, 0.125f, p + i * n, dp + i * n, dp + i * n);
-    product_run(&(struct product){.a = dp, .b = head.key, .c = dquery, .m = n, .n = HEAD, .k = n, .a_stride = n,
+    product_run(run->cpu, &(struct product){.a = dp, .b = head.key, .c = dquery, .m = n, .n = HEAD, .k = n, .a_stride = n,
                                   .b_stride = head.stride, .c_stride = head.stride, .scale = 1.0f});
-    product_run(&(struct product){.a = dp, .b = head.query, .c = dkey, .m = n, .n = HEAD, .k = n, .a_stride = n,
+    product_run(run->cpu, &(struct product){.a = dp, .b = head.query, .c = dkey, .m = n, .n = HEAD, .k = n, .a_stride = n,
                                   .b_stride = head.stride, .c_stride = head.stride, .transpose_a = true, .scale = 1.0f});
 }
 
@@ -81,7 +81,7 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
     run->scratch = memory;
     threads_run(run->cpu->threads, batch * run->heads, job, run);
     arena_release(&run->cpu->scratch, mark);
-    return OK;
+    return products_finish(run->cpu, error);
 }
 
 status cpu_attention(struct backend *backend, const struct attention *o, struct error *error)

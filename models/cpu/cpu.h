@@ -2,6 +2,8 @@
 #ifndef MTIL_MODELS_CPU_CPU_H
 #define MTIL_MODELS_CPU_CPU_H
 
+#include <stdatomic.h>
+
 #include "core/threads.h"
 #include "models/backend.h"
 #include "models/cpu/vector.h"
@@ -11,6 +13,7 @@ struct cpu {
     struct threads *threads;
     const struct vector_kernels *vector;
     struct arena scratch; /* of one operation; every operation leaves it as it was */
+    atomic_bool product_failed;
     char description[128];
 };
 
@@ -39,7 +42,8 @@ struct product {
     bool transpose_a, transpose_b, accumulate;
     float scale;
 };
-void product_run(const struct product *product);
+void product_run(struct cpu *cpu, const struct product *product);
+status products_finish(struct cpu *cpu, struct error *error); /* of an operation: did every product find its memory? */
 void product_library(char *text, size_t capacity); /* "oneDNN 2.6.3" */
 
 status cpu_gemm(struct backend *, const struct gemm *, struct error *);

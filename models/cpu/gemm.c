@@ -62,13 +62,15 @@ struct gemm_run {
 /* Products of few rows at a time read a transposed operand slowly, so a small one is turned once for all tiles: bᵀ [columns, rows]. */
 enum { TURNED = 1 << 19, TURNING_PAYS = 512 };
 
+struct turn {
+    struct matrix from, to;
+};
+
 static void turn_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     (void)cpu;
     enum { SIDE = 16 };
-    const struct turn {
-        struct matrix from, to;
-    } *turn = operation;
+    const struct turn *turn = operation;
     for (size_t i = first * SIDE; i < last * SIDE && i < turn->from.rows; i += SIDE)
         for (size_t j = 0; j < turn->from.columns; j++)
             for (size_t k = i; k < i + SIDE && k < turn->from.rows; k++)
@@ -79,9 +81,7 @@ static status turn_operand(struct cpu *cpu, struct gemm *g, struct error *error)
 {
     if (!g->transpose_b || g->b.rows * g->b.columns > TURNED || g->out.rows < TURNING_PAYS)
         return OK;
-    struct {
-        struct matrix from, to;
-    } turn = {g->b, matrix_rows(NULL, g->b.columns, g->b.rows)};
+    struct turn turn = {g->b, matrix_rows(NULL, g->b.columns, g->b.rows)};
     TRY(cpu_scratch(cpu, g->b.rows * g->b.columns * sizeof(float), &turn.to.data, error));
     cpu_run_rows(cpu, (g->b.rows + 15) / 16, 16 * g->b.columns, turn_rows, &turn);
     g->b = turn.to;
@@ -98,7 +98,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     size_t column = job % run->tiling.column_tiles * run->tiling.columns;
     size_t m = g->out.rows - row < run->tiling.rows ? g->out.rows - row : run->tiling.rows;
     size_t n = g->out.columns - column < run->tiling.columns ? g->out.columns - column : run->tiling.columns;
-    product_run(&(struct product){
+    product_run(run->cpu, &(struct product){
         .a = g->transpose_a ? (const float *)g->a.data + row : row_of(g->a, row),
         .b = g->transpose_b ? row_of(g->b, column) : (const float *)g->b.data + column,
         .c = row_of(g->out, row) + column,
@@ -141,7 +141,7 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
     }
     threads_run(cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
     arena_release(&cpu->scratch, mark);
-    return OK;
+    return products_finish(cpu, error);
 }
 
 /* --- Products grouped by expert --- */
@@ -167,7 +167,7 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
     const struct grouped_gemm *g = run->gemm;
     struct group_tile tile = run->tiles[job];
     size_t n = g->out.columns, k = g->a.columns, expert = (size_t)tile.group;
-    product_run(&(struct product){
+    product_run(run->cpu, &(struct product){
         .a = row_of(g->a, tile.row),
         .b = (const float *)g->b.data + expert * n * k,
         .c = row_of(g->out, tile.row),
@@ -195,7 +195,7 @@ static void multiply_group_weights(void *context, size_t job, size_t worker)
     struct group_tile tile = run->tiles[job];
     size_t expert = (size_t)tile.group, m = g->a.columns, n = g->b.columns;
     size_t first = (size_t)g->offsets[expert] * g->rows_per_slot, last = (size_t)g->offsets[expert + 1] * g->rows_per_slot;
-    product_run(&(struct product){
+    product_run(run->cpu, &(struct product){
         .a = row_of(g->a, first) + tile.row,
         .b = row_of(g->b, first),
         .c = (float *)g->out.data + expert * m * n + tile.row * n,
@@ -242,5 +242,5 @@ status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, s
     list_tiles(g, run.tiles);
     threads_run(cpu->threads, run.count, g->kind == GROUPED_ROWS ? multiply_group_rows : multiply_group_weights, &run);
     arena_release(&cpu->scratch, mark);
-    return OK;
+    return products_finish(cpu, error);
 }

@@ -19,13 +19,23 @@ static void single_threaded(void)
     done = true;
 }
 
-void product_run(const struct product *p)
+void product_run(struct cpu *cpu, const struct product *p)
 {
     single_threaded();
-    /* Can only fail on arguments that are wrong in the caller, or without memory for a packing buffer. */
-    dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k,
-               p->scale, p->a, (dnnl_dim_t)p->a_stride, p->b, (dnnl_dim_t)p->b_stride, p->accumulate ? 1.0f : 0.0f, p->c,
-               (dnnl_dim_t)p->c_stride);
+    dnnl_status_t result =
+        dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (dnnl_dim_t)p->m, (dnnl_dim_t)p->n,
+                   (dnnl_dim_t)p->k, p->scale, p->a, (dnnl_dim_t)p->a_stride, p->b, (dnnl_dim_t)p->b_stride,
+                   p->accumulate ? 1.0f : 0.0f, p->c, (dnnl_dim_t)p->c_stride);
+    if (result != dnnl_success)
+        atomic_store(&cpu->product_failed, true);
+}
+
+status products_finish(struct cpu *cpu, struct error *error)
+{
+    if (!atomic_exchange(&cpu->product_failed, false))
+        return OK;
+    return error_set(error, ERROR_MEMORY,
+                     "memory: oneDNN found none for a matrix product's packed operands; lower the batch size");
 }
 
 void product_library(char *text, size_t capacity)
