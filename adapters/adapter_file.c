@@ -174,8 +174,11 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
             return error_set(error, ERROR_FORMAT, "%s: metadata scale: expected a number, found \"%s\"", safetensors_path(file), scale);
         settings->scale = (float)s;
     }
-    if (input != NULL)
+    if (input != NULL) {
+        if (strcmp(input, "post_ln") != 0 && strcmp(input, "residual") != 0)
+            return error_set(error, ERROR_FORMAT, "%s: metadata expert_input: expected residual or post_ln, found \"%s\"", safetensors_path(file), input);
         settings->input = strcmp(input, "post_ln") == 0 ? EXPERT_INPUT_POST_LN : EXPERT_INPUT_RESIDUAL;
+    }
     return OK;
 }
 

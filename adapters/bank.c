@@ -67,7 +67,10 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     if (s->top_k > s->experts)
         return error_set(error, ERROR_ARGUMENT, "adapter: top_k is %zu but there are only %zu experts to choose from; lower "
                          "adapter.top_k or raise adapter.experts", s->top_k, s->experts);
-    if (s->dropout < 0 || s->dropout >= 1)
+    if (s->dropout > 0 && s->bottleneck % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT, "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
+                         "change adapter.bottleneck", s->bottleneck);
+    if (!(s->dropout >= 0 && s->dropout < 1))
         return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g", (double)s->dropout);
     return OK;
 }
