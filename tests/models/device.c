@@ -108,8 +108,8 @@ double *doubles(struct device *d, const float *values, size_t n)
     return wide;
 }
 
-/* FNV-1a over the results' bytes. */
-static const void *look_at(struct device *d, const void *device, size_t bytes)
+/* FNV-1a */
+const void *digest(struct device *d, const void *device, size_t bytes)
 {
     const uint8_t *values = from_device(d, device, bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -119,7 +119,7 @@ static const void *look_at(struct device *d, const void *device, size_t bytes)
 
 void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n, double tolerance)
 {
-    const float *got = look_at(d, device, n * sizeof *got);
+    const float *got = digest(d, device, n * sizeof *got);
     double largest = 1;
     for (size_t i = 0; i < n; i++)
         largest = fabs(expected[i]) > largest ? fabs(expected[i]) : largest;
@@ -131,7 +131,7 @@ void expect_close(struct device *d, const char *what, const void *device, const 
 
 void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n)
 {
-    const float *got = look_at(d, device, n * sizeof *got);
+    const float *got = digest(d, device, n * sizeof *got);
     for (size_t i = 0; i < n; i++)
         if (memcmp(&got[i], &expected[i], sizeof *got) != 0)
             fail_msg("%s: value %zu of %zu: expected %.9g, found %.9g", what, i, n, (double)expected[i], (double)got[i]);
@@ -139,7 +139,7 @@ void expect_floats(struct device *d, const char *what, const void *device, const
 
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n)
 {
-    const int32_t *got = look_at(d, device, n * sizeof *got);
+    const int32_t *got = digest(d, device, n * sizeof *got);
     for (size_t i = 0; i < n; i++)
         if (got[i] != expected[i])
             fail_msg("%s: value %zu of %zu: expected %d, found %d", what, i, n, expected[i], got[i]);

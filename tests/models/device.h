@@ -56,4 +56,7 @@ void expect_close(struct device *d, const char *what, const void *device, const 
 void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n); /* bit for bit */
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
 
+/* A host copy of a result; it joins the digest, as those of the expectations do. */
+const void *digest(struct device *d, const void *device, size_t bytes);
+
 #endif

@@ -1,0 +1,119 @@
+#include "tests/models/small.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "models/contrastive.h"
+
+const struct clip_dimensions small_dimensions = {.embed = 8, .resolution = 12, .patch = 4, .image_width = 64, .image_blocks = 2, .context = 6,
+                                                 .vocabulary = 11, .text_width = 128, .text_blocks = 2};
+
+static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0, 0, 9, 3, 10, 0, 0, 0, 9, 4, 4, 5, 10, 0, 9, 7, 1, 10, 0, 0};
+
+static void disturb_weights(struct small *s)
+{
+    struct parameters *group = s->clip->parameters;
+    size_t bytes = group->values_count * sizeof(float);
+    float *values = from_device(&s->d, group->values, bytes);
+    const float *noise = draw(&s->d, group->values_count, 0.05f).host;
+    for (size_t i = 0; i < group->values_count; i++)
+        values[i] += noise[i];
+    must(s->d.ops->upload(s->d.backend, group->values, values, bytes, &error));
+}
+
+void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation)
+{
+    *s = (struct small){0};
+    device_open(&s->d, threads);
+    must(s->d.ops->arena_create(s->d.backend, &s->step, (size_t)1 << 30, "step", &error));
+    must(clip_create(&s->clip, s->d.backend, &s->d.memory, &small_dimensions, mode, activation, &error));
+    must(clip_initialize(s->clip, 3, &error));
+    disturb_weights(s);
+    int32_t labels[SMALL_IMAGES], kept[SMALL_IMAGES * SMALL_KEPT];
+    for (int b = 0; b < SMALL_IMAGES; b++) {
+        labels[b] = (b + 1) % SMALL_PROMPTS;
+        for (int k = 0; k < SMALL_KEPT; k++)
+            kept[b * SMALL_KEPT + k] = (b + 2 * k) % 9;
+    }
+    const struct step_state state = {.seed = 17, .task = 1, .step = 5, .learning_rate = 1e-2f};
+    s->images = draw(&s->d, SMALL_IMAGES * 3 * 12 * 12, 1.0f);
+    s->labels = to_device(&s->d, labels, sizeof labels);
+    s->kept = to_device(&s->d, kept, sizeof kept);
+    s->state = to_device(&s->d, &state, sizeof state);
+    s->loss = room(&s->d, sizeof *s->loss);
+}
+
+void small_close(struct small *s)
+{
+    clip_destroy(s->clip);
+    s->d.ops->arena_destroy(s->d.backend, &s->step);
+    device_close(&s->d);
+}
+
+struct both_passes {
+    struct encoding encoding[TOWERS];
+    struct texts texts;
+    struct tower_pass pass[TOWERS];
+};
+
+static void encode(struct small *s, bool training, struct both_passes *p)
+{
+    struct image_batch batch = {.images = {.data = s->images.device, .type = TENSOR_F32, .rank = 4, .shape = {SMALL_IMAGES, 3, 12, 12}},
+                                .kept_patches = s->drop_patches ? s->kept : NULL, .kept = SMALL_KEPT};
+    arena_reset(&s->step);
+    for (int t = 0; t < TOWERS; t++)
+        p->encoding[t] = (struct encoding){.arena = &s->step, .training = training, .hook = s->hooks[t], .router = s->router[t], .state = s->state};
+    must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
+    must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE], &s->features[TOWER_IMAGE], &error));
+    must(clip_encode_texts(s->clip, &p->encoding[TOWER_TEXT], &p->texts, &p->pass[TOWER_TEXT], &s->features[TOWER_TEXT], &error));
+}
+
+void small_encode(struct small *s)
+{
+    struct both_passes passes;
+    encode(s, false, &passes);
+}
+
+float small_loss(struct small *s, bool backward)
+{
+    struct both_passes p;
+    struct contrastive c;
+    struct tensor dfeatures[TOWERS];
+    float loss;
+    encode(s, true, &p);
+    must(contrastive_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c, &error));
+    must(s->d.ops->zero(s->d.backend, s->loss, sizeof *s->loss, &error));
+    must(contrastive_loss(s->d.backend, &c, s->labels, 0.2f, 1.0f, s->loss, &error));
+    if (backward) {
+        must(contrastive_backward(s->d.backend, &s->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], &error));
+        for (int t = 0; t < TOWERS; t++)
+            must(clip_encode_backward(s->clip, &p.encoding[t], &p.pass[t], &dfeatures[t], &error));
+    }
+    must(s->d.ops->download(s->d.backend, &loss, s->loss, sizeof loss, &error));
+    return loss;
+}
+
+void small_check_gradient(struct small *s, const char *name, float *values, const float *gradient, size_t n)
+{
+    struct arena_mark mark = arena_mark(&s->d.host);
+    const float *before = from_device(&s->d, values, n * sizeof *values), *slope = from_device(&s->d, gradient, n * sizeof *values);
+    float *moved = from_device(&s->d, values, n * sizeof *values);
+    double norm = 0, loss[2];
+    for (size_t i = 0; i < n; i++)
+        norm += (double)slope[i] * (double)slope[i];
+    norm = sqrt(norm);
+    if (!(norm > 1e-6))
+        fail_msg("%s: no gradient", name);
+    for (int side = 0; side < 2; side++) {
+        float h = (side == 0 ? 1.0f : -1.0f) * 0.01f / (float)norm;
+        for (size_t i = 0; i < n; i++)
+            moved[i] = before[i] + h * slope[i];
+        must(s->d.ops->upload(s->d.backend, values, moved, n * sizeof *moved, &error));
+        loss[side] = (double)small_loss(s, false);
+    }
+    must(s->d.ops->upload(s->d.backend, values, before, n * sizeof *before, &error));
+    arena_release(&s->d.host, mark);
+    double numeric = (loss[0] - loss[1]) / 0.02, deviation = fabs(numeric - norm);
+    if (!(deviation < 0.02 * norm + 2e-4))
+        fail_msg("%s: gradient %g along itself, central difference %g", name, norm, numeric);
+}

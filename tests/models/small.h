@@ -1,0 +1,47 @@
+/* A small CLIP with a batch of images and prompts, and its loss, on the backend under test.
+ *
+ *     struct small s;
+ *     small_open(&s, 2, PARAMETERS_TRAINED, ACTIVATION_GELU);
+ *     s.hooks[TOWER_IMAGE] = &hook;                                // and s.router; NULL: no adapters
+ *     float loss = small_loss(&s, true);                           // gradients add up in s.clip->parameters and the hooks' own
+ *     small_check_gradient(&s, "proj", values, gradient, n);       // against central differences
+ *     small_close(&s);
+ */
+#ifndef MTIL_TESTS_MODELS_SMALL_H
+#define MTIL_TESTS_MODELS_SMALL_H
+
+#include "models/clip.h"
+#include "tests/models/device.h"
+
+enum { SMALL_IMAGES = 3, SMALL_PROMPTS = 4, SMALL_KEPT = 5 };
+extern const struct clip_dimensions small_dimensions;
+
+struct small {
+    struct device d;
+    struct arena step;
+    struct clip *clip;
+    struct operand images;
+    const int32_t *labels, *kept; /* device */
+    bool drop_patches;
+    const struct block_hook *hooks[TOWERS];
+    const int32_t *router[TOWERS]; /* device */
+    struct step_state *state;      /* device */
+    float *loss;                   /* device */
+    struct tensor features[TOWERS];
+};
+
+/* Weights and images are normal numbers, without a zero: a dropped bias must show. */
+void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation);
+void small_close(struct small *s);
+
+/* The features of all images and prompts, for inference; in the step arena until the next call. */
+void small_encode(struct small *s);
+
+/* The contrastive loss in training, and the gradients of everything that is trained. */
+float small_loss(struct small *s, bool backward);
+
+/* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction that is large
+ * against rounding, and wrong if any part of it is. Fails where there is no gradient. */
+void small_check_gradient(struct small *s, const char *name, float *values, const float *gradient, size_t n);
+
+#endif
