@@ -173,7 +173,7 @@ static void reference_image(struct reference *r, const char *path, int router, f
 static void reference_text(struct reference *r, const char *line, int router, float *feature)
 {
     struct error error;
-    int32_t row[64];
+    int32_t row[64]; /* at least the context */
     size_t found;
     struct block_hook hook;
     struct texts texts;

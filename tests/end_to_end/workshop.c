@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fts.h>
+#include <glob.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -47,12 +48,16 @@ char *workshop_path(const struct workshop *workshop, const char *name)
 
 static size_t learn_vocabulary(const struct workshop *workshop)
 {
-    static const char *const texts[] = {"a photo of the number: \"seven\".", "a centered satellite photo of a forest.",
-                                        "a photo of a braided texture.", "a photo of the digit four."};
+    static const char *const texts[] = {
+        "a centered satellite photo of a forest, a forest, a river, land and land, annual crop and permanent crop.",
+        "a photo of the number: \"seven\". a photo of the number: \"eight\". a centered satellite photo of buildings "
+        "or buildings.",
+        "a photo of a braided texture, braided texture or braided pattern. shrubland or brushland, vegetation, "
+        "vegetation."};
     struct error error;
     struct tokenizer *tokenizer;
     char *path = workshop_path(workshop, "vocabulary.txt");
-    check(tokenizer_learn(texts, sizeof texts / sizeof *texts, 32, path, &error), &error);
+    check(tokenizer_learn(texts, sizeof texts / sizeof *texts, 128, path, &error), &error);
     check(tokenizer_open(&tokenizer, path, &error), &error);
     size_t size = tokenizer_vocabulary(tokenizer);
     tokenizer_close(tokenizer);
@@ -84,7 +89,7 @@ static void make_model(const struct workshop *workshop)
                                          .patch = 16,
                                          .image_width = 64,
                                          .image_blocks = 2,
-                                         .context = 24,
+                                         .context = 48,
                                          .vocabulary = learn_vocabulary(workshop),
                                          .text_width = 64,
                                          .text_blocks = 1};
@@ -134,6 +139,19 @@ void workshop_open(struct workshop *workshop)
 void workshop_close(struct workshop *workshop)
 {
     scratch_remove(&workshop->scratch);
+}
+
+char *workshop_find(const struct workshop *workshop, const char *pattern)
+{
+    glob_t found = {0};
+    char *full = workshop_path(workshop, pattern), *path = NULL;
+    if (glob(full, 0, NULL, &found) == 0) {
+        assert_int_equal(found.gl_pathc, 1);
+        path = strdup(found.gl_pathv[0]);
+    }
+    globfree(&found);
+    free(full);
+    return path;
 }
 
 void workshop_own_data(const struct workshop *workshop, const char *name)
@@ -299,7 +317,7 @@ static size_t count_of(const char *text, const char *word)
     return count;
 }
 
-void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words)
+void program_complains(const struct workshop *workshop, const struct launch *launch, const char *const *words)
 {
     struct outcome outcome = program_run(workshop, launch);
     if (outcome.exit_status <= 0)
@@ -313,6 +331,12 @@ void program_fails(const struct workshop *workshop, const struct launch *launch,
     for (size_t i = 0; words[i] != NULL; i++)
         if (strstr(line, words[i]) == NULL)
             fail_msg("mtil %s: expected \"%s\" in: %s", launch->arguments, words[i], line);
-    assert_int_equal(workshop_leftovers(workshop), 0);
+    assert_string_equal(outcome.out.data, "");
     outcome_free(&outcome);
+}
+
+void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words)
+{
+    program_complains(workshop, launch, words);
+    assert_int_equal(workshop_leftovers(workshop), 0);
 }

@@ -36,6 +36,9 @@ void workshop_close(struct workshop *workshop);
 /* The file's path; a new buffer of the caller's to free. */
 char *workshop_path(const struct workshop *workshop, const char *name);
 
+/* The one file that a shell would find for the pattern, NULL when there is none; the caller frees. */
+char *workshop_find(const struct workshop *workshop, const char *pattern);
+
 /* Replaces the link data/NAME by a copy that may be damaged. */
 void workshop_own_data(const struct workshop *workshop, const char *name);
 
@@ -77,8 +80,11 @@ void outcome_free(struct outcome *outcome);
 /* It ended well; the error output is shown otherwise. */
 void program_succeeds(const struct workshop *workshop, const char *arguments);
 
-/* Exit status not zero, one line with "error:" that has all words of the list (ended by NULL) in it, and no file that
- * is only half written. */
+/* Exit status not zero, nothing on standard output, and one line with "error:", the last one, that has all words of the list
+ * (ended by NULL) in it. */
+void program_complains(const struct workshop *workshop, const struct launch *launch, const char *const *words);
+
+/* And no file is only half written; for programs that run alone. */
 void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words);
 
 #endif

@@ -1,0 +1,70 @@
+#include "tests/end_to_end/rows.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+static void add_value(sqlite3_stmt *statement, int column, struct text *rows)
+{
+    const uint8_t *bytes = sqlite3_column_blob(statement, column);
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_NULL:
+        text_add(rows, "NULL");
+        break;
+    case SQLITE_FLOAT:
+        text_add(rows, "%.17g", sqlite3_column_double(statement, column));
+        break;
+    case SQLITE_BLOB:
+        for (int i = 0; i < sqlite3_column_bytes(statement, column); i++)
+            text_add(rows, "%02x", bytes[i]);
+        break;
+    default:
+        text_add(rows, "%s", (const char *)sqlite3_column_text(statement, column));
+    }
+}
+
+static void add_answer(sqlite3 *database, const char *sql, struct text *rows)
+{
+    sqlite3_stmt *statement;
+    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    if (result != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW)
+        for (int c = 0; c < sqlite3_column_count(statement); c++) {
+            add_value(statement, c, rows);
+            text_add(rows, "%s", c + 1 < sqlite3_column_count(statement) ? "," : "\n");
+        }
+    assert_int_equal(result, SQLITE_DONE);
+    sqlite3_finalize(statement);
+}
+
+static void query(const char *path, const char *sql, struct text *rows)
+{
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    add_answer(database, sql, rows);
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+}
+
+void rows_query(const char *path, const char *sql, struct text *rows)
+{
+    text_add(rows, "%s", "");
+    query(path, sql, rows);
+    assert_false(rows->failed);
+}
+
+void rows_read(const char *path, struct text *rows)
+{
+    struct text tables = {0};
+    rows_query(path,
+               "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('runs', 'timings', 'artifacts') "
+               "AND name NOT LIKE 'sqlite_%' ORDER BY name",
+               &tables);
+    for (char *table = strtok(tables.data, "\n"); table != NULL; table = strtok(NULL, "\n")) {
+        char sql[256];
+        snprintf(sql, sizeof sql, "SELECT * FROM \"%s\" ORDER BY 1, 2", table);
+        text_add(rows, "-- %s\n", table);
+        query(path, sql, rows);
+    }
+    text_free(&tables);
+    assert_false(rows->failed);
+}

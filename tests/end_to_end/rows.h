@@ -1,0 +1,17 @@
+/* The rows of a results database as text, to be compared with those of another run.
+ *
+ *     struct text rows = {0};
+ *     rows_read(path, &rows);              // every table but runs, timings and artifacts, every digit of every value
+ *     text_free(&rows);
+ */
+#ifndef MTIL_TESTS_END_TO_END_ROWS_H
+#define MTIL_TESTS_END_TO_END_ROWS_H
+
+#include "tests/end_to_end/workshop.h"
+
+void rows_read(const char *path, struct text *rows);
+
+/* The answer to a query, values separated by commas, a line per row. */
+void rows_query(const char *path, const char *sql, struct text *rows);
+
+#endif
