@@ -1,5 +1,4 @@
 /* mtil embed: the normalised features of images or texts, for whoever wants to check or use the model elsewhere. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "datasets/image/image.h"
 #include "harness/commands/adapter_choice.h"
 #include "harness/commands/command.h"
+#include "harness/commands/embed_inputs.h"
 #include "harness/weights.h"
 #include "models/safetensors.h"
 
@@ -33,111 +33,11 @@ static const struct option options[] = {
     {0},
 };
 
-/* What is embedded: image files in a folder, or lines of a file. */
-struct inputs {
-    bool images;
-    const char *path;
-    size_t count;
-    char **names; /* file names, or the lines themselves */
-};
-
-static void inputs_free(struct inputs *inputs)
-{
-    for (size_t i = 0; i < inputs->count; i++)
-        free(inputs->names[i]);
-    free(inputs->names);
-}
-
-/* The names in a folder without those of its sub-folders; takes what directory_list gave. */
-static status list_images(struct inputs *inputs, struct error *error)
-{
-    struct directory directory;
-    TRY(directory_list(&directory, inputs->path, error));
-    inputs->names = directory.names;
-    bool failed = false;
-    for (size_t i = 0; i < directory.count; i++) {
-        char *path = path_format("%s/%s", inputs->path, directory.names[i]);
-        failed = failed || path == NULL;
-        if (path == NULL || file_is_directory(path))
-            free(directory.names[i]);
-        else
-            inputs->names[inputs->count++] = directory.names[i];
-        free(path);
-    }
-    if (failed)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", inputs->path);
-    if (inputs->count == 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "%s: expected image files, found none (sub-folders are not looked into)", inputs->path);
-    return OK;
-}
-
-static status check_line(const struct inputs *inputs, const char *line, size_t length, struct error *error)
-{
-    if (strlen(line) != length)
-        return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found a NUL byte", inputs->path,
-                         inputs->count + 1);
-    if (line[strspn(line, " \t")] == 0)
-        return error_set(error, ERROR_FORMAT, "%s:%zu: expected a text, found an empty line; take it out", inputs->path,
-                         inputs->count + 1);
-    return OK;
-}
-
-/* The lines of bytes, cut in place at their ends (\n or \r\n). */
-static status split_lines(struct inputs *inputs, struct bytes *bytes, struct error *error)
-{
-    char *text = (char *)bytes->data;
-    size_t lines = 1;
-    for (size_t i = 0; i < bytes->size; i++)
-        lines += text[i] == '\n';
-    inputs->names = calloc(lines, sizeof *inputs->names);
-    if (inputs->names == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu lines", inputs->path, lines);
-    for (size_t first = 0; first < bytes->size;) {
-        char *line = text + first, *end = memchr(line, '\n', bytes->size - first);
-        size_t length = end != NULL ? (size_t)(end - line) : bytes->size - first;
-        first += length + 1;
-        length -= length > 0 && line[length - 1] == '\r';
-        line[length] = 0;
-        TRY(check_line(inputs, line, length, error));
-        inputs->names[inputs->count] = strdup(line);
-        if (inputs->names[inputs->count] == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for line %zu", inputs->path, inputs->count + 1);
-        inputs->count++;
-    }
-    return OK;
-}
-
-static status list_texts(struct inputs *inputs, struct error *error)
-{
-    struct bytes bytes;
-    TRY(file_read(inputs->path, FILE_LIMIT, &bytes, error));
-    status result = split_lines(inputs, &bytes, error);
-    bytes_free(&bytes);
-    if (result == OK && inputs->count == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: expected texts, one per line, found an empty file", inputs->path);
-    return result;
-}
-
-static status inputs_list(struct inputs *inputs, const struct options *given, struct error *error)
-{
-    const char *images = options_text(given, "images"), *texts = options_text(given, "texts");
-    if ((images != NULL) == (texts != NULL))
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: embed: expected either --images FOLDER or --texts FILE, found %s",
-                         images != NULL ? "both" : "neither");
-    *inputs = (struct inputs){.images = images != NULL, .path = images != NULL ? images : texts};
-    status result = (inputs->images ? list_images : list_texts)(inputs, error);
-    if (result != OK)
-        inputs_free(inputs);
-    return result;
-}
-
 /* --- Batches --- */
 
 /* Reading images is most of the work with a small model, so a batch is decoded by all threads. */
 struct decoding {
-    const struct inputs *inputs;
+    const struct embed_inputs *inputs;
     size_t first, resolution;
     uint8_t *pixels;
     struct error errors[BATCH];
@@ -168,7 +68,7 @@ static void decode_job(void *context, size_t job, size_t worker)
 
 struct work {
     const struct command_call *call;
-    const struct inputs *inputs;
+    const struct embed_inputs *inputs;
     struct encoder *encoder;
     struct threads *threads;
     struct decoding *decoding; /* of images */
@@ -206,7 +106,7 @@ static status embed_texts(struct work *work, size_t first, size_t count, float *
 
 static status embed_all(struct work *work, struct error *error)
 {
-    const struct inputs *inputs = work->inputs;
+    const struct embed_inputs *inputs = work->inputs;
     for (size_t first = 0; first < inputs->count; first += BATCH) {
         size_t count = inputs->count - first < BATCH ? inputs->count - first : BATCH;
         float *features = work->features + first * encoder_width(work->encoder);
@@ -226,7 +126,7 @@ static status embed_all(struct work *work, struct error *error)
 /* --- Result --- */
 
 /* The names as a JSON array; the caller frees. */
-static status names_as_json(const struct inputs *inputs, char **text, struct error *error)
+static status names_as_json(const struct embed_inputs *inputs, char **text, struct error *error)
 {
     json_t *array = json_array();
     status result = array != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
@@ -300,7 +200,7 @@ static void free_room(struct work *work)
     free(work->features);
 }
 
-static status embed(const struct command_call *call, const struct inputs *inputs, struct encoder *encoder,
+static status embed(const struct command_call *call, const struct embed_inputs *inputs, struct encoder *encoder,
                     struct error *error)
 {
     struct work work = {.call = call, .inputs = inputs, .encoder = encoder};
@@ -341,19 +241,31 @@ static status read_settings(struct encoder_settings *settings, const struct opti
     return OK;
 }
 
+/* Before the work rather than after it. */
+static status check_output(const char *path, struct error *error)
+{
+    struct file_writer writer;
+    if (file_is_directory(path))
+        return error_set(error, ERROR_ARGUMENT, "%s: expected a file to write, found a folder", path);
+    TRY(file_writer_open(&writer, path, error));
+    file_writer_abandon(&writer);
+    return OK;
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
     struct encoder_settings settings;
     struct encoder encoder;
-    struct inputs inputs;
+    struct embed_inputs inputs;
     TRY(read_settings(&settings, call->options, error));
-    TRY(inputs_list(&inputs, call->options, error));
+    TRY(check_output(options_text(call->options, "out"), error));
+    TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
     status result = encoder_open(&encoder, &settings, error);
     if (result == OK) {
         result = embed(call, &inputs, &encoder, error);
         encoder_close(&encoder);
     }
-    inputs_free(&inputs);
+    embed_inputs_free(&inputs);
     return result;
 }
 
