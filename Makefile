@@ -12,7 +12,8 @@ FLAGS :=
 .PHONY: demo test build build-tests dependencies clean
 
 demo: dependencies build
-	$(BUILD)/mtil run mini
+	$(BUILD)/mtil data mini $(BUILD)/demo/data
+	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db
 
 test: dependencies build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure

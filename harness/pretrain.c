@@ -36,8 +36,8 @@ struct pretrain_settings pretrain_defaults(void)
 {
     return (struct pretrain_settings){.seed = 1,
                                       .batch = 128,
-                                      .plain_steps = 3000,
-                                      .harder_steps = 1500,
+                                      .plain_steps = 2400,
+                                      .harder_steps = 1000,
                                       .merges = 400,
                                       .plain_rate = 1.5e-3,
                                       .harder_rate = 8e-4,

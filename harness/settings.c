@@ -112,7 +112,7 @@ static status reader_keys(const char *name, const struct option **table, struct 
 
 const struct suite_section settings_sections[] = {
     {.name = "model", .options = model_options},
-    {.name = "data", .options = data_options},
+    {.name = "data", .options = data_options, .incidental = "root"},
     {.name = "adapter", .options = adapter_options},
     {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
     {.name = "training", .options = training_options},

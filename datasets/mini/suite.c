@@ -13,7 +13,7 @@ static const char *const mnist_names[] = {"0 - zero", "1 - one", "2 - two",   "3
 /* clang-format off */
 const struct domain suite_domains[SUITE_DOMAINS] = {
     {"aircraft", aircraft_names, 8, 64, 480, 200, suite_draw_aircraft,
-     {.turn = 0.25f, .tilt = 0.04f, .wobble = 0.015f, .clutter = 0.3f, .noise = 0.03f, .blur = 1}},
+     {.tilt = 0.04f, .wobble = 0.015f, .clutter = 0.3f, .noise = 0.03f, .blur = 1}},
     {"caltech101", caltech101_names, 10, 64, 640, 160, suite_draw_caltech101,
      {.tilt = 0.03f, .wobble = 0.04f, .clutter = 0.1f, .noise = 0.04f}},
     {"cifar100", cifar100_names, 10, 32, 480, 200, suite_draw_cifar100,
@@ -21,23 +21,20 @@ const struct domain suite_domains[SUITE_DOMAINS] = {
     {"dtd", dtd_names, 10, 64, 480, 200, suite_draw_dtd,
      {.wobble = 0.05f, .clutter = 0.5f, .noise = 0.04f, .blur = 1}},
     {"eurosat", eurosat_names, 8, 64, 640, 160, suite_draw_eurosat,
-     {.shift = SHIFT_ROTATE, .shift_share = 1, .shift_strength = 1,
+     {.shift = SHIFT_ROTATE, .shift_share = 1, .shift_strength = 0.2f,
       .wobble = 0.03f, .clutter = 0.3f, .noise = 0.03f, .blur = 1}},
     {"flowers", flowers_names, 8, 64, 480, 200, suite_draw_flowers,
-     {.shift = SHIFT_ROTATE_BACK, .shift_share = 1, .shift_strength = 1,
-      .tilt = 0.03f, .wobble = 0.03f, .clutter = 0.4f, .noise = 0.03f}},
+     {.tilt = 0.03f, .wobble = 0.03f, .clutter = 0.4f, .noise = 0.03f}},
     {"food", food_names, 9, 64, 480, 200, suite_draw_food,
-     {.shift = SHIFT_SWAP, .shift_share = 1, .shift_strength = 1,
-      .tilt = 0.02f, .wobble = 0.03f, .clutter = 0.4f, .noise = 0.03f}},
+     {.tilt = 0.02f, .wobble = 0.03f, .clutter = 0.4f, .noise = 0.03f}},
     {"mnist", mnist_names, 10, 28, 1500, 297, NULL, {.shift = SHIFT_NONE}},
     {"oxford_pet", oxford_pet_names, 8, 64, 480, 200, suite_draw_oxford_pet,
-     {.shift = SHIFT_HEAT, .shift_share = 1, .shift_strength = 0.5f,
+     {.shift = SHIFT_HEAT, .shift_share = 1, .shift_strength = 0.25f,
       .tilt = 0.03f, .wobble = 0.03f, .clutter = 0.4f, .noise = 0.03f}},
     {"stanford_cars", stanford_cars_names, 9, 64, 480, 200, suite_draw_stanford_cars,
-     {.shift = SHIFT_BLUEPRINT, .shift_share = 1, .shift_strength = 1,
-      .tilt = 0.01f, .wobble = 0.02f, .clutter = 0.2f, .noise = 0.02f}},
+     {.tilt = 0.01f, .wobble = 0.02f, .clutter = 0.2f, .noise = 0.02f}},
     {"sun397", sun397_names, 9, 64, 640, 160, suite_draw_sun397,
-     {.shift = SHIFT_NEGATIVE, .shift_share = 1, .shift_strength = 1,
+     {.shift = SHIFT_NEGATIVE, .shift_share = 0.1f, .shift_strength = 1,
       .wobble = 0.03f, .clutter = 0.3f, .noise = 0.03f, .blur = 1}},
 };
 /* clang-format on */
@@ -56,31 +53,13 @@ static struct colour heat(float value)
     return colour_mix(scale[step], scale[step + 1], place - (float)step);
 }
 
-/* The brightness's change to the right and down at pixel i. */
-static struct colour blueprint(const struct canvas *canvas, int i)
+static struct colour shifted(struct colour c, enum shift shift)
 {
-    int side = canvas->side, x = i % side, y = i / side;
-    float here = brightness(canvas->pixels[i]);
-    float right = x + 1 < side ? brightness(canvas->pixels[i + 1]) - here : 0;
-    float down = y + 1 < side ? brightness(canvas->pixels[i + side]) - here : 0;
-    float edge = fminf(1, 3 * (fabsf(right) + fabsf(down)));
-    return colour_mix((struct colour){0.08f, 0.18f, 0.5f}, (struct colour){0.95f, 0.97f, 1}, edge);
-}
-
-static struct colour shifted(const struct canvas *canvas, int i, enum shift shift)
-{
-    struct colour c = canvas->pixels[i];
     switch (shift) {
     case SHIFT_NEGATIVE:
         return (struct colour){1 - c.r, 1 - c.g, 1 - c.b};
     case SHIFT_ROTATE:
         return (struct colour){c.b, c.r, c.g};
-    case SHIFT_ROTATE_BACK:
-        return (struct colour){c.g, c.b, c.r};
-    case SHIFT_SWAP:
-        return (struct colour){c.b, c.g, c.r};
-    case SHIFT_BLUEPRINT:
-        return blueprint(canvas, i); /* looks right and down only, where nothing has changed yet */
     case SHIFT_HEAT:
         return heat(brightness(c));
     case SHIFT_NONE:
@@ -92,7 +71,7 @@ static struct colour shifted(const struct canvas *canvas, int i, enum shift shif
 static void canvas_shift(struct canvas *canvas, enum shift shift, float strength)
 {
     for (int i = 0; i < canvas->side * canvas->side; i++)
-        canvas->pixels[i] = colour_mix(canvas->pixels[i], shifted(canvas, i, shift), strength);
+        canvas->pixels[i] = colour_mix(canvas->pixels[i], shifted(canvas->pixels[i], shift), strength);
 }
 
 void suite_drawing(const struct domain *domain, uint64_t seed, uint64_t index, int label, uint8_t *pixels)

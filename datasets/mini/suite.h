@@ -24,9 +24,6 @@ enum shift {
     SHIFT_NONE,
     SHIFT_NEGATIVE,    /* c → 1 − c */
     SHIFT_ROTATE,      /* red → green → blue → red: false colours */
-    SHIFT_ROTATE_BACK, /* the other way round */
-    SHIFT_SWAP,        /* red ↔ blue */
-    SHIFT_BLUEPRINT,   /* bright edges on blue */
     SHIFT_HEAT         /* brightness as a heat map */
 };
 
