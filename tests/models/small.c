@@ -105,7 +105,7 @@ void small_check_gradient(struct small *s, const char *name, float *values, cons
     if (!(norm > 1e-6))
         fail_msg("%s: no gradient", name);
     for (int side = 0; side < 2; side++) {
-        float h = (side == 0 ? 1.0f : -1.0f) * 0.01f / (float)norm;
+        float h = (side == 0 ? 1.0f : -1.0f) * 0.001f / (float)norm;
         for (size_t i = 0; i < n; i++)
             moved[i] = before[i] + h * slope[i];
         must(s->d.ops->upload(s->d.backend, values, moved, n * sizeof *moved, &error));
@@ -113,7 +113,7 @@ void small_check_gradient(struct small *s, const char *name, float *values, cons
     }
     must(s->d.ops->upload(s->d.backend, values, before, n * sizeof *before, &error));
     arena_release(&s->d.host, mark);
-    double numeric = (loss[0] - loss[1]) / 0.02, deviation = fabs(numeric - norm);
-    if (!(deviation < 0.02 * norm + 2e-4))
+    double numeric = (loss[0] - loss[1]) / 0.002, deviation = fabs(numeric - norm);
+    if (!(deviation < 0.02 * norm + 5e-4))
         fail_msg("%s: gradient %g along itself, central difference %g", name, norm, numeric);
 }

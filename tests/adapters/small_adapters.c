@@ -1,0 +1,70 @@
+#include "tests/adapters/small_adapters.h"
+
+const struct adapter_settings small_settings = {.experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f,
+                                                .noise_epsilon = 0.01f};
+const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+
+static struct block_hook *hooks_of(struct small *s, struct adapters *adapters)
+{
+    struct block_hook *hooks = arena_take(&s->d.host, TOWERS * sizeof *hooks);
+    for (int t = 0; t < TOWERS; t++) {
+        hooks[t] = adapters_hook(adapters, (enum tower)t);
+        s->hooks[t] = &hooks[t];
+    }
+    return hooks;
+}
+
+/* Routers are steeper than the rest, so that a small change elsewhere does not change who is chosen. */
+static void draw_values(struct small *s, const struct adapter_tower *tower)
+{
+    struct parameters *group = tower->parameters;
+    float *values = draw(&s->d, group->values_count, 0.1f).host;
+    for (size_t b = 0; b < tower->blocks; b++) {
+        const struct parameter *routers = &group->list[tower->banks[b].routers];
+        for (size_t i = 0; i < routers->size; i++)
+            values[routers->offset + i] *= 4;
+    }
+    must(s->d.ops->upload(s->d.backend, group->values, values, group->values_count * sizeof *values, &error));
+}
+
+struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings)
+{
+    struct adapters *adapters;
+    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    must(adapters_create(&adapters, s->d.backend, &s->d.memory, &small_dimensions, settings != NULL ? settings : &small_settings,
+                         PARAMETERS_TRAINED, &error));
+    for (int t = 0; t < TOWERS; t++) {
+        draw_values(s, &adapters->towers[t]);
+        small_set_routers(s, (enum tower)t, (const int32_t[]){SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK});
+    }
+    hooks_of(s, adapters);
+    must(adapters_begin_task(adapters, SMALL_TASK, &error));
+    return adapters;
+}
+
+void small_adapters_close(struct small *s, struct adapters *adapters)
+{
+    adapters_destroy(adapters);
+    small_close(s);
+}
+
+void small_set_routers(struct small *s, enum tower tower, const int32_t *routers)
+{
+    s->router[tower] = to_device(&s->d, routers, (tower == TOWER_IMAGE ? SMALL_IMAGES : SMALL_PROMPTS) * sizeof *routers);
+}
+
+struct expert_slice expert_slice(const struct adapters *adapters, enum tower tower, size_t index, size_t expert)
+{
+    const struct parameter *p = &adapters->towers[tower].parameters->list[index];
+    size_t size = p->size / p->shape[0];
+    return (struct expert_slice){p->offset + expert * size, size};
+}
+
+void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4])
+{
+    const struct expert_bank *bank = &adapters->towers[tower].banks[block];
+    tensors[0] = bank->down_weight;
+    tensors[1] = bank->down_bias;
+    tensors[2] = bank->up_weight;
+    tensors[3] = bank->up_bias;
+}

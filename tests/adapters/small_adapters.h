@@ -1,0 +1,33 @@
+/* The small model of tests/models/small.h with adapters beside both towers.
+ *
+ *     struct small s;
+ *     struct adapters *adapters = small_adapters_open(&s, 2, &settings);   // random everywhere, router 1 trained, hooks set
+ *     float loss = small_loss(&s, true);
+ *     small_adapters_close(&s, adapters);
+ */
+#ifndef MTIL_TESTS_ADAPTERS_SMALL_ADAPTERS_H
+#define MTIL_TESTS_ADAPTERS_SMALL_ADAPTERS_H
+
+#include "adapters/adapter.h"
+#include "tests/models/small.h"
+
+enum { SMALL_TASKS = 3, SMALL_TASK = 1 };
+extern const struct adapter_settings small_settings;
+extern const struct update_rule small_rule;
+
+/* settings NULL: small_settings. Values are normal numbers, none zero; every sample has router SMALL_TASK. */
+struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
+void small_adapters_close(struct small *s, struct adapters *adapters);
+
+/* Gives every sample of a tower its router; [batch of the tower] */
+void small_set_routers(struct small *s, enum tower tower, const int32_t *routers);
+
+/* A tower's values, or what lies beside them, on the host: expert `expert` of the stacked parameter `index`. */
+struct expert_slice {
+    size_t offset, size; /* in the group's values */
+};
+struct expert_slice expert_slice(const struct adapters *adapters, enum tower tower, size_t index, size_t expert);
+/* The four tensors of a block's experts, by number in the tower's group. */
+void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4]);
+
+#endif

@@ -1,0 +1,248 @@
+/* The experts' bank and hook: sizes, settings, what a step changes and what it leaves, gradients, bits. */
+#include "tests/adapters/small_adapters.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct clip_dimensions vit_b_16 = {.embed = 512, .resolution = 224, .patch = 16, .image_width = 768, .image_blocks = 12,
+                                                .context = 77, .vocabulary = 49408, .text_width = 512, .text_blocks = 12};
+
+static void values_of_vit_b_16_are_the_papers(void **state)
+{
+    (void)state;
+    const struct adapter_settings paper = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64};
+    assert_int_equal(adapters_count_values(&vit_b_16, &paper), 127649280);
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
+    assert_int_equal(adapters_count_values(&small_dimensions, &small_settings), adapters_values(adapters));
+    small_adapters_close(&s, adapters);
+}
+
+static void impossible_settings_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct adapter_settings settings;
+        const char *words[2];
+    } cases[] = {
+        {{.experts = 2, .top_k = 3, .tasks = 1, .bottleneck = 8}, {"top_k is 3", "2 experts"}},
+        {{.experts = 0, .top_k = 1, .tasks = 1, .bottleneck = 8}, {"experts", "at least 1"}},
+        {{.experts = 2, .top_k = 0, .tasks = 1, .bottleneck = 8}, {"top_k", "at least 1"}},
+        {{.experts = 2, .top_k = 1, .tasks = 0, .bottleneck = 8}, {"tasks", "at least 1"}},
+        {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = 1}, {"dropout", "below 1"}},
+        {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = -0.1f}, {"dropout", "-0.1"}},
+        {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 6, .dropout = 0.1f}, {"bottleneck", "6"}},
+        {{.experts = SIZE_MAX / 2, .top_k = 1, .tasks = 1, .bottleneck = SIZE_MAX / 2}, {"larger than any memory", "down_proj"}},
+        {{.experts = 1 << 20, .top_k = 1, .tasks = 1, .bottleneck = 1 << 10}, {"MiB", "model"}},
+    };
+    struct device d;
+    struct arena memory;
+    device_open(&d, 1);
+    must(d.ops->arena_create(d.backend, &memory, (size_t)1 << 24, "model", &error));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct adapters *adapters = NULL;
+        assert_int_not_equal(adapters_create(&adapters, d.backend, &memory, &small_dimensions, &cases[i].settings, PARAMETERS_TRAINED, &error), OK);
+        assert_null(adapters);
+        for (size_t w = 0; w < 2; w++)
+            if (strstr(error.message, cases[i].words[w]) == NULL)
+                fail_msg("'%s' is not in: %s", cases[i].words[w], error.message);
+    }
+    d.ops->arena_destroy(d.backend, &memory);
+    device_close(&d);
+}
+
+static void fresh_adapters_change_nothing(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+    for (int t = 0; t < TOWERS; t++)
+        must(s.d.ops->zero(s.d.backend, adapters->towers[t].parameters->values, adapters->towers[t].parameters->values_count * sizeof(float), &error));
+    must(adapters_initialize(adapters, 7, &error));
+    for (int t = 0; t < TOWERS; t++) {
+        size_t tensors[4];
+        expert_tensors(adapters, (enum tower)t, 0, tensors);
+        struct expert_slice down = expert_slice(adapters, (enum tower)t, tensors[0], 0);
+        const float *values = from_device(&s.d, adapters->towers[t].parameters->values + down.offset, down.size * sizeof *values);
+        float bound = 1.0f / sqrtf((float)adapters->towers[t].width), largest = 0;
+        for (size_t i = 0; i < down.size; i++)
+            largest = fmaxf(largest, fabsf(values[i]));
+        assert_true(largest <= bound && largest > 0.9f * bound);
+    }
+    small_encode(&s);
+    size_t bytes = tensor_bytes(&s.features[TOWER_IMAGE]);
+    const float *with = from_device(&s.d, s.features[TOWER_IMAGE].data, bytes);
+    s.hooks[TOWER_IMAGE] = s.hooks[TOWER_TEXT] = NULL;
+    small_encode(&s);
+    expect_floats(&s.d, "features", s.features[TOWER_IMAGE].data, with, bytes / sizeof *with);
+    small_adapters_close(&s, adapters);
+}
+
+static void samples_without_a_router_are_the_original_clip(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+    size_t embed = small_dimensions.embed;
+    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
+    small_encode(&s);
+    const float *mixed = from_device(&s.d, s.features[TOWER_IMAGE].data, SMALL_IMAGES * embed * sizeof *mixed);
+    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, 2, 2});
+    small_encode(&s); /* experts see other groups of rows, so the last bits may differ */
+    expect_close(&s.d, "router 2", s.features[TOWER_IMAGE].data, doubles(&s.d, mixed, embed), embed, 2e-6);
+    s.hooks[TOWER_IMAGE] = NULL;
+    small_encode(&s);
+    const float *plain = from_device(&s.d, s.features[TOWER_IMAGE].data, SMALL_IMAGES * embed * sizeof *plain);
+    assert_memory_equal(plain + embed, mixed + embed, embed * sizeof *plain);
+    assert_memory_not_equal(plain, mixed, embed * sizeof *plain);
+    assert_memory_not_equal(plain + 2 * embed, mixed + 2 * embed, embed * sizeof *plain);
+    small_adapters_close(&s, adapters);
+}
+
+/* Experts in the order of counts; a block that some expert was left out of. */
+static void step_changes_what_was_used_and_not_frozen(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+    const int32_t frozen[5] = {1, 0, 1, 0, 0};
+    size_t experts = small_settings.experts, changed = 0, spared = 0;
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            must(adapters_write_frozen(adapters, (enum tower)t, b, frozen, &error));
+    const float *before[TOWERS];
+    for (int t = 0; t < TOWERS; t++)
+        before[t] = from_device(&s.d, adapters->towers[t].parameters->values, adapters->towers[t].parameters->values_count * sizeof(float));
+    small_loss(&s, true);
+    must(adapters_step(adapters, s.state, &small_rule, &error));
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
+            const struct parameters *group = adapters->towers[t].parameters;
+            size_t tensors[4];
+            int32_t counts[5];
+            must(adapters_read_counts(adapters, (enum tower)t, b, counts, &error));
+            expert_tensors(adapters, (enum tower)t, b, tensors);
+            for (size_t k = 0; k < 4 * experts; k++) {
+                size_t e = k % experts;
+                struct expert_slice slice = expert_slice(adapters, (enum tower)t, tensors[k / experts], e);
+                const float *after = from_device(&s.d, group->values + slice.offset, slice.size * sizeof *after);
+                const int32_t *steps = from_device(&s.d, group->steps + group->list[tensors[k / experts]].first_segment + e, sizeof *steps);
+                bool expected = counts[e] > 0 && !frozen[e], same = memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) == 0;
+                assert_int_equal(same, !expected);
+                assert_int_equal(*steps, expected);
+                changed += expected;
+                spared += !expected;
+            }
+            for (size_t task = 0; task < SMALL_TASKS; task++) {
+                struct expert_slice slice = expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[b].routers, task);
+                const float *after = from_device(&s.d, group->values + slice.offset, slice.size * sizeof *after);
+                assert_int_equal(memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) != 0, task == SMALL_TASK);
+            }
+        }
+    assert_true(changed > 0 && spared > 0);
+    small_adapters_close(&s, adapters);
+}
+
+static void counts_are_per_task(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+    int32_t counts[5], total = 0;
+    small_loss(&s, false);
+    small_loss(&s, false);
+    small_encode(&s); /* evaluation does not count */
+    must(adapters_read_counts(adapters, TOWER_TEXT, 1, counts, &error));
+    for (int e = 0; e < 5; e++)
+        total += counts[e];
+    assert_int_equal(total, 2 * SMALL_PROMPTS * small_settings.top_k);
+
+    small_loss(&s, true);
+    must(adapters_step(adapters, s.state, &small_rule, &error));
+    must(adapters_begin_task(adapters, 2, &error));
+    const struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
+    const struct expert_bank *bank = &adapters->towers[TOWER_TEXT].banks[1];
+    expect_integers(&s.d, "counts", bank->counts, (const int32_t[5]){0}, 5);
+    expect_integers(&s.d, "flags of experts and routers", bank->used, (const int32_t[8]){0, 0, 0, 0, 0, 0, 0, 1}, 8);
+    const float *zeros = from_device(&s.d, room(&s.d, group->values_count * sizeof(float)), group->values_count * sizeof(float));
+    expect_floats(&s.d, "first moment", group->first_moment, zeros, group->values_count);
+    expect_floats(&s.d, "second moment", group->second_moment, zeros, group->values_count);
+    expect_floats(&s.d, "step counts", group->steps, zeros, group->segments); /* 0 in either type */
+
+    assert_int_equal(adapters_begin_task(adapters, SMALL_TASKS, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "task 3"));
+    small_adapters_close(&s, adapters);
+}
+
+/* Every stacked tensor that the task trains, along its gradient. */
+static void check_gradients(const struct adapter_settings *settings)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, settings);
+    small_loss(&s, true);
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = adapters->towers[t].parameters;
+        for (size_t i = 0; i < group->count; i++) {
+            const struct parameter *p = &group->list[i];
+            char name[64];
+            snprintf(name, sizeof name, "%s, %s", t == TOWER_IMAGE ? "image" : "text", p->name);
+            small_check_gradient(&s, name, group->values + p->offset, group->gradients + p->offset, p->size);
+        }
+    }
+    small_adapters_close(&s, adapters);
+}
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    check_gradients(&settings);
+    settings.dropout = 0.25f;
+    check_gradients(&settings);
+    settings.input = EXPERT_INPUT_POST_LN;
+    settings.top_k = 3;
+    check_gradients(&settings);
+    settings.top_k = settings.experts;
+    check_gradients(&settings);
+}
+
+/* Three whole steps with dropout and drawn noise. */
+static void bits_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    uint64_t bits[3];
+    struct adapter_settings settings = small_settings;
+    settings.dropout = 0.1f;
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct small s;
+        struct adapters *adapters = small_adapters_open(&s, threads, &settings);
+        for (int step = 0; step < 3; step++) {
+            small_loss(&s, true);
+            digest(&s.d, s.loss, sizeof *s.loss);
+            for (int t = 0; t < TOWERS; t++)
+                digest(&s.d, adapters->towers[t].parameters->gradients, adapters->towers[t].parameters->values_count * sizeof(float));
+            must(adapters_step(adapters, s.state, &small_rule, &error));
+        }
+        for (int t = 0; t < TOWERS; t++)
+            digest(&s.d, adapters->towers[t].parameters->values, adapters->towers[t].parameters->values_count * sizeof(float));
+        bits[threads - 1] = s.d.bits;
+        small_adapters_close(&s, adapters);
+        assert_true(bits[threads - 1] == bits[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_vit_b_16_are_the_papers),
+        cmocka_unit_test(impossible_settings_are_refused),
+        cmocka_unit_test(fresh_adapters_change_nothing),
+        cmocka_unit_test(samples_without_a_router_are_the_original_clip),
+        cmocka_unit_test(step_changes_what_was_used_and_not_frozen),
+        cmocka_unit_test(counts_are_per_task),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(bits_do_not_depend_on_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

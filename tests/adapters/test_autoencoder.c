@@ -1,0 +1,159 @@
+/* The selector's autoencoders: the choice, the errors against plain loops, training. */
+#include "adapters/autoencoder.h"
+#include "tests/models/device.h"
+#include "tests/models/reference.h"
+
+#include <math.h>
+#include <stdint.h>
+
+enum { WIDTH = 65, CODE = 7, ROWS = 63, PATTERNS = 4 };
+
+static void smallest_error_within_its_threshold_wins(void **state)
+{
+    (void)state;
+    const float thresholds[] = {0.5f, 0.2f, 0.2f};
+    assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.1f, 0.4f}, thresholds, 3), 1);
+    assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.4f, 0.4f}, thresholds, 3), 0);
+    assert_int_equal(autoencoder_choice((const float[]){0.6f, 0.3f, 0.25f}, thresholds, 3), -1);  /* 2 wins, but is above its own */
+    assert_int_equal(autoencoder_choice((const float[]){0.4f, 0.3f, 0.25f}, thresholds, 3), -1);  /* though 0 is below its own */
+    assert_int_equal(autoencoder_choice((const float[]){0.9f, 0.2f, 0.2f}, thresholds, 3), 1);    /* ties: the lowest; at the threshold */
+    assert_int_equal(autoencoder_choice((const float[]){NAN, NAN, NAN}, thresholds, 3), -1);
+    assert_int_equal(autoencoder_choice((const float[]){NAN, 0.1f, 0.2f}, thresholds, 3), 1);     /* one that diverged does not hide the rest */
+    assert_int_equal(autoencoder_choice(NULL, NULL, 0), -1);
+}
+
+struct coder {
+    struct autoencoder *coder;
+    struct arena step;
+    struct tensor features;
+    const float *host;
+};
+
+static struct coder open_coder(struct device *d)
+{
+    struct coder c = {0};
+    must(d->ops->arena_create(d->backend, &c.step, (size_t)1 << 26, "step", &error));
+    must(autoencoder_create(&c.coder, d->backend, &d->memory, WIDTH, CODE, PARAMETERS_TRAINED, &error));
+    must(autoencoder_initialize(c.coder, 5, 2, &error));
+    struct operand x = draw(d, ROWS * WIDTH, 1.0f);
+    for (size_t i = PATTERNS * WIDTH; i < ROWS * WIDTH; i++) /* patterns that a short code can hold, and a little noise */
+        x.host[i] = x.host[i % (PATTERNS * WIDTH)] + 0.1f * x.host[i];
+    x.device = to_device(d, x.host, ROWS * WIDTH * sizeof(float));
+    c.features = (struct tensor){.data = x.device, .type = TENSOR_F32, .rank = 2, .shape = {ROWS, WIDTH}};
+    c.host = x.host;
+    return c;
+}
+
+static void close_coder(struct device *d, struct coder *c)
+{
+    autoencoder_destroy(c->coder);
+    d->ops->arena_destroy(d->backend, &c->step);
+}
+
+static const float *tensor_on_host(struct device *d, const struct coder *c, const char *name)
+{
+    const struct parameter *p = parameters_find(c->coder->parameters, name);
+    assert_non_null(p);
+    return from_device(d, c->coder->parameters->values + p->offset, p->size * sizeof(float));
+}
+
+/* y = sigmoid(x); r = sigmoid(W₂ ReLU(W₁ y + b₁) + b₂); mean (r − y)² */
+static void reference_errors(struct device *d, const struct coder *c, double *errors)
+{
+    const float *w1 = tensor_on_host(d, c, "encoder.0.weight"), *b1 = tensor_on_host(d, c, "encoder.0.bias");
+    const float *w2 = tensor_on_host(d, c, "decoder.0.weight"), *b2 = tensor_on_host(d, c, "decoder.0.bias");
+    for (size_t i = 0; i < ROWS; i++) {
+        double y[WIDTH], code[CODE];
+        for (size_t j = 0; j < WIDTH; j++)
+            y[j] = reference_activation(ACTIVATION_SIGMOID, (double)c->host[i * WIDTH + j]);
+        for (size_t k = 0; k < CODE; k++) {
+            double total = (double)b1[k];
+            for (size_t j = 0; j < WIDTH; j++)
+                total += (double)w1[k * WIDTH + j] * y[j];
+            code[k] = fmax(total, 0);
+        }
+        for (size_t j = 0; j < WIDTH; j++) {
+            double total = (double)b2[j];
+            for (size_t k = 0; k < CODE; k++)
+                total += (double)w2[j * CODE + k] * code[k];
+            errors[i] += pow(reference_activation(ACTIVATION_SIGMOID, total) - y[j], 2) / WIDTH;
+        }
+    }
+}
+
+static void check_errors(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct coder c = open_coder(d);
+    float errors[ROWS];
+    double *expected = doubles(d, NULL, ROWS);
+    reference_errors(d, &c, expected);
+    must(autoencoder_errors(c.coder, &c.step, &c.features, errors, &error));
+    expect_close(d, "errors", to_device(d, errors, sizeof errors), expected, ROWS, 1e-6);
+    assert_int_equal(c.step.used, 0); /* nothing is left behind */
+    close_coder(d, &c);
+}
+
+static void errors_match(void **state)
+{
+    (void)state;
+    on_device(check_errors, NULL);
+}
+
+static void starts_as_a_linear_layer_does(void **state)
+{
+    (void)state;
+    struct device d;
+    device_open(&d, 1);
+    struct coder c = open_coder(&d);
+    const char *const names[] = {"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias"};
+    for (size_t i = 0; i < 4; i++) {
+        const struct parameter *p = parameters_find(c.coder->parameters, names[i]);
+        const float *values = tensor_on_host(&d, &c, names[i]);
+        float bound = 1.0f / sqrtf(i < 2 ? WIDTH : CODE), largest = 0;
+        for (size_t k = 0; k < p->size; k++)
+            largest = fmaxf(largest, fabsf(values[k]));
+        assert_true(largest <= bound && largest > 0.5f * bound);
+    }
+    close_coder(&d, &c);
+    device_close(&d);
+}
+
+static void train(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct coder c = open_coder(d);
+    const struct step_state state = {.learning_rate = 0.01f};
+    const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = 1e-4};
+    const struct step_state *device_state = to_device(d, &state, sizeof state);
+    float errors[ROWS], loss, first = 0;
+    for (int step = 0; step < 100; step++) {
+        double mean = 0;
+        must(autoencoder_errors(c.coder, &c.step, &c.features, errors, &error));
+        for (int i = 0; i < ROWS; i++)
+            mean += (double)errors[i] / ROWS;
+        must(autoencoder_train_step(c.coder, &c.step, &c.features, device_state, &rule, &loss, &error));
+        expect_close(d, "loss before the step", to_device(d, &loss, sizeof loss), &mean, 1, 1e-6);
+        first = step == 0 ? loss : first;
+    }
+    assert_true(loss < 0.5f * first);
+    assert_int_equal(c.step.used, 0);
+    close_coder(d, &c);
+}
+
+static void training_lowers_the_loss(void **state)
+{
+    (void)state;
+    on_device(train, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(smallest_error_within_its_threshold_wins),
+        cmocka_unit_test(errors_match),
+        cmocka_unit_test(starts_as_a_linear_layer_does),
+        cmocka_unit_test(training_lowers_the_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
