@@ -76,9 +76,8 @@ static status load_tensor(struct adapters *adapters, const struct adapter_tensor
         return error_set(error, ERROR_FORMAT, "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
                          safetensors_path(file), name);
     if (found->rank != t->rank || memcmp(found->shape, t->shape, (size_t)t->rank * sizeof *t->shape) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected %d dimensions, %zu × %zu, found %d, %zu × %zu", safetensors_path(file),
-                         name, t->rank, t->shape[0], t->rank > 1 ? t->shape[1] : 1, found->rank, found->rank > 0 ? found->shape[0] : 1,
-                         found->rank > 1 ? found->shape[1] : 1);
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape %s, found %s", safetensors_path(file), name,
+                         shape_text(t->rank, t->shape).text, shape_text(found->rank, found->shape).text);
     TRY(safetensor_to_floats(found, values, error));
     return adapters_tensor_upload(adapters, t, values, error);
 }

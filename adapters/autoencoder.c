@@ -147,9 +147,9 @@ status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, co
 
 int autoencoder_choice(const float *errors, const float *thresholds, size_t n)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        if (errors[i] < errors[best])
-            best = i;
-    return n > 0 && errors[best] <= thresholds[best] ? (int)best : -1;
+    int best = -1;
+    for (size_t i = 0; i < n; i++) /* a coder that diverged, whose errors are NaN, never wins */
+        if (errors[i] <= INFINITY && (best < 0 || errors[i] < errors[best]))
+            best = (int)i;
+    return best >= 0 && errors[best] <= thresholds[best] ? best : -1;
 }
