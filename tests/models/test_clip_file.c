@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "models/clip_file.h"
+#include "core/rng.h"
+#include "models/clip.h"
 #include "models/safetensors.h"
 
 enum { MOST_TENSORS = 256 };
@@ -29,7 +30,7 @@ struct fixture {
     struct set openai, huggingface;
 };
 
-static const char *const source_path = SHARED_FIXTURES "/model/base/clip.safetensors";
+static const char *const source_path = FIXTURES "/model/base/clip.safetensors";
 
 static void set_add(struct set *set, const char *name, int rank, const size_t *shape, const float *values)
 {
@@ -224,6 +225,71 @@ static void both_namings_give_the_same_model(void **state)
     assert_same_model(fixture, "huggingface");
 }
 
+static void must(status result, const struct error *error)
+{
+    if (result != OK)
+        fail_msg("%s", error->message);
+}
+
+enum { IMAGES = 3, PROMPTS = 2, RESOLUTION = 16, CONTEXT = 77, EMBED = 48 };
+
+struct features {
+    float images[IMAGES * EMBED], prompts[PROMPTS * EMBED];
+};
+
+static void encode_inputs(struct backend *backend, struct clip *clip, struct arena *arena, struct features *features)
+{
+    struct error error;
+    struct encoding encoding = {.arena = arena};
+    struct tower_pass pass;
+    struct tensor encoded;
+    struct texts texts;
+    struct image_batch batch = {0};
+    float pixels[IMAGES * 3 * RESOLUTION * RESOLUTION];
+    int32_t tokens[PROMPTS * CONTEXT] = {254, 3, 17, 255};
+    const struct rng rng = rng_make(1, RNG_TEST, 0, 0);
+    for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
+        pixels[i] = rng_normal(&rng, i);
+    for (int l = 0; l < CONTEXT; l++) /* the longest prompt that fits */
+        tokens[CONTEXT + l] = l == 0 ? 254 : l == CONTEXT - 1 ? 255 : l;
+    must(tensor_take(&batch.images, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION}, &error), &error);
+    must(backend->ops->upload(backend, batch.images.data, pixels, sizeof pixels, &error), &error);
+    must(clip_encode_images(clip, &encoding, &batch, &pass, &encoded, &error), &error);
+    must(backend->ops->download(backend, features->images, encoded.data, sizeof features->images, &error), &error);
+    must(texts_create(&texts, clip, arena, tokens, PROMPTS, &error), &error);
+    must(clip_encode_texts(clip, &encoding, &texts, &pass, &encoded, &error), &error);
+    must(backend->ops->download(backend, features->prompts, encoded.data, sizeof features->prompts, &error), &error);
+}
+
+static void encode(const char *path, struct features *features)
+{
+    struct error error;
+    struct backend *backend;
+    struct arena arena;
+    struct clip *clip;
+    must(backend_open(&backend, "auto", 2, &error), &error);
+    must(backend->ops->arena_create(backend, &arena, (size_t)1 << 28, "test", &error), &error);
+    must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error), &error);
+    encode_inputs(backend, clip, &arena, features);
+    clip_destroy(clip);
+    backend->ops->arena_destroy(backend, &arena);
+    backend_close(backend);
+}
+
+static void both_namings_encode_to_the_same_bits(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct features openai, huggingface;
+    encode(source_path, &openai);
+    write_set(fixture, &fixture->huggingface);
+    encode(fixture->path, &huggingface);
+    assert_memory_equal(&openai, &huggingface, sizeof openai);
+    for (size_t i = 0; i < PROMPTS * EMBED; i++)
+        assert_true(openai.prompts[i] < 1e3F && openai.prompts[i] > -1e3F);
+    assert_memory_not_equal(openai.images, openai.images + EMBED, EMBED * sizeof(float));
+    assert_memory_not_equal(openai.prompts, openai.prompts + EMBED, EMBED * sizeof(float));
+}
+
 static void wrappers_and_harmless_extras_are_seen_through(void **state)
 {
     struct fixture *fixture = require(state);
@@ -325,6 +391,7 @@ int main(void)
         cmocka_unit_test(dimensions_follow_from_shapes),
         cmocka_unit_test(values_are_those_of_the_file),
         cmocka_unit_test(both_namings_give_the_same_model),
+        cmocka_unit_test(both_namings_encode_to_the_same_bits),
         cmocka_unit_test(wrappers_and_harmless_extras_are_seen_through),
         cmocka_unit_test(half_precision_is_widened),
         cmocka_unit_test(wrong_tensors_are_named),
