@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -45,6 +44,14 @@ static bool retype_weight(struct safetensor *tensor)
     return true;
 }
 
+static bool overflow_scale(struct safetensor *tensor)
+{
+    static const float huge = 1000.0f;
+    if (strcmp(tensor->name, "logit_scale") == 0)
+        tensor->data = &huge;
+    return true;
+}
+
 static bool reshape_expert(struct safetensor *tensor)
 {
     if (strcmp(tensor->name, "transformer.resblocks.0.adaptmlp_list.2.up_proj.bias") == 0)
@@ -75,6 +82,11 @@ static void weight_reshaped(const struct workshop *w)
 static void weight_retyped(const struct workshop *w)
 {
     workshop_rewrite(w, "clip.safetensors", "clip.safetensors", retype_weight);
+}
+
+static void scale_overflows(const struct workshop *w)
+{
+    workshop_rewrite(w, "clip.safetensors", "clip.safetensors", overflow_scale);
 }
 
 static void expert_reshaped(const struct workshop *w)
@@ -292,6 +304,7 @@ static const struct fault {
     {weight_dropped, {.arguments = RUN}, {"clip.safetensors", "visual.transformer.resblocks.1.mlp.c_fc.bias"}},
     {weight_reshaped, {.arguments = RUN}, {"clip.safetensors", "ln_final.weight", "63"}},
     {weight_retyped, {.arguments = RUN}, {"clip.safetensors", "text_projection", "I32"}},
+    {scale_overflows, {.arguments = RUN}, {"mnist", "loss", "training.learning_rate"}},
     {weights_cut, {.arguments = RUN}, {"clip.safetensors"}},
     {weights_header_overwritten, {.arguments = RUN}, {"clip.safetensors"}},
     {weights_length_overwritten, {.arguments = RUN}, {"clip.safetensors"}},
@@ -383,19 +396,6 @@ static void is_told_once(void **state)
 
 /* --- More than one process, and more than one try --- */
 
-static void wait_for_resume_file(const struct workshop *w, pid_t process)
-{
-    char command[512];
-    snprintf(command, sizeof command, "ls %s/runs/*/seed1/resume.safetensors >/dev/null 2>&1", w->scratch.path);
-    for (int i = 0; i < 1000; i++) {
-        if (system(command) == 0)
-            return;
-        assert_int_equal(kill(process, 0), 0);
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
-    fail_msg("the run wrote no resume file in 20 seconds");
-}
-
 static void expect_stopped(const struct workshop *w, struct process *process, int signal_number)
 {
     kill(process->id, signal_number);
@@ -419,7 +419,7 @@ static void stops_cleanly(int signal_number)
     struct process process;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = LONG});
-    wait_for_resume_file(&workshop, process.id);
+    free(program_wait_for_file(&process, &workshop, "runs/*/seed1/resume.safetensors"));
     program_complains(&workshop, &(struct launch){.arguments = LONG},
                       (const char *const[]){"results.db", "in use", NULL});
     expect_stopped(&workshop, &process, signal_number);

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "adapters/adapter_file.h"
@@ -272,6 +273,22 @@ static void read_back(FILE *file, struct text *text)
     for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;)
         text_add_bytes(text, part, got);
     fclose(file);
+}
+
+char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern)
+{
+    siginfo_t ended = {0};
+    for (int i = 0; i < SECONDS_MOST * 200; i++) {
+        char *path = workshop_find(workshop, pattern);
+        if (path != NULL)
+            return path;
+        assert_int_equal(waitid(P_PID, (id_t)process->id, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+        if (ended.si_pid != 0)
+            fail_msg("the program ended before it wrote %s", pattern);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    fail_msg("the program did not write %s in %d seconds", pattern, SECONDS_MOST);
+    return NULL;
 }
 
 struct outcome program_wait(struct process *process)

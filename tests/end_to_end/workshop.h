@@ -73,6 +73,8 @@ struct process {
 };
 
 void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch);
+/* Waits until a file for the pattern is there (the caller frees its path) while the process runs. */
+char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern);
 struct outcome program_wait(struct process *process);
 struct outcome program_run(const struct workshop *workshop, const struct launch *launch);
 void outcome_free(struct outcome *outcome);
