@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "harness/weights.h"
 
 static status open_tasks(struct experiment *e, struct error *error)
@@ -17,6 +18,9 @@ static status open_tasks(struct experiment *e, struct error *error)
         task->index = k;
         e->task_count = k + 1;
         settings_of_task(&task->settings, e->suite, name);
+        if (!file_is_directory(task->settings.root))
+            return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
+                             "there: mtil data mini %s", task->settings.root, task->settings.root);
         TRY(dataset_open(&task->dataset, task->settings.reader, task->settings.root, suite_entry(e->suite, "tasks", name), e->log, error));
         if (dataset_size(task->dataset, SPLIT_TRAIN) == 0 || dataset_size(task->dataset, SPLIT_TEST) == 0)
             return error_set(error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,

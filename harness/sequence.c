@@ -93,6 +93,8 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
                                 .after = after_iteration, .context = r};
     TRY(train_task(&training, error));
     size_t iterations = r->task->settings.iterations;
+    r->sequence->training_seconds += now() - start;
+    r->sequence->iterations += iterations - first;
     TRY(record_changes(&r->recorder, task, iterations, error));
     TRY(record_counts(&r->recorder, task, error));
     return record_time(r, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
@@ -103,7 +105,7 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
 static void report_evaluation(struct run *r, const char *activity, size_t j)
 {
     double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->task_count) : 0;
-    progress_report(r->sequence->progress, &(struct progress_state){.activity = activity, .subject = r->e->tasks[j].settings.name,
+    progress_report(r->sequence->progress, &(struct progress_state){.activity = activity,
                                                                     .task = r->task != NULL ? r->task->index + 1 : 0,
                                                                     .tasks = r->task != NULL ? r->e->task_count : 0, .step = j + 1,
                                                                     .steps = r->e->task_count, .done = base});

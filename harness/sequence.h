@@ -16,6 +16,8 @@ struct sequence {
     const struct stop *stop;
     int64_t run;           /* out: the row in the database */
     bool finished_before;  /* out: nothing had to be done */
+    double training_seconds; /* out: of the iterations of this call, which are counted beside it */
+    size_t iterations;
 };
 
 /* The run of the experiment's suite and seed. A finished one is left alone; one that was stopped, failed or died goes on from its resume

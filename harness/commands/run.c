@@ -26,8 +26,8 @@ static status show_summary(const struct command_call *call, struct store *store,
 
 static void show_start(const struct command_call *call, const struct experiment *e)
 {
-    log_info(call->log, "%s, seed %llu: %s on %s, %zu trainable parameters (%.1f MiB)", suite_name(e->suite), (unsigned long long)e->seed,
-             e->settings.method->name, e->backend->description, experiment_trainable(e), (double)experiment_trainable(e) * 4.0 / (1 << 20));
+    log_info(call->log, "%s, seed %llu: %s on %s", suite_name(e->suite), (unsigned long long)e->seed, e->settings.method->name,
+             e->backend->description);
 }
 
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed, struct error *error)
@@ -38,6 +38,9 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     struct sequence sequence = {.experiment = e, .store = store, .progress = call->progress, .stop = call->stop};
     status result = sequence_run(&sequence, error);
     progress_end(call->progress);
+    if (result == OK && sequence.iterations > 0)
+        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", experiment_trainable(e),
+                 (double)experiment_trainable(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu was finished before; its results:", (unsigned long long)seed);
     if (result == OK)
@@ -52,10 +55,12 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
 {
     const char *database = options_text(suite_options(suite, "run"), "database");
     struct store *store;
+    uint64_t seed;
+    for (size_t i = 0; i < settings_seeds(suite); i++) /* a typo in the last seed is told before the first one runs */
+        TRY(settings_seed(suite, i, &seed, error));
     TRY(store_open(&store, database, STORE_WRITE, error));
     status result = OK;
     for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
-        uint64_t seed;
         result = settings_seed(suite, i, &seed, error);
         if (result == OK)
             result = run_seed(call, suite, store, seed, error);
