@@ -139,6 +139,11 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
     return OK;
 }
 
+status record_threshold(const struct recorder *r, const struct selector *selector, size_t task, struct error *error)
+{
+    return store_add_selector_threshold(r->store, r->run, (int64_t)task, (double)selector->thresholds[task], error);
+}
+
 status record_file(const struct recorder *r, int64_t task, const char *kind, const char *path, struct error *error)
 {
     uint64_t bytes;

@@ -25,6 +25,7 @@ status record_evaluation(const struct recorder *recorder, int64_t checkpoint, co
 /* The experiment's changes since the last call (merges, skips, freezes), which are then cleared. */
 status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
 status record_counts(const struct recorder *recorder, size_t task, struct error *error);
+status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task, struct error *error);
 status record_file(const struct recorder *recorder, int64_t task, const char *kind, const char *path, struct error *error);
 
 #endif

@@ -154,6 +154,7 @@ static status train_selector(struct run *r, size_t task, struct error *error)
         return OK;
     double start = now();
     TRY(selector_train(r->selector, &r->e->tasks[task], r->sequence->stop, error));
+    TRY(record_threshold(&r->recorder, r->selector, task, error));
     return record_time(r, (int64_t)task, (int64_t)r->e->tasks[task].settings.iterations, "selector", start,
                        (int64_t)r->e->settings.selector.iterations, 0, error);
 }

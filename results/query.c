@@ -56,7 +56,7 @@ static const struct named_query {
      NULL},
     {{"selector", "which router the test images of each task were sent to, after each task"},
      CHOSEN "SELECT run, checkpoint, task, name, router, coalesce(selector.chosen, 'untouched model') AS chosen, "
-            "count, share FROM chosen JOIN selector USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, "
+            "count, share, threshold FROM chosen JOIN selector USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, "
             "checkpoint, task, router",
      NULL},
     {{"time", "where the time of each run went, and how fast it was"},

@@ -23,6 +23,7 @@ static const char *const insert_sql[INSERT_COUNT] = {
                             "(?1, ?2, ?3, ?4, ?5)), ?6, nullif(?7, -1), ?8, ?9, ?10, ?11)",
     [INSERT_ROUTER_CHOICE] = "INSERT INTO router_choices (run, checkpoint, task, router, count) "
                              "VALUES (?1, ?2, ?3, ?4, ?5)",
+    [INSERT_THRESHOLD] = "INSERT INTO selector_thresholds (run, task, threshold) VALUES (?1, ?2, ?3)",
     [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate) VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_TIMING] = "INSERT INTO timings (run, task, iteration, phase, seconds, iterations, images, peak_bytes) "
                       "VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), nullif(?7, 0), nullif(?8, 0))",
@@ -185,6 +186,12 @@ status store_add_router_choices(struct store *store, int64_t run, const struct r
                                    value_integer((int64_t)i - 1), value_integer((int64_t)row->counts[i])),
                             error);
     return database_end(store->database, began, result, error);
+}
+
+status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
+                                    struct error *error)
+{
+    return insert(store, INSERT_THRESHOLD, VALUES(value_integer(run), value_integer(task), value_real(threshold)), error);
 }
 
 status store_add_step(struct store *store, int64_t run, const struct step_row *row, struct error *error)

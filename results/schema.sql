@@ -102,6 +102,15 @@ CREATE TABLE router_choices (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
+-- What a task's autoencoder demands of an image: a larger error means the untouched model. Infinite: it demands nothing.
+CREATE TABLE selector_thresholds (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    threshold REAL,
+    PRIMARY KEY (run, task),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE steps (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,

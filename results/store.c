@@ -256,6 +256,7 @@ static const char *const rewind_sql[] = {
     "DELETE FROM expert_events WHERE run = ?1 AND ((task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze'))",
     "DELETE FROM timings WHERE run = ?1 AND (task, iteration) > (?2, ?3)",
     "DELETE FROM expert_counts WHERE run = ?1 AND task >= ?2",
+    "DELETE FROM selector_thresholds WHERE run = ?1 AND task >= ?2",
     "DELETE FROM router_choices WHERE run = ?1 AND checkpoint >= ?2",
     "DELETE FROM evaluations WHERE run = ?1 AND checkpoint >= ?2",
     "DELETE FROM artifacts WHERE run = ?1 AND task >= max(?2, 0)",

@@ -156,6 +156,10 @@ struct router_choices_row {
 status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,
                                 struct error *error);
 
+/* The error above which a task's autoencoder gives an image to the untouched model; infinite: never. */
+status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
+                                    struct error *error);
+
 struct step_row {
     int64_t task, iteration;
     double loss, learning_rate;

@@ -96,9 +96,12 @@ LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_ex
 CREATE VIEW selector AS
 SELECT router_choices.run AS run, checkpoint, router_choices.task AS task, tasks.name AS name, router,
        chosen.name AS chosen, count,
-       100.0 * count / sum(count) OVER (PARTITION BY router_choices.run, checkpoint, router_choices.task) AS share
+       100.0 * count / sum(count) OVER (PARTITION BY router_choices.run, checkpoint, router_choices.task) AS share,
+       threshold -- of the chosen router
 FROM router_choices
 JOIN tasks USING (run, task)
+LEFT JOIN selector_thresholds ON selector_thresholds.run = router_choices.run
+                                 AND selector_thresholds.task = router_choices.router
 LEFT JOIN tasks AS chosen ON chosen.run = router_choices.run AND chosen.task = router_choices.router;
 
 -- Where the time went.

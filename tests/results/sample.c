@@ -78,6 +78,8 @@ static status write_evaluations(struct store *store, int64_t run, int64_t seed, 
                                                           .images = SAMPLE_IMAGES,
                                                           .per_image = &kept},
                                  error));
+        if (task == 0 && checkpoint >= 0)
+            TRY(store_add_selector_threshold(store, run, checkpoint, 0.05 + (double)checkpoint, error));
         uint64_t counts[SAMPLE_TASKS + 1] = {[0] = 20, [1] = (uint64_t)task, [SAMPLE_TASKS] = 180 - (uint64_t)task};
         TRY(store_add_router_choices(
             store, run,

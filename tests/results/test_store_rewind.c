@@ -34,6 +34,7 @@ static void digest_run(const char *path, int64_t run, char hash[DIGEST_SIZE])
         "SELECT task, iteration, encoder, block, position, event, target, t1, t2, mixture, reason FROM expert_events "
         "WHERE run = ?1",
         "SELECT checkpoint, task, router, count FROM router_choices WHERE run = ?1",
+        "SELECT task, threshold FROM selector_thresholds WHERE run = ?1",
         "SELECT task, iteration, CAST(printf('%!.17g', loss) AS TEXT), learning_rate FROM steps WHERE run = ?1",
         "SELECT task, iteration, phase, iterations, images FROM timings WHERE run = ?1 ORDER BY 1, 2, 3",
         "SELECT task, kind, path, bytes FROM artifacts WHERE run = ?1"};
