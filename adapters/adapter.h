@@ -1,10 +1,10 @@
 /* The mixture of LoRA experts of every block of both towers (spec 2): experts, routers, counts and the frozen set.
  *
  *     struct adapters *adapters;
- *     struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64, .scale = 0.1f, .dropout = 0.1f, …};
+ *     struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64, .scale = 0.1f, …};
  *     TRY(adapters_create(&adapters, backend, &model_arena, &dimensions, &settings, PARAMETERS_TRAINED, error));
  *     TRY(adapters_initialize(adapters, seed, error));
- *     TRY(adapters_begin_task(adapters, task, error));                     // counts to zero, a fresh optimizer, router `task` trained
+ *     TRY(adapters_begin_task(adapters, task, error));  // counts to zero, a fresh optimizer, router `task` trained
  *     struct block_hook hook = adapters_hook(adapters, TOWER_IMAGE);        // give it to clip_encode_*
  *     ... after the backward pass: adapters_step(adapters, state, &rule, error);
  *     TRY(adapters_freeze(adapters, 2, &frozen, error));                    // after the task
@@ -47,8 +47,9 @@ struct adapters {
     struct adapter_tower towers[TOWERS];
 };
 
-status adapters_create(struct adapters **adapters, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                       const struct adapter_settings *settings, enum parameters_mode mode, struct error *error);
+status adapters_create(struct adapters **adapters, struct backend *backend, struct arena *arena,
+                       const struct clip_dimensions *dimensions, const struct adapter_settings *settings,
+                       enum parameters_mode mode, struct error *error);
 void adapters_destroy(struct adapters *adapters); /* NULL is allowed */
 
 /* W_down Kaiming-uniform with a = √5 (so uniform within ±1/√d), everything else zero; drawn with RNG_INIT. */
@@ -62,12 +63,17 @@ size_t adapters_count_values(const struct clip_dimensions *dimensions, const str
 struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
-status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule, struct error *error);
+status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
+                     struct error *error);
 
 /* Counts and frozen flags of a block, to the host: [E] each. */
-status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts, struct error *error);
-status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen, struct error *error);
-status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts, struct error *error);
-status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen, struct error *error);
+status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
+                            struct error *error);
+status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
+                            struct error *error);
+status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
+                             struct error *error);
+status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,
+                             struct error *error);
 
 #endif

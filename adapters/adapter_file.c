@@ -28,7 +28,8 @@ static void describe(struct adapter_tensor *tensor, const struct parameter *p, s
 
 void adapters_tensor_at(const struct adapters *adapters, size_t index, struct adapter_tensor *tensor)
 {
-    static const char *const expert_names[EXPERT_TENSORS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight", "up_proj.bias"};
+    static const char *const expert_names[EXPERT_TENSORS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight",
+                                                             "up_proj.bias"};
     size_t per_block = tensors_per_block(adapters), block = index / per_block, k = index % per_block;
     *tensor = (struct adapter_tensor){.tower = block < adapters->towers[TOWER_IMAGE].blocks ? TOWER_IMAGE : TOWER_TEXT};
     block -= tensor->tower == TOWER_TEXT ? adapters->towers[TOWER_IMAGE].blocks : 0;
@@ -38,32 +39,36 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct ad
     if (k < EXPERT_TENSORS * adapters->settings.experts) {
         const size_t numbers[EXPERT_TENSORS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
         size_t expert = k / EXPERT_TENSORS, which = k % EXPERT_TENSORS;
-        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual, block, expert, expert_names[which]);
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual, block,
+                 expert, expert_names[which]);
         describe(tensor, &tower->parameters->list[numbers[which]], expert);
     } else {
         k -= EXPERT_TENSORS * adapters->settings.experts;
         bool noise = k % ROUTING_TENSORS == 1;
-        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, block, noise ? "w_noise_list" : "router_list",
-                 k / ROUTING_TENSORS);
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, block,
+                 noise ? "w_noise_list" : "router_list", k / ROUTING_TENSORS);
         tensor->routing = true;
         describe(tensor, &tower->parameters->list[noise ? bank->noise : bank->routers], k / ROUTING_TENSORS);
     }
 }
 
-status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *t, float *values, struct error *error)
+status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *t, float *values,
+                                struct error *error)
 {
-    return adapters->backend->ops->download(adapters->backend, values, adapters->towers[t->tower].parameters->values + t->offset,
+    return adapters->backend->ops->download(adapters->backend, values,
+                                            adapters->towers[t->tower].parameters->values + t->offset,
                                             t->size * sizeof *values, error);
 }
 
-status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *t, const float *values, struct error *error)
+status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *t, const float *values,
+                              struct error *error)
 {
-    return adapters->backend->ops->upload(adapters->backend, adapters->towers[t->tower].parameters->values + t->offset, values,
-                                          t->size * sizeof *values, error);
+    return adapters->backend->ops->upload(adapters->backend, adapters->towers[t->tower].parameters->values + t->offset,
+                                          values, t->size * sizeof *values, error);
 }
 
-static status load_tensor(struct adapters *adapters, const struct adapter_tensor *t, const struct safetensors *file, const char *name,
-                          enum adapter_missing missing, float *values, struct error *error)
+static status load_tensor(struct adapters *adapters, const struct adapter_tensor *t, const struct safetensors *file,
+                          const char *name, enum adapter_missing missing, float *values, struct error *error)
 {
     const struct safetensor *found = safetensors_find(file, name);
     if (found == NULL && (missing == ADAPTER_ZERO_LEFT_OUT || (missing == ADAPTER_ROUTERS_OPTIONAL && t->routing))) {
@@ -73,11 +78,12 @@ static status load_tensor(struct adapters *adapters, const struct adapter_tensor
         return adapters_tensor_upload(adapters, t, values, error);
     }
     if (found == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
                          safetensors_path(file), name);
     if (found->rank != t->rank || memcmp(found->shape, t->shape, (size_t)t->rank * sizeof *t->shape) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape %s, found %s", safetensors_path(file), name,
-                         shape_text(t->rank, t->shape).text, shape_text(found->rank, found->shape).text);
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape %s, found %s", safetensors_path(file),
+                         name, shape_text(t->rank, t->shape).text, shape_text(found->rank, found->shape).text);
     TRY(safetensor_to_floats(found, values, error));
     return adapters_tensor_upload(adapters, t, values, error);
 }
@@ -93,8 +99,8 @@ static size_t largest_tensor(const struct adapters *adapters)
     return largest;
 }
 
-status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix, enum adapter_missing missing,
-                     struct error *error)
+status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
+                     enum adapter_missing missing, struct error *error)
 {
     float *values = malloc(array_size(largest_tensor(adapters), sizeof *values));
     if (values == NULL)
@@ -111,8 +117,8 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
     return result;
 }
 
-static status write_all(const struct adapters *adapters, const char *path, struct safetensor *tensors, struct adapter_tensor *described,
-                        float *values, struct error *error)
+static status write_all(const struct adapters *adapters, const char *path, struct safetensor *tensors,
+                        struct adapter_tensor *described, float *values, struct error *error)
 {
     size_t count = adapters_tensor_count(adapters), at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -127,7 +133,9 @@ static status write_all(const struct adapters *adapters, const char *path, struc
     snprintf(top_k, sizeof top_k, "%zu", adapters->settings.top_k);
     snprintf(scale, sizeof scale, "%.9g", (double)adapters->settings.scale);
     const struct safetensors_metadata metadata[] = {
-        {"top_k", top_k}, {"scale", scale}, {"expert_input", adapters->settings.input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
+        {"top_k", top_k},
+        {"scale", scale},
+        {"expert_input", adapters->settings.input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
     return safetensors_write(path, tensors, count, metadata, 3, error);
 }
 
@@ -157,7 +165,8 @@ static long number_after(const char *name, const char *part)
     return end == at + strlen(part) || number < 0 || number > 1 << 20 ? -1 : number;
 }
 
-static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
+static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
+                                     struct error *error)
 {
     const char *top_k = safetensors_metadata_value(file, "top_k"), *scale = safetensors_metadata_value(file, "scale");
     const char *input = safetensors_metadata_value(file, "expert_input");
@@ -165,17 +174,21 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
     double s;
     if (top_k != NULL) {
         if (!parse_integer(top_k, &k) || k < 1)
-            return error_set(error, ERROR_FORMAT, "%s: metadata top_k: expected a whole number from 1, found \"%s\"", safetensors_path(file), top_k);
+            return error_set(error, ERROR_FORMAT, "%s: metadata top_k: expected a whole number from 1, found \"%s\"",
+                             safetensors_path(file), top_k);
         settings->top_k = (size_t)k;
     }
     if (scale != NULL) {
         if (!parse_real(scale, &s))
-            return error_set(error, ERROR_FORMAT, "%s: metadata scale: expected a number, found \"%s\"", safetensors_path(file), scale);
+            return error_set(error, ERROR_FORMAT, "%s: metadata scale: expected a number, found \"%s\"",
+                             safetensors_path(file), scale);
         settings->scale = (float)s;
     }
     if (input != NULL) {
         if (strcmp(input, "post_ln") != 0 && strcmp(input, "residual") != 0)
-            return error_set(error, ERROR_FORMAT, "%s: metadata expert_input: expected residual or post_ln, found \"%s\"", safetensors_path(file), input);
+            return error_set(error, ERROR_FORMAT,
+                             "%s: metadata expert_input: expected residual or post_ln, found \"%s\"",
+                             safetensors_path(file), input);
         settings->input = strcmp(input, "post_ln") == 0 ? EXPERT_INPUT_POST_LN : EXPERT_INPUT_RESIDUAL;
     }
     return OK;
@@ -198,11 +211,16 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
             settings->bottleneck = t->shape[0];
     }
     if (settings->experts == 0 || settings->bottleneck == 0)
-        return error_set(error, ERROR_FORMAT, "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0."
-                         "down_proj.weight", safetensors_path(file), prefix);
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0."
+            "down_proj.weight",
+            safetensors_path(file), prefix);
     if (settings->tasks == 0)
-        return error_set(error, ERROR_FORMAT, "%s: holds no routers; expected tensors such as %svisual.transformer.resblocks.0.router_list.0",
-                         safetensors_path(file), prefix);
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: holds no routers; expected tensors such as %svisual.transformer.resblocks.0.router_list.0",
+            safetensors_path(file), prefix);
     return settings_from_metadata(file, settings, error);
 }
 
@@ -229,23 +247,25 @@ status adapter_file_routers(const char *path, struct text *list, struct error *e
     return result;
 }
 
-static status missing_router(const struct adapters *adapters, const struct safetensors *file, size_t router, const char *tensor,
-                             struct error *error)
+static status missing_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
+                             const char *tensor, struct error *error)
 {
     struct text list = {0};
     list_routers(file, adapters->settings.tasks, &list);
-    error_set(error, ERROR_ARGUMENT, "%s: has no router %zu (tensor %s is missing); its routers are: %s", safetensors_path(file), router,
-              tensor, list.data != NULL ? list.data : "none that is complete");
+    error_set(error, ERROR_ARGUMENT, "%s: has no router %zu (tensor %s is missing); its routers are: %s",
+              safetensors_path(file), router, tensor, list.data != NULL ? list.data : "none that is complete");
     text_free(&list);
     return ERROR_ARGUMENT;
 }
 
-static status expect_router(const struct adapters *adapters, const struct safetensors *file, size_t router, struct error *error)
+static status expect_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
+                            struct error *error)
 {
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             char name[96];
-            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.router_list.%zu", t == TOWER_IMAGE ? "visual." : "", b, router);
+            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.router_list.%zu",
+                     t == TOWER_IMAGE ? "visual." : "", b, router);
             if (safetensors_find(file, name) == NULL)
                 return missing_router(adapters, file, router, name, error);
         }
@@ -256,16 +276,16 @@ static status expect_router(const struct adapters *adapters, const struct safete
 static status check_settings(const struct safetensors *file, const struct adapter_settings *s, struct error *error)
 {
     if (s->experts > NUMBERS_MOST || s->tasks > NUMBERS_MOST)
-        return error_set(error, ERROR_FORMAT, "%s: expected at most %d experts and routers, found %zu and %zu", safetensors_path(file), NUMBERS_MOST,
-                         s->experts, s->tasks);
+        return error_set(error, ERROR_FORMAT, "%s: expected at most %d experts and routers, found %zu and %zu",
+                         safetensors_path(file), NUMBERS_MOST, s->experts, s->tasks);
     if (s->top_k > s->experts)
-        return error_set(error, ERROR_FORMAT, "%s: its metadata says top_k %zu, but it has only %zu experts", safetensors_path(file), s->top_k,
-                         s->experts);
+        return error_set(error, ERROR_FORMAT, "%s: its metadata says top_k %zu, but it has only %zu experts",
+                         safetensors_path(file), s->top_k, s->experts);
     return OK;
 }
 
-static status open_from(struct adapters **result, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                        const struct safetensors *file, struct error *error)
+static status open_from(struct adapters **result, struct backend *backend, struct arena *arena,
+                        const struct clip_dimensions *dimensions, const struct safetensors *file, struct error *error)
 {
     struct adapter_settings settings = {.top_k = 2, .scale = 0.1f};
     TRY(adapter_file_settings(file, "", &settings, error));
@@ -275,8 +295,9 @@ static status open_from(struct adapters **result, struct backend *backend, struc
     return adapters_create(result, backend, arena, dimensions, &settings, PARAMETERS_FROZEN, error);
 }
 
-status adapters_open(struct adapters **result, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                     const char *path, size_t first, size_t count, struct error *error)
+status adapters_open(struct adapters **result, struct backend *backend, struct arena *arena,
+                     const struct clip_dimensions *dimensions, const char *path, size_t first, size_t count,
+                     struct error *error)
 {
     struct safetensors *file;
     struct adapters *adapters = NULL;

@@ -1,5 +1,6 @@
 /* Adapters in safetensors files, under the public names, so that PyTorch code of the field loads them:
- * visual.transformer.resblocks.N.adaptmlp_list.K.down_proj.weight, ….router_list.T, ….w_noise_list.T; text without "visual.".
+ * visual.transformer.resblocks.N.adaptmlp_list.K.down_proj.weight, ….router_list.T, ….w_noise_list.T; text without
+ * "visual.".
  *
  *     TRY(adapter_file_settings(file, "", &settings, error));            // experts, bottleneck, tasks from the shapes
  *     TRY(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, error));
@@ -25,8 +26,10 @@ struct adapter_tensor {
 size_t adapters_tensor_count(const struct adapters *adapters);
 void adapters_tensor_at(const struct adapters *adapters, size_t index, struct adapter_tensor *tensor);
 
-status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *tensor, float *values, struct error *error);
-status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *tensor, const float *values, struct error *error);
+status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *tensor, float *values,
+                                struct error *error);
+status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *tensor, const float *values,
+                              struct error *error);
 
 enum adapter_missing {
     ADAPTER_COMPLETE,         /* every tensor must be there */
@@ -34,21 +37,25 @@ enum adapter_missing {
     ADAPTER_ZERO_LEFT_OUT     /* any tensor may be absent and becomes zero */
 };
 
-/* Reads every tensor as prefix + public name. Unknown extra tensors are left alone (the reference writes some: adaptmlp.*, ln_3, mean, std). */
-status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix, enum adapter_missing missing,
-                     struct error *error);
+/* Reads every tensor as prefix + public name. Unknown extra tensors are left alone (the reference writes some:
+ * adaptmlp.*, ln_3, mean, std). */
+status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
+                     enum adapter_missing missing, struct error *error);
 status adapters_save(const struct adapters *adapters, const char *path, struct error *error);
 
-/* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file (top_k 2 and scale 0.1 where it does
- * not say). Routers first … first + count − 1 must be there in every block of both towers; the error says which the file has. */
-status adapters_open(struct adapters **adapters, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                     const char *path, size_t first, size_t count, struct error *error);
+/* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file (top_k 2 and scale 0.1
+ * where it does not say). Routers first … first + count − 1 must be there in every block of both towers; the error says
+ * which the file has. */
+status adapters_open(struct adapters **adapters, struct backend *backend, struct arena *arena,
+                     const struct clip_dimensions *dimensions, const char *path, size_t first, size_t count,
+                     struct error *error);
 
 /* Fills list with the numbers of a file's routers, "0, 1, 2", for messages. */
 status adapter_file_routers(const char *path, struct text *list, struct error *error);
 
-/* Number of experts, bottleneck and tasks (the highest router + 1) from names and shapes; top_k, scale and input from the metadata where
- * adapters_save wrote them, else as they are in *settings. Whether the widths fit the model shows when the tensors are loaded. */
+/* Number of experts, bottleneck and tasks (the highest router + 1) from names and shapes; top_k, scale and input from
+ * the metadata where adapters_save wrote them, else as they are in *settings. Whether the widths fit the model shows
+ * when the tensors are loaded. */
 status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
                              struct error *error);
 

@@ -5,8 +5,8 @@
 
 #include "core/rng.h"
 
-status autoencoder_create(struct autoencoder **result, struct backend *backend, struct arena *arena, size_t width, size_t code,
-                          enum parameters_mode mode, struct error *error)
+status autoencoder_create(struct autoencoder **result, struct backend *backend, struct arena *arena, size_t width,
+                          size_t code, enum parameters_mode mode, struct error *error)
 {
     struct autoencoder *coder = calloc(1, sizeof *coder);
     if (coder == NULL)
@@ -15,11 +15,13 @@ status autoencoder_create(struct autoencoder **result, struct backend *backend, 
     size_t index[4] = {0};
     status made = parameters_create(&coder->parameters, backend, error);
     if (made == OK)
-        made = parameters_add(coder->parameters, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error);
+        made =
+            parameters_add(coder->parameters, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error);
     if (made == OK)
         made = parameters_add(coder->parameters, "encoder.0.bias", 1, &code, 1, 0, &index[1], error);
     if (made == OK)
-        made = parameters_add(coder->parameters, "decoder.0.weight", 2, (size_t[]){width, code}, 1, 0, &index[2], error);
+        made =
+            parameters_add(coder->parameters, "decoder.0.weight", 2, (size_t[]){width, code}, 1, 0, &index[2], error);
     if (made == OK)
         made = parameters_add(coder->parameters, "decoder.0.bias", 1, &width, 1, 0, &index[3], error);
     if (made == OK)
@@ -49,7 +51,8 @@ status autoencoder_initialize(struct autoencoder *coder, uint64_t seed, uint32_t
 {
     for (size_t i = 0; i < coder->parameters->count; i++) {
         const struct parameter *p = &coder->parameters->list[i];
-        float bound = 1.0f / sqrtf((float)(i < 2 ? coder->width : coder->code)), *values = malloc(array_size(p->size, sizeof *values));
+        float bound = 1.0f / sqrtf((float)(i < 2 ? coder->width : coder->code)),
+              *values = malloc(array_size(p->size, sizeof *values));
         if (values == NULL)
             return error_set(error, ERROR_MEMORY, "selector: no memory to draw %zu values", p->size);
         struct rng rng = rng_make(seed, RNG_SELECTOR, task, (uint32_t)i);
@@ -72,8 +75,8 @@ static status take(struct tensor *tensor, struct arena *arena, size_t rows, size
 }
 
 /* With gradients: doutput = 2 (r − y) / (n · width), the gradient of the mean error. */
-static status forward(struct autoencoder *coder, struct arena *arena, const struct tensor *features, bool gradients, struct coder_pass *pass,
-                      struct error *error)
+static status forward(struct autoencoder *coder, struct arena *arena, const struct tensor *features, bool gradients,
+                      struct coder_pass *pass, struct error *error)
 {
     struct backend *backend = coder->backend;
     size_t n = features->shape[0];
@@ -84,47 +87,71 @@ static status forward(struct autoencoder *coder, struct arena *arena, const stru
     TRY(take(&pass->output, arena, n, coder->width, error));
     TRY(take(&pass->doutput, arena, n, coder->width, error));
     TRY(take(&pass->errors, arena, 1, n, error));
-    TRY(backend->ops->activate(backend, &(struct activate){.activation = ACTIVATION_SIGMOID, .x = matrix_of(features),
-                                                           .out = matrix_of(&pass->input)}, error));
-    TRY(linear_forward(backend, &coder->encoder, &(struct linear_forward){.x = matrix_of(&pass->input), .y = matrix_of(&pass->code),
-                                                                          .before = matrix_of(&pass->before_code),
-                                                                          .activation = ACTIVATION_RELU}, error));
-    TRY(linear_forward(backend, &coder->decoder, &(struct linear_forward){.x = matrix_of(&pass->code), .y = matrix_of(&pass->output),
-                                                                          .before = matrix_of(&pass->before_output),
-                                                                          .activation = ACTIVATION_SIGMOID}, error));
-    return backend->ops->squared_error(backend, &(struct squared_error){.x = matrix_of(&pass->output), .y = matrix_of(&pass->input),
-                                                                        .dx = gradients ? matrix_of(&pass->doutput) : (struct matrix){0},
-                                                                        .scale = 1.0f / (float)(n * coder->width),
-                                                                        .errors = pass->errors.data}, error);
+    TRY(backend->ops->activate(
+        backend,
+        &(struct activate){.activation = ACTIVATION_SIGMOID, .x = matrix_of(features), .out = matrix_of(&pass->input)},
+        error));
+    TRY(linear_forward(backend, &coder->encoder,
+                       &(struct linear_forward){.x = matrix_of(&pass->input),
+                                                .y = matrix_of(&pass->code),
+                                                .before = matrix_of(&pass->before_code),
+                                                .activation = ACTIVATION_RELU},
+                       error));
+    TRY(linear_forward(backend, &coder->decoder,
+                       &(struct linear_forward){.x = matrix_of(&pass->code),
+                                                .y = matrix_of(&pass->output),
+                                                .before = matrix_of(&pass->before_output),
+                                                .activation = ACTIVATION_SIGMOID},
+                       error));
+    return backend->ops->squared_error(
+        backend,
+        &(struct squared_error){.x = matrix_of(&pass->output),
+                                .y = matrix_of(&pass->input),
+                                .dx = gradients ? matrix_of(&pass->doutput) : (struct matrix){0},
+                                .scale = 1.0f / (float)(n * coder->width),
+                                .errors = pass->errors.data},
+        error);
 }
 
-status autoencoder_errors(struct autoencoder *coder, struct arena *arena, const struct tensor *features, float *errors, struct error *error)
+status autoencoder_errors(struct autoencoder *coder, struct arena *arena, const struct tensor *features, float *errors,
+                          struct error *error)
 {
     struct arena_mark mark = arena_mark(arena);
     struct coder_pass pass;
     TRY(forward(coder, arena, features, false, &pass, error));
-    TRY(coder->backend->ops->download(coder->backend, errors, pass.errors.data, features->shape[0] * sizeof *errors, error));
+    TRY(coder->backend->ops->download(coder->backend, errors, pass.errors.data, features->shape[0] * sizeof *errors,
+                                      error));
     arena_release(arena, mark);
     return OK;
 }
 
-static status backward(struct autoencoder *coder, struct arena *arena, const struct coder_pass *pass, struct error *error)
+static status backward(struct autoencoder *coder, struct arena *arena, const struct coder_pass *pass,
+                       struct error *error)
 {
     struct backend *backend = coder->backend;
     struct tensor dcode;
     struct matrix doutput = matrix_of(&pass->doutput);
     TRY(take(&dcode, arena, pass->code.shape[0], coder->code, error));
-    TRY(backend->ops->activate_backward(backend, &(struct activate_backward){.activation = ACTIVATION_SIGMOID, .x = matrix_of(&pass->before_output),
-                                                                             .dy = doutput, .dx = doutput}, error));
+    TRY(backend->ops->activate_backward(
+        backend,
+        &(struct activate_backward){
+            .activation = ACTIVATION_SIGMOID, .x = matrix_of(&pass->before_output), .dy = doutput, .dx = doutput},
+        error));
     TRY(linear_backward_weights(backend, &coder->decoder, matrix_of(&pass->code), doutput, error));
-    TRY(backend->ops->gemm(backend, &(struct gemm){.a = doutput, .b = matrix_rows(coder->decoder.weight.value, coder->width, coder->code),
-                                                   .out = matrix_of(&dcode), .activation = ACTIVATION_RELU,
-                                                   .before = matrix_of(&pass->before_code), .backward = true}, error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = doutput,
+                                          .b = matrix_rows(coder->decoder.weight.value, coder->width, coder->code),
+                                          .out = matrix_of(&dcode),
+                                          .activation = ACTIVATION_RELU,
+                                          .before = matrix_of(&pass->before_code),
+                                          .backward = true},
+                           error));
     return linear_backward_weights(backend, &coder->encoder, matrix_of(&pass->input), matrix_of(&dcode), error);
 }
 
-status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, const struct tensor *features, const struct step_state *state,
-                              const struct update_rule *rule, float *loss, struct error *error)
+status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, const struct tensor *features,
+                              const struct step_state *state, const struct update_rule *rule, float *loss,
+                              struct error *error)
 {
     struct arena_mark mark = arena_mark(arena);
     struct coder_pass pass;

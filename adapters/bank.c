@@ -18,14 +18,17 @@ static status declare_bank(struct adapter_tower *tower, size_t block, struct err
         int rank;
         size_t shape[3], segments, flag;
     } tensors[] = {
-        {&bank->down_weight, "down_proj.weight", 3, {e, m, d}, e, flags}, {&bank->down_bias, "down_proj.bias", 2, {e, m}, e, flags},
-        {&bank->up_weight, "up_proj.weight", 3, {e, d, m}, e, flags},     {&bank->up_bias, "up_proj.bias", 2, {e, d}, e, flags},
-        {&bank->routers, "router_list", 3, {t, d, e}, t, flags + e},      {&bank->noise, "w_noise_list", 3, {t, d, e}, t, flags + e},
+        {&bank->down_weight, "down_proj.weight", 3, {e, m, d}, e, flags},
+        {&bank->down_bias, "down_proj.bias", 2, {e, m}, e, flags},
+        {&bank->up_weight, "up_proj.weight", 3, {e, d, m}, e, flags},
+        {&bank->up_bias, "up_proj.bias", 2, {e, d}, e, flags},
+        {&bank->routers, "router_list", 3, {t, d, e}, t, flags + e},
+        {&bank->noise, "w_noise_list", 3, {t, d, e}, t, flags + e},
     };
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         snprintf(name, sizeof name, "%zu.%s", block, tensors[i].name);
-        TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments, tensors[i].flag,
-                           tensors[i].index, error));
+        TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
+                           tensors[i].flag, tensors[i].index, error));
     }
     return OK;
 }
@@ -40,12 +43,14 @@ static status take_marks(struct adapter_tower *tower, struct arena *arena, struc
     for (size_t b = 0; b < tower->blocks; b++) {
         tower->banks[b].counts = (int32_t *)marks.data + b * experts;
         tower->banks[b].frozen = (int32_t *)marks.data + (tower->blocks + b) * experts;
-        tower->banks[b].used = tower->parameters->flags != NULL ? tower->parameters->flags + b * (experts + tasks) : NULL;
+        tower->banks[b].used =
+            tower->parameters->flags != NULL ? tower->parameters->flags + b * (experts + tasks) : NULL;
     }
     return OK;
 }
 
-static status create_tower(struct adapters *adapters, enum tower which, struct arena *arena, enum parameters_mode mode, struct error *error)
+static status create_tower(struct adapters *adapters, enum tower which, struct arena *arena, enum parameters_mode mode,
+                           struct error *error)
 {
     struct adapter_tower *tower = &adapters->towers[which];
     tower->adapters = adapters;
@@ -65,18 +70,25 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     if (s->experts == 0 || s->top_k == 0 || s->tasks == 0 || s->bottleneck == 0)
         return error_set(error, ERROR_ARGUMENT, "adapter: experts, top_k, bottleneck and tasks must be at least 1");
     if (s->top_k > s->experts)
-        return error_set(error, ERROR_ARGUMENT, "adapter: top_k is %zu but there are only %zu experts to choose from; lower "
-                         "adapter.top_k or raise adapter.experts", s->top_k, s->experts);
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: top_k is %zu but there are only %zu experts to choose from; lower "
+                         "adapter.top_k or raise adapter.experts",
+                         s->top_k, s->experts);
     if (s->dropout > 0 && s->bottleneck % 4 != 0)
-        return error_set(error, ERROR_ARGUMENT, "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
-                         "change adapter.bottleneck", s->bottleneck);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
+            "change adapter.bottleneck",
+            s->bottleneck);
     if (!(s->dropout >= 0 && s->dropout < 1))
-        return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g", (double)s->dropout);
+        return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g",
+                         (double)s->dropout);
     return OK;
 }
 
-status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                       const struct adapter_settings *settings, enum parameters_mode mode, struct error *error)
+status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena,
+                       const struct clip_dimensions *dimensions, const struct adapter_settings *settings,
+                       enum parameters_mode mode, struct error *error)
 {
     TRY(check_settings(settings, error));
     struct adapters *adapters = calloc(1, sizeof *adapters);
@@ -134,12 +146,14 @@ status adapters_initialize(struct adapters *adapters, uint64_t seed, struct erro
 
 size_t adapters_values(const struct adapters *adapters)
 {
-    return adapters->towers[TOWER_IMAGE].parameters->values_count + adapters->towers[TOWER_TEXT].parameters->values_count;
+    return adapters->towers[TOWER_IMAGE].parameters->values_count +
+           adapters->towers[TOWER_TEXT].parameters->values_count;
 }
 
 size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)
 {
-    size_t widths[TOWERS] = {n->image_width, n->text_width}, blocks[TOWERS] = {n->image_blocks, n->text_blocks}, total = 0;
+    size_t widths[TOWERS] = {n->image_width, n->text_width}, blocks[TOWERS] = {n->image_blocks, n->text_blocks},
+           total = 0;
     for (int t = 0; t < TOWERS; t++)
         total += blocks[t] * (s->experts * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
                               2 * s->tasks * widths[t] * s->experts);
@@ -151,11 +165,13 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
     struct backend *backend = adapters->backend;
     size_t experts = adapters->settings.experts, tasks = adapters->settings.tasks;
     if (task >= tasks)
-        return error_set(error, ERROR_ARGUMENT, "adapters: task %zu, but there are routers for %zu tasks only", task, tasks);
+        return error_set(error, ERROR_ARGUMENT, "adapters: task %zu, but there are routers for %zu tasks only", task,
+                         tasks);
     for (int t = 0; t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
         TRY(parameters_reset(tower->parameters, error));
-        TRY(backend->ops->zero(backend, tower->parameters->flags, tower->parameters->flags_count * sizeof(int32_t), error));
+        TRY(backend->ops->zero(backend, tower->parameters->flags, tower->parameters->flags_count * sizeof(int32_t),
+                               error));
         for (size_t b = 0; b < tower->blocks; b++) {
             int32_t *router_flag = tower->banks[b].used + experts + task, one = 1;
             TRY(backend->ops->upload(backend, router_flag, &one, sizeof one, error));
@@ -165,32 +181,37 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
     return OK;
 }
 
-status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule, struct error *error)
+status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
+                     struct error *error)
 {
     for (int t = 0; t < TOWERS; t++)
         TRY(parameters_step(adapters->towers[t].parameters, state, rule, error));
     return OK;
 }
 
-status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts, struct error *error)
+status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
+                            struct error *error)
 {
     return adapters->backend->ops->download(adapters->backend, counts, adapters->towers[tower].banks[block].counts,
                                             adapters->settings.experts * sizeof *counts, error);
 }
 
-status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen, struct error *error)
+status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
+                            struct error *error)
 {
     return adapters->backend->ops->download(adapters->backend, frozen, adapters->towers[tower].banks[block].frozen,
                                             adapters->settings.experts * sizeof *frozen, error);
 }
 
-status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts, struct error *error)
+status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
+                             struct error *error)
 {
     return adapters->backend->ops->upload(adapters->backend, adapters->towers[tower].banks[block].counts, counts,
                                           adapters->settings.experts * sizeof *counts, error);
 }
 
-status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen, struct error *error)
+status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,
+                             struct error *error)
 {
     return adapters->backend->ops->upload(adapters->backend, adapters->towers[tower].banks[block].frozen, frozen,
                                           adapters->settings.experts * sizeof *frozen, error);

@@ -1,4 +1,5 @@
-/* y += Σ_k g_k ε_k(x), ε(x) = scale · (W_up dropout(ReLU(W_down x + b_down)) + b_up), all samples of an expert in one product. */
+/* y += Σ_k g_k ε_k(x), ε(x) = scale · (W_up dropout(ReLU(W_down x + b_down)) + b_up), all samples of an expert in one
+ * product. */
 #include "adapters/expert.h"
 
 /* Where the random numbers of a block begin, apart from those of every other block: 2⁴⁰ numbers each. */
@@ -7,14 +8,14 @@ static uint64_t numbers_of(const struct block_site *site)
     return ((uint64_t)site->tower << 16 | site->block) << 40;
 }
 
-static status take(struct tensor *tensor, const struct block_site *site, enum tensor_type type, const char *name, size_t rows, size_t columns,
-                   struct error *error)
+static status take(struct tensor *tensor, const struct block_site *site, enum tensor_type type, const char *name,
+                   size_t rows, size_t columns, struct error *error)
 {
     return tensor_take(tensor, site->arena, type, name, 2, (size_t[]){rows, columns}, error);
 }
 
-static status take_dispatch(struct expert_pass *pass, const struct block_site *site, const struct adapter_settings *s, size_t batch,
-                            struct error *error)
+static status take_dispatch(struct expert_pass *pass, const struct block_site *site, const struct adapter_settings *s,
+                            size_t batch, struct error *error)
 {
     struct tensor ids, gates, offsets, noise;
     TRY(take(&ids, site, TENSOR_I32, "dispatch", 4 * batch, s->top_k, error));
@@ -23,67 +24,76 @@ static status take_dispatch(struct expert_pass *pass, const struct block_site *s
     TRY(take(&noise, site, TENSOR_F32, "router noise", 2 * batch, s->experts, error));
     int32_t *id = ids.data;
     size_t choices = batch * s->top_k;
-    pass->dispatch = (struct dispatch){.samples = batch, .experts = s->experts, .top_k = s->top_k, .chosen = id, .gates = gates.data,
-                                       .slot = id + choices, .sample = id + 2 * choices, .choice = id + 3 * choices,
+    pass->dispatch = (struct dispatch){.samples = batch,
+                                       .experts = s->experts,
+                                       .top_k = s->top_k,
+                                       .chosen = id,
+                                       .gates = gates.data,
+                                       .slot = id + choices,
+                                       .sample = id + 2 * choices,
+                                       .choice = id + 3 * choices,
                                        .offsets = offsets.data};
     pass->noise_logits = noise.data;
     pass->drawn = pass->noise_logits + batch * s->experts;
     return OK;
 }
 
-static status run_router(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x, struct expert_pass *pass,
-                         struct error *error)
+static status run_router(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
+                         struct expert_pass *pass, struct error *error)
 {
     const struct adapter_settings *s = &tower->adapters->settings;
     const struct expert_bank *bank = &tower->banks[site->block];
-    return site->backend->ops->route(site->backend,
-                                     &(struct route){.batch = x->shape[0],
-                                                     .positions = x->shape[1],
-                                                     .width = tower->width,
-                                                     .experts = s->experts,
-                                                     .top_k = s->top_k,
-                                                     .routers = s->tasks,
-                                                     .x = x->data,
-                                                     .routers_value = parameters_weight(tower->parameters, bank->routers).value,
-                                                     .noise_value = parameters_weight(tower->parameters, bank->noise).value,
-                                                     .router = site->router,
-                                                     .training = site->training,
-                                                     .noise = site->noise,
-                                                     .noise_base = numbers_of(site),
-                                                     .state = site->state,
-                                                     .epsilon = s->noise_epsilon,
-                                                     .dispatch = &pass->dispatch,
-                                                     .noise_logits = pass->noise_logits,
-                                                     .drawn = pass->drawn,
-                                                     .counts = bank->counts,
-                                                     .used = bank->used,
-                                                     .frozen = bank->frozen},
-                                     error);
+    return site->backend->ops->route(
+        site->backend,
+        &(struct route){.batch = x->shape[0],
+                        .positions = x->shape[1],
+                        .width = tower->width,
+                        .experts = s->experts,
+                        .top_k = s->top_k,
+                        .routers = s->tasks,
+                        .x = x->data,
+                        .routers_value = parameters_weight(tower->parameters, bank->routers).value,
+                        .noise_value = parameters_weight(tower->parameters, bank->noise).value,
+                        .router = site->router,
+                        .training = site->training,
+                        .noise = site->noise,
+                        .noise_base = numbers_of(site),
+                        .state = site->state,
+                        .epsilon = s->noise_epsilon,
+                        .dispatch = &pass->dispatch,
+                        .noise_logits = pass->noise_logits,
+                        .drawn = pass->drawn,
+                        .counts = bank->counts,
+                        .used = bank->used,
+                        .frozen = bank->frozen},
+        error);
 }
 
 /* rows [slots · L, out] = act(rows [slots · L, in] · W[e]ᵀ + b[e]), or · W[e] without a bias on the way back */
-static status expert_product(const struct adapter_tower *tower, const struct block_site *site, const struct expert_pass *pass,
-                             size_t weight, const size_t *bias, bool transpose, const struct tensor *in, const struct tensor *out,
-                             enum activation activation, struct error *error)
+static status expert_product(const struct adapter_tower *tower, const struct block_site *site,
+                             const struct expert_pass *pass, size_t weight, const size_t *bias, bool transpose,
+                             const struct tensor *in, const struct tensor *out, enum activation activation,
+                             struct error *error)
 {
     const struct parameters *group = tower->parameters;
     const size_t *shape = group->list[weight].shape;
-    return site->backend->ops->grouped_gemm(site->backend,
-                                            &(struct grouped_gemm){.kind = GROUPED_ROWS,
-                                                                   .groups = pass->dispatch.experts,
-                                                                   .rows_per_slot = in->shape[0] / (pass->dispatch.samples * pass->dispatch.top_k),
-                                                                   .offsets = pass->dispatch.offsets,
-                                                                   .a = matrix_of(in),
-                                                                   .b = matrix_rows(parameters_weight(group, weight).value, shape[0] * shape[1], shape[2]),
-                                                                   .transpose_b = transpose,
-                                                                   .bias = bias != NULL ? parameters_weight(group, *bias).value : NULL,
-                                                                   .activation = activation,
-                                                                   .out = matrix_of(out)},
-                                            error);
+    return site->backend->ops->grouped_gemm(
+        site->backend,
+        &(struct grouped_gemm){.kind = GROUPED_ROWS,
+                               .groups = pass->dispatch.experts,
+                               .rows_per_slot = in->shape[0] / (pass->dispatch.samples * pass->dispatch.top_k),
+                               .offsets = pass->dispatch.offsets,
+                               .a = matrix_of(in),
+                               .b = matrix_rows(parameters_weight(group, weight).value, shape[0] * shape[1], shape[2]),
+                               .transpose_b = transpose,
+                               .bias = bias != NULL ? parameters_weight(group, *bias).value : NULL,
+                               .activation = activation,
+                               .out = matrix_of(out)},
+        error);
 }
 
-static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x, struct tensor *y,
-                      struct error *error)
+static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
+                      struct tensor *y, struct error *error)
 {
     struct adapter_tower *tower = state;
     const struct adapter_settings *s = &tower->adapters->settings;
@@ -102,68 +112,103 @@ static status forward(void *state, const struct block_site *site, const struct t
     TRY(take(&gathered, site, TENSOR_F32, "samples by expert", rows, tower->width, error));
 
     TRY(run_router(tower, site, x, pass, error));
-    TRY(backend->ops->dispatch_gather(backend, &(struct dispatch_gather){.dispatch = &pass->dispatch, .rows_per_sample = length,
-                                                                         .width = tower->width, .x = input->data, .out = gathered.data}, error));
-    TRY(expert_product(tower, site, pass, bank->down_weight, &bank->down_bias, true, &gathered, &pass->hidden, ACTIVATION_RELU, error));
+    TRY(backend->ops->dispatch_gather(backend,
+                                      &(struct dispatch_gather){.dispatch = &pass->dispatch,
+                                                                .rows_per_sample = length,
+                                                                .width = tower->width,
+                                                                .x = input->data,
+                                                                .out = gathered.data},
+                                      error));
+    TRY(expert_product(tower, site, pass, bank->down_weight, &bank->down_bias, true, &gathered, &pass->hidden,
+                       ACTIVATION_RELU, error));
     if (site->training && s->dropout > 0)
-        TRY(backend->ops->dispatch_dropout(backend, &(struct dispatch_dropout){.dispatch = &pass->dispatch, .rows_per_sample = length,
-                                                                               .width = s->bottleneck, .probability = s->dropout,
-                                                                               .base = numbers_of(site), .state = site->state,
-                                                                               .hidden = pass->hidden.data}, error));
-    TRY(expert_product(tower, site, pass, bank->up_weight, &bank->up_bias, true, &pass->hidden, &gathered, ACTIVATION_NONE, error));
-    TRY(backend->ops->dispatch_combine(backend, &(struct dispatch_combine){.dispatch = &pass->dispatch, .rows_per_sample = length,
-                                                                           .width = tower->width, .rows = gathered.data,
-                                                                           .weights = pass->dispatch.gates, .scale = s->scale,
-                                                                           .y = y->data}, error));
+        TRY(backend->ops->dispatch_dropout(backend,
+                                           &(struct dispatch_dropout){.dispatch = &pass->dispatch,
+                                                                      .rows_per_sample = length,
+                                                                      .width = s->bottleneck,
+                                                                      .probability = s->dropout,
+                                                                      .base = numbers_of(site),
+                                                                      .state = site->state,
+                                                                      .hidden = pass->hidden.data},
+                                           error));
+    TRY(expert_product(tower, site, pass, bank->up_weight, &bank->up_bias, true, &pass->hidden, &gathered,
+                       ACTIVATION_NONE, error));
+    TRY(backend->ops->dispatch_combine(backend,
+                                       &(struct dispatch_combine){.dispatch = &pass->dispatch,
+                                                                  .rows_per_sample = length,
+                                                                  .width = tower->width,
+                                                                  .rows = gathered.data,
+                                                                  .weights = pass->dispatch.gates,
+                                                                  .scale = s->scale,
+                                                                  .y = y->data},
+                                       error));
     arena_release(site->arena, site->training ? kept : start);
     return OK;
 }
 
 /* dW[e] += aᵀ b over the expert's rows; the bias's gradient too where it is the sum of a's rows. */
-static status weight_gradient(const struct adapter_tower *tower, const struct block_site *site, const struct expert_pass *pass,
-                              size_t weight, const size_t *bias, const struct tensor *a, const struct tensor *b, struct error *error)
+static status weight_gradient(const struct adapter_tower *tower, const struct block_site *site,
+                              const struct expert_pass *pass, size_t weight, const size_t *bias, const struct tensor *a,
+                              const struct tensor *b, struct error *error)
 {
     const struct parameters *group = tower->parameters;
     const size_t *shape = group->list[weight].shape;
-    return site->backend->ops->grouped_gemm(site->backend,
-                                            &(struct grouped_gemm){.kind = GROUPED_WEIGHTS,
-                                                                   .groups = pass->dispatch.experts,
-                                                                   .rows_per_slot = a->shape[0] / (pass->dispatch.samples * pass->dispatch.top_k),
-                                                                   .offsets = pass->dispatch.offsets,
-                                                                   .a = matrix_of(a),
-                                                                   .b = matrix_of(b),
-                                                                   .out = matrix_rows(parameters_weight(group, weight).gradient, shape[0] * shape[1], shape[2]),
-                                                                   .column_sums = bias != NULL ? parameters_weight(group, *bias).gradient : NULL,
-                                                                   .frozen = tower->banks[site->block].frozen},
-                                            error);
+    return site->backend->ops->grouped_gemm(
+        site->backend,
+        &(struct grouped_gemm){
+            .kind = GROUPED_WEIGHTS,
+            .groups = pass->dispatch.experts,
+            .rows_per_slot = a->shape[0] / (pass->dispatch.samples * pass->dispatch.top_k),
+            .offsets = pass->dispatch.offsets,
+            .a = matrix_of(a),
+            .b = matrix_of(b),
+            .out = matrix_rows(parameters_weight(group, weight).gradient, shape[0] * shape[1], shape[2]),
+            .column_sums = bias != NULL ? parameters_weight(group, *bias).gradient : NULL,
+            .frozen = tower->banks[site->block].frozen},
+        error);
 }
 
-static status gather(const struct block_site *site, const struct expert_pass *pass, const struct tensor *x, struct tensor *out, struct error *error)
+static status gather(const struct block_site *site, const struct expert_pass *pass, const struct tensor *x,
+                     struct tensor *out, struct error *error)
 {
     return site->backend->ops->dispatch_gather(site->backend,
-                                               &(struct dispatch_gather){.dispatch = &pass->dispatch, .rows_per_sample = x->shape[1],
-                                                                         .width = x->shape[2], .x = x->data, .out = out->data},
+                                               &(struct dispatch_gather){.dispatch = &pass->dispatch,
+                                                                         .rows_per_sample = x->shape[1],
+                                                                         .width = x->shape[2],
+                                                                         .x = x->data,
+                                                                         .out = out->data},
                                                error);
 }
 
-static status router_gradient(const struct adapter_tower *tower, const struct block_site *site, const struct expert_pass *pass,
-                              const struct tensor *x, const float *dgates, void *dx, struct error *error)
+static status router_gradient(const struct adapter_tower *tower, const struct block_site *site,
+                              const struct expert_pass *pass, const struct tensor *x, const float *dgates, void *dx,
+                              struct error *error)
 {
     const struct expert_bank *bank = &tower->banks[site->block];
-    struct weight routers = parameters_weight(tower->parameters, bank->routers), noise = parameters_weight(tower->parameters, bank->noise);
+    struct weight routers = parameters_weight(tower->parameters, bank->routers),
+                  noise = parameters_weight(tower->parameters, bank->noise);
     return site->backend->ops->route_backward(site->backend,
-                                              &(struct route_backward){.batch = x->shape[0], .positions = x->shape[1], .width = tower->width,
-                                                                       .experts = pass->dispatch.experts, .top_k = pass->dispatch.top_k,
-                                                                       .x = x->data, .routers_value = routers.value, .noise_value = noise.value,
-                                                                       .router = site->router, .dispatch = &pass->dispatch,
-                                                                       .noise_logits = pass->noise_logits, .drawn = pass->drawn,
-                                                                       .dgates = dgates, .drouters = routers.gradient,
-                                                                       .dnoise = noise.gradient, .dx = dx},
+                                              &(struct route_backward){.batch = x->shape[0],
+                                                                       .positions = x->shape[1],
+                                                                       .width = tower->width,
+                                                                       .experts = pass->dispatch.experts,
+                                                                       .top_k = pass->dispatch.top_k,
+                                                                       .x = x->data,
+                                                                       .routers_value = routers.value,
+                                                                       .noise_value = noise.value,
+                                                                       .router = site->router,
+                                                                       .dispatch = &pass->dispatch,
+                                                                       .noise_logits = pass->noise_logits,
+                                                                       .drawn = pass->drawn,
+                                                                       .dgates = dgates,
+                                                                       .drouters = routers.gradient,
+                                                                       .dnoise = noise.gradient,
+                                                                       .dx = dx},
                                               error);
 }
 
-static status backward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x, const struct tensor *dy,
-                       struct tensor *dx, struct tensor *dln2, struct error *error)
+static status backward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
+                       const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error)
 {
     struct adapter_tower *tower = state;
     const struct adapter_settings *s = &tower->adapters->settings;
@@ -183,22 +228,36 @@ static status backward(void *state, const struct block_site *site, const struct 
     TRY(gather(site, pass, dy, &gathered, error));
     TRY(expert_product(tower, site, pass, bank->up_weight, NULL, false, &gathered, &dhidden, ACTIVATION_NONE, error));
     struct weight up_bias = parameters_weight(tower->parameters, bank->up_bias);
-    TRY(backend->ops->expert_gate_backward(backend, &(struct expert_gate_backward){.dispatch = &pass->dispatch, .rows_per_sample = length,
-                                                                                   .hidden = s->bottleneck, .width = tower->width,
-                                                                                   .scale = s->scale, .keep = 1.0f - s->dropout,
-                                                                                   .h = pass->hidden.data, .dh = dhidden.data,
-                                                                                   .dy = gathered.data, .up_bias = up_bias.value,
-                                                                                   .dgates = dgates.data, .dup_bias = up_bias.gradient,
-                                                                                   .frozen = bank->frozen}, error));
+    TRY(backend->ops->expert_gate_backward(backend,
+                                           &(struct expert_gate_backward){.dispatch = &pass->dispatch,
+                                                                          .rows_per_sample = length,
+                                                                          .hidden = s->bottleneck,
+                                                                          .width = tower->width,
+                                                                          .scale = s->scale,
+                                                                          .keep = 1.0f - s->dropout,
+                                                                          .h = pass->hidden.data,
+                                                                          .dh = dhidden.data,
+                                                                          .dy = gathered.data,
+                                                                          .up_bias = up_bias.value,
+                                                                          .dgates = dgates.data,
+                                                                          .dup_bias = up_bias.gradient,
+                                                                          .frozen = bank->frozen},
+                                           error));
     TRY(weight_gradient(tower, site, pass, bank->up_weight, NULL, &gathered, &pass->hidden, error));
     TRY(gather(site, pass, post_ln ? ln2_x : x, &gathered, error));
     TRY(weight_gradient(tower, site, pass, bank->down_weight, &bank->down_bias, &dhidden, &gathered, error));
     TRY(router_gradient(tower, site, pass, x, dgates.data, dx->data, error));
     if (dx->data != NULL) {
-        TRY(expert_product(tower, site, pass, bank->down_weight, NULL, false, &dhidden, &gathered, ACTIVATION_NONE, error));
-        TRY(backend->ops->dispatch_combine(backend, &(struct dispatch_combine){.dispatch = &pass->dispatch, .rows_per_sample = length,
-                                                                               .width = tower->width, .rows = gathered.data, .scale = 1.0f,
-                                                                               .y = post_ln ? dln2->data : dx->data}, error));
+        TRY(expert_product(tower, site, pass, bank->down_weight, NULL, false, &dhidden, &gathered, ACTIVATION_NONE,
+                           error));
+        TRY(backend->ops->dispatch_combine(backend,
+                                           &(struct dispatch_combine){.dispatch = &pass->dispatch,
+                                                                      .rows_per_sample = length,
+                                                                      .width = tower->width,
+                                                                      .rows = gathered.data,
+                                                                      .scale = 1.0f,
+                                                                      .y = post_ln ? dln2->data : dx->data},
+                                           error));
     }
     arena_release(site->arena, mark);
     return OK;
@@ -207,6 +266,9 @@ static status backward(void *state, const struct block_site *site, const struct 
 struct block_hook adapters_hook(struct adapters *adapters, enum tower tower)
 {
     bool trained = adapters->towers[tower].parameters->gradients != NULL;
-    return (struct block_hook){.state = &adapters->towers[tower], .place = BESIDE_MLP, .trained = trained, .forward = forward,
+    return (struct block_hook){.state = &adapters->towers[tower],
+                               .place = BESIDE_MLP,
+                               .trained = trained,
+                               .forward = forward,
                                .backward = trained ? backward : NULL};
 }

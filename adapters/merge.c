@@ -15,7 +15,8 @@ void expert_changes_free(struct expert_changes *events)
     *events = (struct expert_changes){0};
 }
 
-static status add_event(struct expert_changes *events, enum expert_change_kind kind, enum tower tower, const struct merge *merge, struct error *error)
+static status add_event(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                        const struct merge *merge, struct error *error)
 {
     if (events == NULL)
         return OK;
@@ -32,14 +33,16 @@ static status add_event(struct expert_changes *events, enum expert_change_kind k
 }
 
 /* Counts and frozen flags of a whole tower on the host; the caller frees memory. */
-static status look_at(struct adapters *adapters, enum tower which, struct merge_view *view, int32_t **memory, struct error *error)
+static status look_at(struct adapters *adapters, enum tower which, struct merge_view *view, int32_t **memory,
+                      struct error *error)
 {
     const struct adapter_tower *tower = &adapters->towers[which];
     size_t experts = adapters->settings.experts, values = tower->blocks * experts;
     *memory = malloc(array_size(2 * values, sizeof **memory));
     if (*memory == NULL)
         return error_set(error, ERROR_MEMORY, "merge: no memory for %zu counts", values);
-    *view = (struct merge_view){.tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + values};
+    *view = (struct merge_view){
+        .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + values};
     for (size_t b = 0; b < tower->blocks; b++) {
         TRY(adapters_read_counts(adapters, which, b, *memory + b * experts, error));
         TRY(adapters_read_frozen(adapters, which, b, *memory + values + b * experts, error));
@@ -47,7 +50,8 @@ static status look_at(struct adapters *adapters, enum tower which, struct merge_
     return OK;
 }
 
-static status blend_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge, struct error *error)
+static status blend_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge,
+                         struct error *error)
 {
     size_t n = p->size / p->shape[0];
     struct blend blend = {.count = merge->sources, .n = n, .out = stack + p->offset + (size_t)merge->target * n};
@@ -58,8 +62,8 @@ static status blend_into(struct adapters *adapters, float *stack, const struct p
     return adapters->backend->ops->blend(adapters->backend, &blend, error);
 }
 
-static status merge_moments(struct adapters *adapters, struct parameters *group, const struct parameter *p, const struct merge *merge,
-                            enum merge_moments moments, struct error *error)
+static status merge_moments(struct adapters *adapters, struct parameters *group, const struct parameter *p,
+                            const struct merge *merge, enum merge_moments moments, struct error *error)
 {
     struct backend *backend = adapters->backend;
     size_t n = p->size / p->shape[0], target = p->offset + (size_t)merge->target * n;
@@ -83,7 +87,8 @@ static status merge_moments(struct adapters *adapters, struct parameters *group,
     return backend->ops->upload(backend, steps + merge->target, &mean, sizeof mean, error);
 }
 
-static status carry_out(struct adapters *adapters, enum tower which, const struct merge *merge, enum merge_moments moments, struct error *error)
+static status carry_out(struct adapters *adapters, enum tower which, const struct merge *merge,
+                        enum merge_moments moments, struct error *error)
 {
     struct adapter_tower *tower = &adapters->towers[which];
     const struct expert_bank *bank = &tower->banks[merge->block];
@@ -96,8 +101,9 @@ static status carry_out(struct adapters *adapters, enum tower which, const struc
     return OK;
 }
 
-static status merge_tower(struct adapters *adapters, enum tower which, const struct merge_policy *policy, const struct options *options,
-                          enum merge_moments moments, struct rng rng, struct merge_list *list, struct expert_changes *events, struct error *error)
+static status merge_tower(struct adapters *adapters, enum tower which, const struct merge_policy *policy,
+                          const struct options *options, enum merge_moments moments, struct rng rng,
+                          struct merge_list *list, struct expert_changes *events, struct error *error)
 {
     struct merge_view view;
     int32_t *memory = NULL;
@@ -115,8 +121,8 @@ static status merge_tower(struct adapters *adapters, enum tower which, const str
     return result;
 }
 
-status adapters_merge(struct adapters *adapters, const struct merge_policy *policy, const struct options *options, enum merge_moments moments,
-                      struct rng rng, struct expert_changes *events, struct error *error)
+status adapters_merge(struct adapters *adapters, const struct merge_policy *policy, const struct options *options,
+                      enum merge_moments moments, struct rng rng, struct expert_changes *events, struct error *error)
 {
     for (int t = 0; t < TOWERS; t++) {
         struct merge_list list = {0};
@@ -127,8 +133,8 @@ status adapters_merge(struct adapters *adapters, const struct merge_policy *poli
     return OK;
 }
 
-static status freeze_block(struct adapters *adapters, enum tower which, size_t block, size_t top_k, const int32_t *counts, int32_t *frozen,
-                           struct expert_changes *events, struct error *error)
+static status freeze_block(struct adapters *adapters, enum tower which, size_t block, size_t top_k,
+                           const int32_t *counts, int32_t *frozen, struct expert_changes *events, struct error *error)
 {
     struct merge event = {.block = block, .target = -1, .sources = top_k};
     highest_counts(counts, adapters->settings.experts, top_k, event.source);
@@ -141,7 +147,8 @@ static status freeze_block(struct adapters *adapters, enum tower which, size_t b
 status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error)
 {
     if (top_k > adapters->settings.experts || top_k > MERGE_SOURCES)
-        return error_set(error, ERROR_ARGUMENT, "freeze: cannot freeze the %zu most used of %zu experts (at most %d per task)", top_k,
+        return error_set(error, ERROR_ARGUMENT,
+                         "freeze: cannot freeze the %zu most used of %zu experts (at most %d per task)", top_k,
                          adapters->settings.experts, MERGE_SOURCES);
     for (int t = 0; t < TOWERS; t++) {
         struct merge_view view;

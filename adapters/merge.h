@@ -2,13 +2,13 @@
  *
  *     const struct merge_policy *policy;
  *     TRY(merge_policy_find(&policy, "most_used", error));
- *     if (iteration % every == 0)
- *         TRY(adapters_merge(adapters, policy, options, MOMENTS_KEEP, rng, &events, error));   // events: what was done or skipped
+ *     if (iteration % every == 0)                                  // events: what was done or skipped
+ *         TRY(adapters_merge(adapters, policy, options, MOMENTS_KEEP, rng, &events, error));
  *     ...
  *     TRY(adapters_freeze(adapters, 2, &events, error));                                       // after the task
  *
- * A policy looks at a tower and decides which expert becomes which mixture of which others; the bank carries it out. One policy is one
- * file in merge/ and one line in merge_policy.c; merge/none.c is the template to copy.
+ * A policy looks at a tower and decides which expert becomes which mixture of which others; the bank carries it out.
+ * One policy is one file in merge/ and one line in merge_policy.c; merge/none.c is the template to copy.
  */
 #ifndef MTIL_ADAPTERS_MERGE_H
 #define MTIL_ADAPTERS_MERGE_H
@@ -51,7 +51,8 @@ struct merge_policy {
     const char *name, *source; /* source: where it is published */
     unsigned needs;
     const struct option *options;
-    status (*plan)(const struct merge_view *view, const struct options *options, struct rng rng, struct merge_list *list, struct error *error);
+    status (*plan)(const struct merge_view *view, const struct options *options, struct rng rng,
+                   struct merge_list *list, struct error *error);
 };
 
 status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error);

@@ -5,25 +5,57 @@
 
 #include "models/cpu/cpu.h"
 
-#define OPERATION(name) {#name, offsetof(struct backend_ops, name)}
+#define OPERATION(name)                                                                                                \
+    {                                                                                                                  \
+#name, offsetof(struct backend_ops, name)                                                                      \
+    }
 
 static const struct {
     const char *name;
     size_t offset;
 } operations[] = {
-    OPERATION(gemm), OPERATION(grouped_gemm), OPERATION(layer_norm), OPERATION(layer_norm_backward),
-    OPERATION(activate), OPERATION(activate_backward), OPERATION(attention), OPERATION(attention_backward),
-    OPERATION(patchify), OPERATION(assemble_tokens), OPERATION(assemble_tokens_backward), OPERATION(embed_tokens),
-    OPERATION(embed_tokens_backward), OPERATION(gather_rows), OPERATION(scatter_rows), OPERATION(column_sum),
-    OPERATION(blend), OPERATION(normalize), OPERATION(normalize_backward), OPERATION(mean_positions),
-    OPERATION(cross_entropy), OPERATION(predict), OPERATION(squared_error), OPERATION(route),
-    OPERATION(route_backward), OPERATION(dispatch_gather), OPERATION(dispatch_combine), OPERATION(dispatch_dropout),
-    OPERATION(expert_gate_backward), OPERATION(adamw), OPERATION(arena_create), OPERATION(arena_destroy),
-    OPERATION(upload), OPERATION(download), OPERATION(zero), OPERATION(copy), OPERATION(close),
+    OPERATION(gemm),
+    OPERATION(grouped_gemm),
+    OPERATION(layer_norm),
+    OPERATION(layer_norm_backward),
+    OPERATION(activate),
+    OPERATION(activate_backward),
+    OPERATION(attention),
+    OPERATION(attention_backward),
+    OPERATION(patchify),
+    OPERATION(assemble_tokens),
+    OPERATION(assemble_tokens_backward),
+    OPERATION(embed_tokens),
+    OPERATION(embed_tokens_backward),
+    OPERATION(gather_rows),
+    OPERATION(scatter_rows),
+    OPERATION(column_sum),
+    OPERATION(blend),
+    OPERATION(normalize),
+    OPERATION(normalize_backward),
+    OPERATION(mean_positions),
+    OPERATION(cross_entropy),
+    OPERATION(predict),
+    OPERATION(squared_error),
+    OPERATION(route),
+    OPERATION(route_backward),
+    OPERATION(dispatch_gather),
+    OPERATION(dispatch_combine),
+    OPERATION(dispatch_dropout),
+    OPERATION(expert_gate_backward),
+    OPERATION(adamw),
+    OPERATION(arena_create),
+    OPERATION(arena_destroy),
+    OPERATION(upload),
+    OPERATION(download),
+    OPERATION(zero),
+    OPERATION(copy),
+    OPERATION(close),
 };
 
 /* A new operation has to be listed above too. */
-_Static_assert(sizeof(struct backend_ops) == sizeof(const char *) + sizeof operations / sizeof *operations * sizeof(void (*)(void)),
+_Static_assert(sizeof(struct backend_ops) ==
+                   sizeof(const char *) + sizeof operations / sizeof *operations * sizeof(void (*)(void)),
                "the list of operations does not cover struct backend_ops");
 
 status backend_check(const struct backend *backend, struct error *error)
@@ -32,8 +64,8 @@ status backend_check(const struct backend *backend, struct error *error)
         void (*operation)(void);
         memcpy(&operation, (const char *)backend->ops + operations[i].offset, sizeof operation);
         if (operation == NULL)
-            return error_set(error, ERROR_ARGUMENT, "backend %s: it lacks the operation %s; use --backend cpu", backend->ops->name,
-                             operations[i].name);
+            return error_set(error, ERROR_ARGUMENT, "backend %s: it lacks the operation %s; use --backend cpu",
+                             backend->ops->name, operations[i].name);
     }
     return OK;
 }

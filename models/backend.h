@@ -2,12 +2,12 @@
  *
  *     struct backend *backend;
  *     TRY(backend_open(&backend, "auto", threads, error));
- *     TRY(backend->ops->gemm(backend, &(struct gemm){.a = x, .b = weight, .transpose_b = true, .bias = bias, .out = y}, error));
+ *     TRY(backend->ops->gemm(backend, &(struct gemm){.a = x, .b = weight, .transpose_b = true, .out = y}, error));
  *     backend_close(backend);
  *
- * Every operand lives in the backend's memory. An operation adds to its gradients ("+=") and sets everything else. Operands
- * of an operation do not overlap unless its comment allows it. To add an operation: declare it here, fill it in every
- * backend's table, give it a plain reference and a test in tests/models/test_backend.c.
+ * Every operand lives in the backend's memory. An operation adds to its gradients ("+=") and sets everything else.
+ * Operands of an operation do not overlap unless its comment allows it. To add an operation: declare it here, fill it
+ * in every backend's table, give it a plain reference and a test in tests/models/test_backend_*.c.
  *
  * B samples, L positions, d width, E experts, K chosen experts, C classes. Row-major throughout.
  */
@@ -30,33 +30,35 @@ struct step_state {
 };
 
 /* out = act(scale · op(a) op(b) + bias + addend), or with `before` and backward = true: out = (scale · op(a) op(b)) ⊙
- * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting it (no
- * bias, addend or activation then). */
+ * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting
+ * it (no bias, addend or activation then). */
 struct gemm {
     struct matrix a, b, out;
     bool transpose_a, transpose_b, accumulate, backward;
-    float scale;                /* 0 means 1 */
-    const void *bias;           /* [columns of out], NULL: none */
-    struct matrix addend;       /* like out; data NULL: none; may be out itself */
+    float scale;          /* 0 means 1 */
+    const void *bias;     /* [columns of out], NULL: none */
+    struct matrix addend; /* like out; data NULL: none; may be out itself */
     enum activation activation;
-    struct matrix before;       /* forward: receives the value before the activation unless NULL; backward: holds it */
+    struct matrix before; /* forward: receives the value before the activation unless NULL; backward: holds it */
 };
 
-/* One product per expert over that expert's rows. Group e holds slots offsets[e] … offsets[e+1]−1 of rows_per_slot rows each.
+/* One product per expert over that expert's rows. Group e holds slots offsets[e] … offsets[e+1]−1 of rows_per_slot rows
+ * each.
  * GROUPED_ROWS:    out[rows of e] = act(a[rows of e] · op(b[e]) + bias[e])     b [E, N, K] transposed or [E, K, N]
  * GROUPED_WEIGHTS: out[e] += aᵀ[rows of e] · b[rows of e]                     out [E, columns of a, columns of b]
- * In GROUPED_WEIGHTS, column_sums [E, columns of a] += sums over a's rows, when given, and experts with frozen[e] ≠ 0 are left. */
+ * In GROUPED_WEIGHTS, column_sums [E, columns of a] += sums over a's rows, when given, and experts with frozen[e] ≠ 0
+ * are left. */
 enum grouped_kind { GROUPED_ROWS, GROUPED_WEIGHTS };
 struct grouped_gemm {
     enum grouped_kind kind;
     size_t groups, rows_per_slot;
-    const int32_t *offsets;     /* [groups + 1] */
-    struct matrix a, b, out;    /* the stacked operand: all groups' rows below one another */
+    const int32_t *offsets;  /* [groups + 1] */
+    struct matrix a, b, out; /* the stacked operand: all groups' rows below one another */
     bool transpose_b;
-    const void *bias;           /* [E, N] or NULL */
+    const void *bias; /* [E, N] or NULL */
     enum activation activation;
     void *column_sums;
-    const int32_t *frozen;      /* [E] or NULL */
+    const int32_t *frozen; /* [E] or NULL */
 };
 
 /* y = (x − mean) · rstd ⊙ gain + bias per row; statistics [rows, 2] keeps mean and rstd. ε = 1e-5, f32. */
@@ -83,7 +85,8 @@ struct activate_backward {
     struct matrix x, dy, dx;
 };
 
-/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; 64 columns a head): out [B, L, d]. Causal: position i sees 0 … i. */
+/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; 64 columns a head): out [B, L, d]. Causal: position i
+ * sees 0 … i. */
 struct attention {
     size_t batch, positions, width;
     bool causal;
@@ -97,8 +100,9 @@ struct attention_backward {
     void *dqkv; /* set, not added to */
 };
 
-/* Patch rows [B · kept, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as ((v / 255) − mean) / std, or
- * from f32 images [B, 3, R, R] as they are. indices [B, kept] chooses patches, NULL keeps all of them in order. */
+/* Patch rows [B · kept, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as ((v / 255) − mean) /
+ * std, or from f32 images [B, 3, R, R] as they are. indices [B, kept] chooses patches, NULL keeps all of them in
+ * order. */
 struct patchify {
     const struct tensor *images;
     size_t patch, kept;
@@ -211,24 +215,25 @@ struct dispatch {
     int32_t *offsets; /* [E + 1] first slot of each expert */
 };
 
-/* Noisy top-k (Shazeer et al. 2017; spec 2): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest z (ties: the
- * lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training only: counts +=
- * samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not wanted). */
+/* Noisy top-k (Shazeer et al. 2017; spec 2): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest
+ * z (ties: the lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training
+ * only: counts += samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not
+ * wanted). */
 struct route {
     size_t batch, positions, width, experts, top_k, routers;
-    const void *x;                      /* [B, L, d]; position 0 decides */
-    const void *routers_value;          /* R [T, d, E] */
-    const void *noise_value;            /* N [T, d, E] */
-    const int32_t *router;              /* [B] */
+    const void *x;             /* [B, L, d]; position 0 decides */
+    const void *routers_value; /* R [T, d, E] */
+    const void *noise_value;   /* N [T, d, E] */
+    const int32_t *router;     /* [B] */
     bool training;
-    const void *noise;                  /* n [B, E]; NULL: drawn, purpose RNG_ROUTER_NOISE, index noise_base + b · E + e */
+    const void *noise; /* n [B, E]; NULL: drawn, purpose RNG_ROUTER_NOISE, index noise_base + b · E + e */
     uint64_t noise_base;
     const struct step_state *state;
     float epsilon;
     struct dispatch *dispatch;
-    float *noise_logits, *drawn;        /* [B, E] x₀N and n, kept for the backward pass */
+    float *noise_logits, *drawn; /* [B, E] x₀N and n, kept for the backward pass */
     int32_t *counts, *used;
-    const int32_t *frozen;              /* [E] or NULL */
+    const int32_t *frozen; /* [E] or NULL */
 };
 /* From dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
 struct route_backward {
@@ -257,8 +262,9 @@ struct dispatch_combine {
     void *y;
 };
 
-/* Dropout of hidden [slots · L, m] in place: a unit stays with probability 1 − p and is scaled by 1/(1 − p). Word (index mod 4) of
- * block (index / 4), index = base + ((b · K + k) · L + l) · m + unit, purpose RNG_DROPOUT. base and L · m are multiples of 4. */
+/* Dropout of hidden [slots · L, m] in place: a unit stays with probability 1 − p and is scaled by 1/(1 − p). Word
+ * (index mod 4) of block (index / 4), index = base + ((b · K + k) · L + l) · m + unit, purpose RNG_DROPOUT. base and L
+ * · m are multiples of 4. */
 struct dispatch_dropout {
     const struct dispatch *dispatch;
     size_t rows_per_sample, width;
@@ -269,8 +275,9 @@ struct dispatch_dropout {
 };
 
 /* The gate's share of an expert's backward pass. With dh = dy W_up before any gate and h the hidden units:
- * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ [h > 0] / (1 − p);  h ← gate · scale · h;
- * dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are not frozen. */
+ * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ [h > 0] / (1 − p);  h ← gate · scale
+ * · h; dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are not
+ * frozen. */
 struct expert_gate_backward {
     const struct dispatch *dispatch;
     size_t rows_per_sample, hidden, width;
@@ -282,14 +289,15 @@ struct expert_gate_backward {
     const int32_t *frozen;
 };
 
-/* AdamW (Loshchilov & Hutter 2019) over segments, one step count each: for every segment s with flags[flag[s]] ≠ 0: steps += 1, g += l2 ·
- * p, moments, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). Gradients of those segments are zero afterwards. */
+/* AdamW (Loshchilov & Hutter 2019) over segments, one step count each: for every segment s with flags[flag[s]] ≠ 0:
+ * steps += 1, g += l2 · p, moments, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). Gradients of those segments are
+ * zero afterwards. */
 struct adamw {
     size_t segments;
     const uint64_t *offsets; /* [segments + 1] */
     const int32_t *flag;     /* [segments] */
     const int32_t *flags;
-    int32_t *steps;          /* [segments] */
+    int32_t *steps; /* [segments] */
     float *values, *gradients, *first_moment, *second_moment;
     const struct step_state *state; /* learning rate */
     double beta1, beta2, epsilon, weight_decay, l2;
@@ -346,7 +354,8 @@ struct backend {
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
 };
 
-/* name: cpu, cuda or auto; threads: 0 for one per core. A table with a missing operation is refused here, not in step 900. */
+/* name: cpu, cuda or auto; threads: 0 for one per core. A table with a missing operation is refused here, not in step
+ * 900. */
 status backend_open(struct backend **backend, const char *name, size_t threads, struct error *error);
 
 /* What backend_open asks of a table: fails with the name of the first operation that is missing. */

@@ -1,6 +1,7 @@
 #include "models/block.h"
 
-status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o, struct error *error)
+status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o,
+                      struct error *error)
 {
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = o->x,
@@ -15,14 +16,12 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
 }
 
 /* dx = dy W */
-static status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
-                                    struct error *error)
+static status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy,
+                                    struct matrix dx, struct error *error)
 {
-    return backend->ops->gemm(backend,
-                              &(struct gemm){.a = dy,
-                                             .b = matrix_rows(linear->weight.value, linear->out, linear->in),
-                                             .out = dx},
-                              error);
+    return backend->ops->gemm(
+        backend, &(struct gemm){.a = dy, .b = matrix_rows(linear->weight.value, linear->out, linear->in), .out = dx},
+        error);
 }
 
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
@@ -41,20 +40,23 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
     return OK;
 }
 
-static status normalised(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x, void *statistics,
-                         struct matrix y, struct error *error)
+static status normalised(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
+                         void *statistics, struct matrix y, struct error *error)
 {
-    return backend->ops->layer_norm(backend,
-                                    &(struct layer_norm){.x = x, .y = y, .gain = ln->gain.value, .bias = ln->bias.value,
-                                                         .statistics = statistics},
-                                    error);
+    return backend->ops->layer_norm(
+        backend,
+        &(struct layer_norm){.x = x, .y = y, .gain = ln->gain.value, .bias = ln->bias.value, .statistics = statistics},
+        error);
 }
 
 static status normalised_backward(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
                                   const void *statistics, struct matrix dy, struct matrix dx, struct error *error)
 {
     return backend->ops->layer_norm_backward(backend,
-                                             &(struct layer_norm_backward){.x = x, .dy = dy, .dx = dx, .gain = ln->gain.value,
+                                             &(struct layer_norm_backward){.x = x,
+                                                                           .dy = dy,
+                                                                           .dx = dx,
+                                                                           .gain = ln->gain.value,
                                                                            .statistics = statistics,
                                                                            .dgain = ln->gain.gradient,
                                                                            .dbias = ln->bias.gradient},
@@ -66,19 +68,20 @@ bool block_is_trained(const struct block *block)
     return block->in_proj.weight.gradient != NULL;
 }
 
-static status take(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t positions, size_t width, const char *name,
-                   struct error *error)
+static status take(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t positions,
+                   size_t width, const char *name, struct error *error)
 {
     return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], positions, width}, error);
 }
 
-static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width, const char *name,
-                        struct error *error)
+static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width,
+                        const char *name, struct error *error)
 {
     return take(tensor, site, x, x->shape[1], width, name, error);
 }
 
-static status take_statistics(float **statistics, const struct block_site *site, const struct tensor *x, size_t positions, struct error *error)
+static status take_statistics(float **statistics, const struct block_site *site, const struct tensor *x,
+                              size_t positions, struct error *error)
 {
     struct tensor tensor;
     TRY(take(&tensor, site, x, positions, 2, "layer norm statistics", error));
@@ -86,8 +89,8 @@ static status take_statistics(float **statistics, const struct block_site *site,
     return OK;
 }
 
-static status take_saved(const struct block_site *site, const struct block *block, const struct tensor *x, struct block_saved *saved,
-                         struct error *error)
+static status take_saved(const struct block_site *site, const struct block *block, const struct tensor *x,
+                         struct block_saved *saved, struct error *error)
 {
     size_t d = block->width, positions = site->rows != NULL ? site->rows_per_sample : x->shape[1];
     saved->x = *x;
@@ -99,34 +102,41 @@ static status take_saved(const struct block_site *site, const struct block *bloc
     return take_statistics(&saved->ln_2, site, x, positions, error);
 }
 
-static status gather(const struct block_site *site, const struct tensor *from, const struct tensor *to, struct error *error)
+static status gather(const struct block_site *site, const struct tensor *from, const struct tensor *to,
+                     struct error *error)
 {
-    return site->backend->ops->gather_rows(site->backend, &(struct gather_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows},
-                                           error);
+    return site->backend->ops->gather_rows(
+        site->backend, &(struct gather_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows}, error);
 }
 
-static status scatter(const struct block_site *site, const struct tensor *from, const struct tensor *to, struct error *error)
+static status scatter(const struct block_site *site, const struct tensor *from, const struct tensor *to,
+                      struct error *error)
 {
     TRY(site->backend->ops->zero(site->backend, to->data, tensor_bytes(to), error));
-    return site->backend->ops->scatter_rows(site->backend, &(struct scatter_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows},
-                                            error);
+    return site->backend->ops->scatter_rows(
+        site->backend, &(struct scatter_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows}, error);
 }
 
 /* x_mid = x + attention(ln_1(x)), at the rows that are wanted */
-static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x, struct block_saved *saved,
-                             struct error *error)
+static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x,
+                             struct block_saved *saved, struct error *error)
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor normal, attended = saved->attended, stream = *x;
     TRY(take_like(&normal, site, x, block->width, "layer norm", error));
     TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
-    TRY(linear_forward(backend, &block->in_proj, &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
+    TRY(linear_forward(backend, &block->in_proj,
+                       &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
     if (site->rows != NULL)
         TRY(take_like(&attended, site, x, block->width, "attention", error));
     TRY(backend->ops->attention(backend,
-                                &(struct attention){.batch = x->shape[0], .positions = x->shape[1], .width = block->width,
-                                                    .causal = block->causal, .qkv = saved->qkv.data, .out = attended.data},
+                                &(struct attention){.batch = x->shape[0],
+                                                    .positions = x->shape[1],
+                                                    .width = block->width,
+                                                    .causal = block->causal,
+                                                    .qkv = saved->qkv.data,
+                                                    .out = attended.data},
                                 error));
     if (site->rows != NULL) {
         TRY(take_like(&stream, site, &saved->x_mid, block->width, "residual stream", error));
@@ -134,31 +144,37 @@ static status attention_half(const struct block_site *site, const struct block *
         TRY(gather(site, x, &stream, error));
     }
     TRY(linear_forward(backend, &block->out_proj,
-                       &(struct linear_forward){.x = matrix_of(&saved->attended), .y = matrix_of(&saved->x_mid), .addend = matrix_of(&stream)},
+                       &(struct linear_forward){.x = matrix_of(&saved->attended),
+                                                .y = matrix_of(&saved->x_mid),
+                                                .addend = matrix_of(&stream)},
                        error));
     arena_release(site->arena, mark);
     return OK;
 }
 
 /* y = x_mid + mlp(ln_2's output) */
-static status mlp(const struct block_site *site, const struct block *block, const struct block_saved *saved, const struct tensor *normal,
-                  struct tensor *y, struct error *error)
+static status mlp(const struct block_site *site, const struct block *block, const struct block_saved *saved,
+                  const struct tensor *normal, struct tensor *y, struct error *error)
 {
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor active;
     struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
     TRY(take_like(&active, site, normal, 4 * block->width, "activation", error));
-    TRY(linear_forward(site->backend, &block->c_fc,
-                       &(struct linear_forward){.x = matrix_of(normal), .y = matrix_of(&active), .activation = block->activation, .before = before},
-                       error));
-    TRY(linear_forward(site->backend, &block->c_proj,
-                       &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(&saved->x_mid)}, error));
+    TRY(linear_forward(
+        site->backend, &block->c_fc,
+        &(struct linear_forward){
+            .x = matrix_of(normal), .y = matrix_of(&active), .activation = block->activation, .before = before},
+        error));
+    TRY(linear_forward(
+        site->backend, &block->c_proj,
+        &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(&saved->x_mid)},
+        error));
     arena_release(site->arena, mark);
     return OK;
 }
 
-status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook, const struct tensor *x,
-                     struct tensor *y, struct block_saved *saved, struct error *error)
+status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+                     const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error)
 {
     struct block_saved unused;
     struct arena_mark mark = arena_mark(site->arena);
@@ -191,14 +207,20 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
     struct tensor dhidden, other;
     TRY(take_like(&dhidden, site, &saved->x_mid, 4 * block->width, "gradient of the hidden units", error));
     struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
-    TRY(backend->ops->gemm(backend,
-                           &(struct gemm){.a = dy, .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
-                                          .out = dh, .activation = block->activation, .before = hidden, .backward = true},
-                           error));
+    TRY(backend->ops->gemm(
+        backend,
+        &(struct gemm){.a = dy,
+                       .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
+                       .out = dh,
+                       .activation = block->activation,
+                       .before = hidden,
+                       .backward = true},
+        error));
     if (block_is_trained(block)) {
         TRY(take_like(&other, site, &saved->x_mid, 4 * block->width, "hidden units again", error));
-        TRY(backend->ops->activate(backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
-                                   error));
+        TRY(backend->ops->activate(
+            backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
+            error));
         TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
         TRY(take_like(&other, site, &saved->x_mid, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
@@ -208,8 +230,9 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
 }
 
 /* dx = ln_1's share of the attention's gradient + dmid, from dmid at the rows that were wanted */
-static status attention_half_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
-                                      const struct tensor *dmid, struct tensor *dx, struct error *error)
+static status attention_half_backward(const struct block_site *site, const struct block *block,
+                                      const struct block_saved *saved, const struct tensor *dmid, struct tensor *dx,
+                                      struct error *error)
 {
     struct backend *backend = site->backend;
     struct tensor dwanted, dattended, dqkv, normal;
@@ -226,9 +249,13 @@ static status attention_half_backward(const struct block_site *site, const struc
         TRY(backend->ops->copy(backend, dx->data, dmid->data, tensor_bytes(dx), error));
     }
     TRY(backend->ops->attention_backward(backend,
-                                         &(struct attention_backward){.batch = saved->x.shape[0], .positions = saved->x.shape[1],
-                                                                      .width = block->width, .causal = block->causal,
-                                                                      .qkv = saved->qkv.data, .dout = dattended.data, .dqkv = dqkv.data},
+                                         &(struct attention_backward){.batch = saved->x.shape[0],
+                                                                      .positions = saved->x.shape[1],
+                                                                      .width = block->width,
+                                                                      .causal = block->causal,
+                                                                      .qkv = saved->qkv.data,
+                                                                      .dout = dattended.data,
+                                                                      .dqkv = dqkv.data},
                                          error));
     if (block_is_trained(block)) {
         TRY(take_like(&normal, site, &saved->x, block->width, "layer norm again", error));
@@ -236,11 +263,13 @@ static status attention_half_backward(const struct block_site *site, const struc
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
     }
     TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dattended), error));
-    return normalised_backward(backend, &block->ln_1, matrix_of(&saved->x), saved->ln_1, matrix_of(&dattended), matrix_of(dx), error);
+    return normalised_backward(backend, &block->ln_1, matrix_of(&saved->x), saved->ln_1, matrix_of(&dattended),
+                               matrix_of(dx), error);
 }
 
 status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
-                      const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below, struct error *error)
+                      const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below,
+                      struct error *error)
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
@@ -261,7 +290,8 @@ status block_backward(const struct block_site *site, const struct block *block, 
         TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, dy, attention ? &dmid : &none, &dln2, error));
     }
     if (attention) {
-        TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2), matrix_of(&dmid), error));
+        TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2),
+                                matrix_of(&dmid), error));
         TRY(attention_half_backward(site, block, saved, &dmid, dx, error));
     }
     arena_release(site->arena, mark);

@@ -26,12 +26,13 @@ struct block_site {
     const int32_t *router;          /* [B] device, −1: adapters off for that sample */
     const struct step_state *state; /* device */
     const float *noise;             /* [B, E] given noise instead of drawn; NULL: drawn */
-    const int32_t *rows;            /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
+    const int32_t
+        *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;
 };
 
-/* An adapter. Tensors are [B, L, d]; forward adds to y, backward adds to dx and dln2; dx has no data where nothing below wants a
- * gradient. */
+/* An adapter. Tensors are [B, L, d]; forward adds to y, backward adds to dx and dln2; dx has no data where nothing
+ * below wants a gradient. */
 struct block_hook {
     void *state;
     enum block_place place;
@@ -63,7 +64,7 @@ struct block {
 struct block_saved {
     struct tensor x, qkv;                  /* [B, L, d], [B, L, 3d] */
     struct tensor x_mid, attended, hidden; /* [B, R, d], [B, R, d] and, before the activation, [B, R, 4d] */
-    float *ln_1, *ln_2;                            /* statistics [B·L, 2] */
+    float *ln_1, *ln_2;                    /* statistics [B·L, 2] */
 };
 
 /* y = x Wᵀ + b, through an activation if asked (before keeps the value ahead of it), plus addend. */
@@ -79,13 +80,14 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
 
 bool block_is_trained(const struct block *block);
 
-/* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as for the last block, of which
- * the features use one row per sample; position 0 must be among them where a hook routes by it. */
+/* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as for
+ * the last block, of which the features use one row per sample; position 0 must be among them where a hook routes by
+ * it. */
 status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
 
-/* dy [B, R, d] → dx [B, L, d]. below: something under this block is trained; otherwise dx holds nothing of use, and a frozen block's halves
- * are skipped. */
+/* dy [B, R, d] → dx [B, L, d]. below: something under this block is trained; otherwise dx holds nothing of use, and a
+ * frozen block's halves are skipped. */
 status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
                       const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error);

@@ -30,8 +30,8 @@ static status weight_at(struct declaration *d, struct weight *weight, const char
     return parameters_add(d->clip->parameters, full, rank, shape, 1, strcmp(full, "logit_scale") == 0, &index, error);
 }
 
-static status linear_at(struct declaration *d, struct linear *linear, const char *weight, const char *bias, size_t out, size_t in,
-                        struct error *error)
+static status linear_at(struct declaration *d, struct linear *linear, const char *weight, const char *bias, size_t out,
+                        size_t in, struct error *error)
 {
     linear->out = out;
     linear->in = in;
@@ -39,8 +39,8 @@ static status linear_at(struct declaration *d, struct linear *linear, const char
     return weight_at(d, &linear->bias, bias, 1, &out, error);
 }
 
-static status norm_at(struct declaration *d, struct layer_norm_weights *norm, const char *gain, const char *bias, size_t width,
-                      struct error *error)
+static status norm_at(struct declaration *d, struct layer_norm_weights *norm, const char *gain, const char *bias,
+                      size_t width, struct error *error)
 {
     TRY(weight_at(d, &norm->gain, gain, 1, &width, error));
     return weight_at(d, &norm->bias, bias, 1, &width, error);
@@ -92,14 +92,17 @@ static status text_at(struct declaration *d, struct error *error)
     const struct clip_dimensions *n = &clip->dimensions;
     d->prefix = "";
     TRY(weight_at(d, &clip->text_position, "positional_embedding", 2, (size_t[]){n->context, n->text_width}, error));
-    TRY(weight_at(d, &clip->towers[TOWER_TEXT].projection, "text_projection", 2, (size_t[]){n->text_width, n->embed}, error));
+    TRY(weight_at(d, &clip->towers[TOWER_TEXT].projection, "text_projection", 2, (size_t[]){n->text_width, n->embed},
+                  error));
     TRY(weight_at(d, &clip->logit_scale, "logit_scale", 0, NULL, error));
     TRY(blocks_at(d, TOWER_TEXT, error));
-    TRY(weight_at(d, &clip->token_embedding, "token_embedding.weight", 2, (size_t[]){n->vocabulary, n->text_width}, error));
+    TRY(weight_at(d, &clip->token_embedding, "token_embedding.weight", 2, (size_t[]){n->vocabulary, n->text_width},
+                  error));
     return norm_at(d, &clip->towers[TOWER_TEXT].ln_final, "ln_final.weight", "ln_final.bias", n->text_width, error);
 }
 
-static status build(struct clip *clip, struct arena *arena, enum parameters_mode mode, enum activation activation, struct error *error)
+static status build(struct clip *clip, struct arena *arena, enum parameters_mode mode, enum activation activation,
+                    struct error *error)
 {
     const struct clip_dimensions *n = &clip->dimensions;
     clip->towers[TOWER_IMAGE].count = n->image_blocks;
@@ -124,8 +127,9 @@ static status build(struct clip *clip, struct arena *arena, enum parameters_mode
     return text_at(&fetched, error);
 }
 
-status clip_create(struct clip **result, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                   enum parameters_mode mode, enum activation activation, struct error *error)
+status clip_create(struct clip **result, struct backend *backend, struct arena *arena,
+                   const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
+                   struct error *error)
 {
     struct clip *clip = calloc(1, sizeof *clip);
     if (clip == NULL)
@@ -168,8 +172,8 @@ static status load_tensors(struct clip *clip, const struct clip_file *file, stru
     return OK;
 }
 
-status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path, enum parameters_mode mode,
-                 enum activation activation, struct error *error)
+status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path,
+                 enum parameters_mode mode, enum activation activation, struct error *error)
 {
     struct clip_file *file;
     TRY(clip_file_open(&file, path, error));
@@ -211,8 +215,8 @@ static float initial_deviation(const struct clip *clip, const struct parameter *
         return 0.02f;
     if (strcmp(p->name, "positional_embedding") == 0)
         return 0.01f;
-    if (strstr(p->name, "in_proj_weight") != NULL || strstr(p->name, "proj") == p->name + 7 || strstr(p->name, "text_projection") != NULL ||
-        strstr(p->name, "embedding") != NULL)
+    if (strstr(p->name, "in_proj_weight") != NULL || strstr(p->name, "proj") == p->name + 7 ||
+        strstr(p->name, "text_projection") != NULL || strstr(p->name, "embedding") != NULL)
         return 1.0f / sqrtf(width);
     if (strstr(p->name, "out_proj") != NULL || strstr(p->name, "c_proj") != NULL)
         return 1.0f / sqrtf(width * 2.0f * blocks);
@@ -245,7 +249,8 @@ static status download_all(const struct clip *clip, struct safetensor *tensors, 
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         TRY(parameters_download(group, p, values + p->offset, error));
-        tensors[i] = (struct safetensor){.name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
+        tensors[i] =
+            (struct safetensor){.name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
         for (int r = 0; r < p->rank; r++)
             tensors[i].shape[r] = p->shape[r];
     }
@@ -259,7 +264,8 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
     float *values = malloc(array_size(group->values_count, sizeof *values));
     status result = OK;
     if (tensors == NULL || values == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
+        result =
+            error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
     if (result == OK)
         result = download_all(clip, tensors, values, error);
     if (result == OK)

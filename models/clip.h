@@ -1,7 +1,7 @@
 /* CLIP (Radford et al. 2021): an image tower and a text tower, forward and backward.
  *
  *     struct clip *clip;
- *     TRY(clip_load(&clip, backend, &model_arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, error));
+ *     TRY(clip_load(&clip, backend, &arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, error));
  *     struct encoding encoding = {.arena = &step_arena};                      // inference, no adapters
  *     struct tensor features;
  *     TRY(clip_encode_images(clip, &encoding, &images, NULL, &features, error));       // [B, embed], not normalised
@@ -29,10 +29,11 @@ struct clip {
 };
 
 /* Takes memory for all weights (zero) from the arena. activation: QuickGELU, or GELU for weights that need it. */
-status clip_create(struct clip **clip, struct backend *backend, struct arena *arena, const struct clip_dimensions *dimensions,
-                   enum parameters_mode mode, enum activation activation, struct error *error);
-status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path, enum parameters_mode mode,
-                 enum activation activation, struct error *error);
+status clip_create(struct clip **clip, struct backend *backend, struct arena *arena,
+                   const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
+                   struct error *error);
+status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path,
+                 enum parameters_mode mode, enum activation activation, struct error *error);
 void clip_destroy(struct clip *clip); /* NULL is allowed */
 
 /* Reads the values again, from a file of the same dimensions. */
@@ -49,12 +50,13 @@ status clip_logit_scale(const struct clip *clip, float *exponential, struct erro
 /* Prompts on the device, and as many positions as the longest of them needs. */
 struct texts {
     size_t count, positions;
-    int32_t *tokens;     /* [C, context] */
-    int32_t *last_rows;  /* [C, 2] of C · positions: the start token, which routes, and the end token, which becomes the features */
+    int32_t *tokens; /* [C, context] */
+    /* [C, 2] of C · positions: the start token, which routes, and the end token, which becomes the features */
+    int32_t *last_rows;
     int32_t *end_of_two; /* [C] the end token's row among those */
 };
-status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens, size_t count,
-                    struct error *error);
+status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
+                    size_t count, struct error *error);
 
 /* How to encode. Zero-initialised: inference without adapters. */
 struct encoding {
@@ -75,10 +77,11 @@ struct tower_pass {
     const int32_t *last_rows; /* of the last block's input: those that are computed; NULL: all */
     size_t last_positions;    /* rows per sample of the last block's output */
     const int32_t *pool_rows; /* of its output: the one per sample that becomes the features */
-    struct tensor embedded; /* image: before ln_pre */
+    struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved *blocks;
-    struct tensor last, pooled, normal; /* the last block's output [B, last_positions, d], the pooled rows before and after the final norm */
+    struct tensor last, pooled,
+        normal; /* the last block's output [B, last_positions, d], the pooled rows before and after the final norm */
     /* inputs, for the gradients of the embeddings */
     const struct texts *texts;
     const int32_t *kept_patches;
@@ -86,23 +89,24 @@ struct tower_pass {
     struct tensor patches;
 };
 
-/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. kept_patches: device [B, kept] patches to keep (Li et al. 2023,
- * FLIP), NULL: all. features [B, embed] taken from the arena. */
+/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. kept_patches: device [B, kept] patches to keep (Li et
+ * al. 2023, FLIP), NULL: all. features [B, embed] taken from the arena. */
 struct image_batch {
     struct tensor images;
     const int32_t *kept_patches;
     size_t kept;
 };
-status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch, struct tower_pass *pass,
-                          struct tensor *features, struct error *error);
-status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts, struct tower_pass *pass,
-                         struct tensor *features, struct error *error);
+status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+                          struct tower_pass *pass, struct tensor *features, struct error *error);
+status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
+                         struct tower_pass *pass, struct tensor *features, struct error *error);
 
 /* Gradients of everything trained, from dfeatures [B, embed]. */
 status clip_encode_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                             const struct tensor *dfeatures, struct error *error);
 
-/* The mean over the patch tokens of the last block's output after ln_post: [B, width], from an inference pass with `whole`. */
+/* The mean over the patch tokens of the last block's output after ln_post: [B, width], from an inference pass with
+ * `whole`. */
 status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
                          struct error *error);
 

@@ -1,15 +1,16 @@
 #include "models/contrastive.h"
 
-static status normalised(struct backend *backend, struct arena *arena, const struct tensor *features, struct tensor *y, struct tensor *norms,
-                         struct error *error)
+static status normalised(struct backend *backend, struct arena *arena, const struct tensor *features, struct tensor *y,
+                         struct tensor *norms, struct error *error)
 {
     TRY(tensor_take(y, arena, TENSOR_F32, "normalised features", 2, features->shape, error));
     TRY(tensor_take(norms, arena, TENSOR_F32, "norms", 1, features->shape, error));
-    return backend->ops->normalize(backend, &(struct normalize){.x = matrix_of(features), .y = matrix_of(y), .norms = norms->data}, error);
+    return backend->ops->normalize(
+        backend, &(struct normalize){.x = matrix_of(features), .y = matrix_of(y), .norms = norms->data}, error);
 }
 
-status contrastive_logits(struct backend *backend, struct arena *arena, const struct tensor *image_features, const struct tensor *text_features,
-                          float scale, struct contrastive *c, struct error *error)
+status contrastive_logits(struct backend *backend, struct arena *arena, const struct tensor *image_features,
+                          const struct tensor *text_features, float scale, struct contrastive *c, struct error *error)
 {
     size_t shape[2] = {image_features->shape[0], text_features->shape[0]};
     *c = (struct contrastive){.scale = scale};
@@ -18,39 +19,57 @@ status contrastive_logits(struct backend *backend, struct arena *arena, const st
     TRY(tensor_take(&c->logits, arena, TENSOR_F32, "logits", 2, shape, error));
     TRY(tensor_take(&c->dlogits, arena, TENSOR_F32, "gradient of the logits", 2, shape, error));
     TRY(backend->ops->zero(backend, c->dlogits.data, tensor_bytes(&c->dlogits), error));
-    return backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(&c->image), .b = matrix_of(&c->text), .transpose_b = true,
-                                                      .scale = scale, .out = matrix_of(&c->logits)}, error);
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = matrix_of(&c->image),
+                                             .b = matrix_of(&c->text),
+                                             .transpose_b = true,
+                                             .scale = scale,
+                                             .out = matrix_of(&c->logits)},
+                              error);
 }
 
-status contrastive_loss(struct backend *backend, struct contrastive *c, const int32_t *labels, float smoothing, float weight, float *loss,
-                        struct error *error)
+status contrastive_loss(struct backend *backend, struct contrastive *c, const int32_t *labels, float smoothing,
+                        float weight, float *loss, struct error *error)
 {
-    return backend->ops->cross_entropy(backend, &(struct cross_entropy){.logits = matrix_of(&c->logits), .dlogits = matrix_of(&c->dlogits),
-                                                                        .labels = labels, .smoothing = smoothing, .weight = weight,
-                                                                        .loss = loss}, error);
+    return backend->ops->cross_entropy(backend,
+                                       &(struct cross_entropy){.logits = matrix_of(&c->logits),
+                                                               .dlogits = matrix_of(&c->dlogits),
+                                                               .labels = labels,
+                                                               .smoothing = smoothing,
+                                                               .weight = weight,
+                                                               .loss = loss},
+                                       error);
 }
 
-static status side_backward(struct backend *backend, struct arena *arena, const struct contrastive *c, bool image, struct tensor *dx,
-                            struct error *error)
+static status side_backward(struct backend *backend, struct arena *arena, const struct contrastive *c, bool image,
+                            struct tensor *dx, struct error *error)
 {
     const struct tensor *own = image ? &c->image : &c->text, *other = image ? &c->text : &c->image;
     TRY(tensor_take(dx, arena, TENSOR_F32, "gradient of the features", 2, own->shape, error));
     struct arena_mark mark = arena_mark(arena);
     struct tensor dnormal;
     TRY(tensor_take(&dnormal, arena, TENSOR_F32, "gradient of the normalised features", 2, own->shape, error));
-    TRY(backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(&c->dlogits), .transpose_a = !image, .b = matrix_of(other),
-                                                   .scale = c->scale, .out = matrix_of(&dnormal)}, error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_of(&c->dlogits),
+                                          .transpose_a = !image,
+                                          .b = matrix_of(other),
+                                          .scale = c->scale,
+                                          .out = matrix_of(&dnormal)},
+                           error));
     TRY(backend->ops->zero(backend, dx->data, tensor_bytes(dx), error));
-    TRY(backend->ops->normalize_backward(backend, &(struct normalize_backward){.y = matrix_of(own), .dy = matrix_of(&dnormal),
-                                                                               .dx = matrix_of(dx),
-                                                                               .norms = (image ? &c->image_norms : &c->text_norms)->data},
-                                         error));
+    TRY(backend->ops->normalize_backward(
+        backend,
+        &(struct normalize_backward){.y = matrix_of(own),
+                                     .dy = matrix_of(&dnormal),
+                                     .dx = matrix_of(dx),
+                                     .norms = (image ? &c->image_norms : &c->text_norms)->data},
+        error));
     arena_release(arena, mark);
     return OK;
 }
 
-status contrastive_backward(struct backend *backend, struct arena *arena, const struct contrastive *c, struct tensor *dimage, struct tensor *dtext,
-                            struct error *error)
+status contrastive_backward(struct backend *backend, struct arena *arena, const struct contrastive *c,
+                            struct tensor *dimage, struct tensor *dtext, struct error *error)
 {
     TRY(side_backward(backend, arena, c, true, dimage, error));
     return dtext != NULL ? side_backward(backend, arena, c, false, dtext, error) : OK;

@@ -21,7 +21,8 @@ double cost_images(const struct clip_dimensions *n, size_t images)
 double cost_texts(const struct clip_dimensions *n, size_t texts, size_t positions)
 {
     double width = (double)n->text_width, count = (double)texts;
-    return (double)n->text_blocks * block(count * (double)positions, (double)positions, width) + count * 2.0 * width * (double)n->embed;
+    return (double)n->text_blocks * block(count * (double)positions, (double)positions, width) +
+           count * 2.0 * width * (double)n->embed;
 }
 
 static double experts(double rows, double width, size_t top_k, size_t bottleneck)
@@ -31,21 +32,26 @@ static double experts(double rows, double width, size_t top_k, size_t bottleneck
 
 double cost_image_experts(const struct clip_dimensions *n, size_t images, size_t top_k, size_t bottleneck)
 {
-    return (double)n->image_blocks * experts((double)(images * image_positions(n)), (double)n->image_width, top_k, bottleneck);
+    return (double)n->image_blocks *
+           experts((double)(images * image_positions(n)), (double)n->image_width, top_k, bottleneck);
 }
 
-double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, size_t top_k, size_t bottleneck)
+double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, size_t top_k,
+                         size_t bottleneck)
 {
     return (double)n->text_blocks * experts((double)(texts * positions), (double)n->text_width, top_k, bottleneck);
 }
 
 /* Nothing below the first block's experts is trained: its attention and MLP need no gradient. */
-double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k, size_t bottleneck)
+double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k,
+                         size_t bottleneck)
 {
     double image = cost_images(n, images), text = cost_texts(n, texts, positions);
-    double backward = image * (double)(n->image_blocks - 1) / (double)n->image_blocks + text * (double)(n->text_blocks - 1) / (double)n->text_blocks;
+    double backward = image * (double)(n->image_blocks - 1) / (double)n->image_blocks +
+                      text * (double)(n->text_blocks - 1) / (double)n->text_blocks;
     return image + text + backward +
-           3.0 * (cost_image_experts(n, images, top_k, bottleneck) + cost_text_experts(n, texts, positions, top_k, bottleneck));
+           3.0 * (cost_image_experts(n, images, top_k, bottleneck) +
+                  cost_text_experts(n, texts, positions, top_k, bottleneck));
 }
 
 size_t cost_weights(const struct clip_dimensions *n)
@@ -57,7 +63,8 @@ size_t cost_weights(const struct clip_dimensions *n)
     return image + text + 1;
 }
 
-/* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation (block.h). */
+/* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation
+ * (block.h). */
 size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k)
 {
     size_t image = n->image_blocks * images * image_positions(n) * (10 * n->image_width + 64 * top_k);

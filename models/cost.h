@@ -13,16 +13,19 @@ double cost_texts(const struct clip_dimensions *dimensions, size_t texts, size_t
 
 /* The adapters' products of one forward pass beside it: top_k experts at every position of every block. */
 double cost_image_experts(const struct clip_dimensions *dimensions, size_t images, size_t top_k, size_t bottleneck);
-double cost_text_experts(const struct clip_dimensions *dimensions, size_t texts, size_t positions, size_t top_k, size_t bottleneck);
+double cost_text_experts(const struct clip_dimensions *dimensions, size_t texts, size_t positions, size_t top_k,
+                         size_t bottleneck);
 
-/* A training step of the adapters: both forward passes, the gradient of every activation above the first block's attention, and
- * the experts' weights. */
-double cost_adapter_step(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions, size_t top_k, size_t bottleneck);
+/* A training step of the adapters: both forward passes, the gradient of every activation above the first block's
+ * attention, and the experts' weights. */
+double cost_adapter_step(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
+                         size_t top_k, size_t bottleneck);
 
 /* Values of all weights. */
 size_t cost_weights(const struct clip_dimensions *dimensions);
 
 /* Bytes that a training step keeps of both towers' forward passes. */
-size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions, size_t top_k);
+size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
+                       size_t top_k);
 
 #endif

@@ -50,8 +50,12 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     assert(size % segments == 0);
     TRY(grow(group, segments, error));
     struct parameter *p = &group->list[group->count];
-    *p = (struct parameter){.name = strdup(name), .rank = rank, .size = size, .offset = group->values_count,
-                            .first_segment = group->segments, .segments = segments};
+    *p = (struct parameter){.name = strdup(name),
+                            .rank = rank,
+                            .size = size,
+                            .offset = group->values_count,
+                            .first_segment = group->segments,
+                            .segments = segments};
     if (p->name == NULL)
         return error_set(error, ERROR_MEMORY, "parameters: no memory for the name %s", name);
     for (int i = 0; i < rank; i++)
@@ -70,8 +74,10 @@ static status take(struct parameters *group, struct arena *arena, size_t bytes, 
 {
     *memory = arena_take(arena, bytes);
     if (*memory == NULL)
-        return error_set(error, ERROR_MEMORY, "memory: %zu parameters need %zu MiB more, but only %zu of %zu MiB are left for the %s",
-                         group->values_count, bytes >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20, arena->name);
+        return error_set(error, ERROR_MEMORY,
+                         "memory: %zu parameters need %zu MiB more, but only %zu of %zu MiB are left for the %s",
+                         group->values_count, bytes >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20,
+                         arena->name);
     return group->backend->ops->zero(group->backend, *memory, bytes, error);
 }
 
@@ -87,16 +93,19 @@ static status upload_segments(struct parameters *group, struct error *error)
     }
     offsets[group->segments] = group->values_count;
     struct backend *backend = group->backend;
-    status result = backend->ops->upload(backend, group->offsets, offsets, (group->segments + 1) * sizeof *offsets, error);
+    status result =
+        backend->ops->upload(backend, group->offsets, offsets, (group->segments + 1) * sizeof *offsets, error);
     free(offsets);
     TRY(result);
-    TRY(backend->ops->upload(backend, group->flag, group->host_flag, group->segments * sizeof *group->host_flag, error));
+    TRY(backend->ops->upload(backend, group->flag, group->host_flag, group->segments * sizeof *group->host_flag,
+                             error));
     for (size_t i = 0; i < group->flags_count; i++)
         TRY(backend->ops->upload(backend, group->flags + i, &(int32_t){1}, sizeof(int32_t), error));
     return OK;
 }
 
-status parameters_allocate(struct parameters *group, struct arena *arena, enum parameters_mode mode, struct error *error)
+status parameters_allocate(struct parameters *group, struct arena *arena, enum parameters_mode mode,
+                           struct error *error)
 {
     size_t bytes = array_size(group->values_count, sizeof(float));
     void *memory;
@@ -138,12 +147,15 @@ const struct parameter *parameters_find(const struct parameters *group, const ch
 
 status parameters_upload(struct parameters *group, const struct parameter *p, const float *values, struct error *error)
 {
-    return group->backend->ops->upload(group->backend, group->values + p->offset, values, p->size * sizeof *values, error);
+    return group->backend->ops->upload(group->backend, group->values + p->offset, values, p->size * sizeof *values,
+                                       error);
 }
 
-status parameters_download(const struct parameters *group, const struct parameter *p, float *values, struct error *error)
+status parameters_download(const struct parameters *group, const struct parameter *p, float *values,
+                           struct error *error)
 {
-    return group->backend->ops->download(group->backend, values, group->values + p->offset, p->size * sizeof *values, error);
+    return group->backend->ops->download(group->backend, values, group->values + p->offset, p->size * sizeof *values,
+                                         error);
 }
 
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,

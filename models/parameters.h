@@ -1,16 +1,17 @@
-/* A group of tensors that live together: values, and when they are trained, gradients and Adam's moments, each contiguous.
+/* A group of tensors that live together: values, and when they are trained, gradients and Adam's moments, each
+ * contiguous.
  *
  *     struct parameters *group;
  *     TRY(parameters_create(&group, backend, error));
- *     size_t proj;
- *     TRY(parameters_add(group, "visual.proj", 2, (size_t[]){d, embed}, 1, 0, &proj, error));       // declare everything first
+ *     size_t proj;                                                     // declare everything first
+ *     TRY(parameters_add(group, "visual.proj", 2, (size_t[]){d, embed}, 1, 0, &proj, error));
  *     TRY(parameters_allocate(group, &model_arena, PARAMETERS_FROZEN, error));
- *     struct weight w = parameters_weight(group, proj);                                           // w.gradient is NULL when frozen
+ *     struct weight w = parameters_weight(group, proj);  // w.gradient is NULL when frozen
  *     ... backward adds to gradients ...
- *     TRY(parameters_step(group, state, &rule, error));                                           // and leaves gradients zero
+ *     TRY(parameters_step(group, state, &rule, error));  // and leaves gradients zero
  *
- * A tensor may consist of equal segments along its first axis (the experts of a stack, the tasks of a router), each with an
- * update step count and a flag of its own: a segment is updated only where its flag is set.
+ * A tensor may consist of equal segments along its first axis (the experts of a stack, the tasks of a router), each
+ * with an update step count and a flag of its own: a segment is updated only where its flag is set.
  */
 #ifndef MTIL_MODELS_PARAMETERS_H
 #define MTIL_MODELS_PARAMETERS_H
@@ -25,13 +26,13 @@ struct parameter {
     char *name;
     int rank;
     size_t shape[TENSOR_RANK];
-    size_t offset, size;           /* in values */
+    size_t offset, size; /* in values */
     size_t first_segment, segments;
 };
 
 enum parameters_mode {
-    PARAMETERS_FROZEN,  /* values only */
-    PARAMETERS_TRAINED  /* values, gradients (zero), moments (zero), step counts (zero) */
+    PARAMETERS_FROZEN, /* values only */
+    PARAMETERS_TRAINED /* values, gradients (zero), moments (zero), step counts (zero) */
 };
 
 struct parameters {
@@ -57,14 +58,17 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
                       size_t first_flag, size_t *index, struct error *error);
 
 /* Takes the memory; values are zero. Once per group. */
-status parameters_allocate(struct parameters *group, struct arena *arena, enum parameters_mode mode, struct error *error);
+status parameters_allocate(struct parameters *group, struct arena *arena, enum parameters_mode mode,
+                           struct error *error);
 
 struct weight parameters_weight(const struct parameters *group, size_t index);
 const struct parameter *parameters_find(const struct parameters *group, const char *name); /* NULL: absent */
 
 /* Copies one tensor's values from or to the host: [size of the parameter]. */
-status parameters_upload(struct parameters *group, const struct parameter *parameter, const float *values, struct error *error);
-status parameters_download(const struct parameters *group, const struct parameter *parameter, float *values, struct error *error);
+status parameters_upload(struct parameters *group, const struct parameter *parameter, const float *values,
+                         struct error *error);
+status parameters_download(const struct parameters *group, const struct parameter *parameter, float *values,
+                           struct error *error);
 
 /* One AdamW step on every segment whose flag is set; see struct adamw. */
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,

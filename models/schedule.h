@@ -9,7 +9,8 @@ struct schedule {
     size_t warmup, iterations;
 };
 
-/* For iteration i, counted from 0: peak · (i + 1) / warmup while i < warmup, then peak · ½ (1 + cos(π (i − warmup) / (iterations − warmup))). */
+/* For iteration i, counted from 0: peak · (i + 1) / warmup while i < warmup, then peak · ½ (1 + cos(π (i − warmup) /
+ * (iterations − warmup))). */
 double schedule_rate(const struct schedule *schedule, size_t iteration);
 
 #endif

@@ -38,11 +38,11 @@ status tensor_take(struct tensor *tensor, struct arena *arena, enum tensor_type 
         tensor->shape[i] = shape[i];
     tensor->data = arena_take(arena, tensor_bytes(tensor));
     if (tensor->data == NULL)
-        return error_set(error, ERROR_MEMORY,
-                         "memory: %s needs %zu MiB, but only %zu of %zu MiB are left for the %s; lower the batch size, the "
-                         "number of experts or the resolution",
-                         name, tensor_bytes(tensor) >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20,
-                         arena->name);
+        return error_set(
+            error, ERROR_MEMORY,
+            "memory: %s needs %zu MiB, but only %zu of %zu MiB are left for the %s; lower the batch size, the "
+            "number of experts or the resolution",
+            name, tensor_bytes(tensor) >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20, arena->name);
     return OK;
 }
 

@@ -27,7 +27,8 @@ struct tensor {
     const char *name; /* borrowed; for messages */
 };
 
-/* Rows at a distance of stride elements: a tensor seen as [product of the leading sizes, last size], or a slice of its columns. */
+/* Rows at a distance of stride elements: a tensor seen as [product of the leading sizes, last size], or a slice of its
+ * columns. */
 struct matrix {
     void *data;
     enum tensor_type type;

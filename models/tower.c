@@ -13,19 +13,23 @@ static status check_prompt(const struct clip *clip, const int32_t *row, size_t i
     *end = 0;
     for (size_t l = 0; l < clip->dimensions.context; l++) {
         if (row[l] < 0 || (size_t)row[l] >= clip->dimensions.vocabulary)
-            return error_set(error, ERROR_ARGUMENT,
-                             "prompt %zu: token %d at position %zu is not among the model's %zu; the vocabulary file and the "
-                             "weights do not belong together",
-                             index, row[l], l, clip->dimensions.vocabulary);
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "prompt %zu: token %d at position %zu is not among the model's %zu; the vocabulary file and the "
+                "weights do not belong together",
+                index, row[l], l, clip->dimensions.vocabulary);
         if (row[l] > row[*end])
             *end = l;
     }
-    return *end > 0 ? OK : error_set(error, ERROR_ARGUMENT, "prompt %zu: expected a start token and then an end token, the highest id; found "
-                                     "no token above the first", index);
+    return *end > 0 ? OK
+                    : error_set(error, ERROR_ARGUMENT,
+                                "prompt %zu: expected a start token and then an end token, the highest id; found "
+                                "no token above the first",
+                                index);
 }
 
-static status upload_numbers(const struct clip *clip, struct arena *arena, const char *name, const int32_t *host, size_t count, int32_t **device,
-                             struct error *error)
+static status upload_numbers(const struct clip *clip, struct arena *arena, const char *name, const int32_t *host,
+                             size_t count, int32_t **device, struct error *error)
 {
     struct tensor tensor;
     TRY(tensor_take(&tensor, arena, TENSOR_I32, name, 1, &count, error));
@@ -43,8 +47,8 @@ static void number_rows(const struct texts *texts, const int32_t *ends, int32_t 
     }
 }
 
-status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens, size_t count,
-                    struct error *error)
+status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
+                    size_t count, struct error *error)
 {
     *texts = (struct texts){.count = count};
     int32_t *numbers = malloc(array_size(count, 4 * sizeof *numbers));
@@ -70,26 +74,27 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
     return result;
 }
 
-static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows, size_t columns,
-                   struct error *error)
+static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
+                   size_t columns, struct error *error)
 {
     return tensor_take(tensor, encoding->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error);
 }
 
-static status take_positions(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass, size_t positions, size_t width,
-                             struct error *error)
+static status take_positions(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass,
+                             size_t positions, size_t width, struct error *error)
 {
-    return tensor_take(tensor, encoding->arena, TENSOR_F32, "residual stream", 3, (size_t[]){pass->batch, positions, width}, error);
+    return tensor_take(tensor, encoding->arena, TENSOR_F32, "residual stream", 3,
+                       (size_t[]){pass->batch, positions, width}, error);
 }
 
-static status take_stream(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass, size_t width,
-                          struct error *error)
+static status take_stream(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass,
+                          size_t width, struct error *error)
 {
     return take_positions(tensor, encoding, pass, pass->positions, width, error);
 }
 
-static struct block_site site_of(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass, size_t block,
-                                 size_t experts_noise)
+static struct block_site site_of(const struct clip *clip, const struct encoding *encoding,
+                                 const struct tower_pass *pass, size_t block, size_t experts_noise)
 {
     bool last = block + 1 == clip->towers[pass->tower].count;
     return (struct block_site){.backend = clip->backend,
@@ -105,13 +110,15 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
 }
 
 /* Blocks, then the pooled rows through the final norm and the projection. x is the embedded input. */
-static status run_blocks(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor x, struct error *error)
+static status run_blocks(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor x,
+                         struct error *error)
 {
     size_t count = clip->towers[pass->tower].count, width = clip->towers[pass->tower].width;
     struct tensor spare = {0};
     if (encoding->training) {
         struct tensor memory;
-        TRY(tensor_take(&memory, encoding->arena, TENSOR_U8, "saved blocks", 1, (size_t[]){count * sizeof *pass->blocks}, error));
+        TRY(tensor_take(&memory, encoding->arena, TENSOR_U8, "saved blocks", 1,
+                        (size_t[]){count * sizeof *pass->blocks}, error));
         pass->blocks = memory.data;
     } else {
         TRY(take_stream(&spare, encoding, pass, width, error));
@@ -120,7 +127,8 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
         struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
         struct tensor y = spare;
         if (encoding->training || site.rows != NULL)
-            TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width, error));
+            TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width,
+                               error));
         TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], encoding->hook, &x, &y,
                           encoding->training ? &pass->blocks[i] : NULL, error));
         spare = x;
@@ -130,7 +138,8 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     return OK;
 }
 
-static status pool(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor *features, struct error *error)
+static status pool(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor *features,
+                   struct error *error)
 {
     struct backend *backend = clip->backend;
     size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
@@ -141,17 +150,28 @@ static status pool(struct clip *clip, const struct encoding *encoding, struct to
     TRY(take(&statistics, encoding, "layer norm statistics", pass->batch, 2, error));
     TRY(take(features, encoding, "features", pass->batch, embed, error));
     pass->final_statistics = statistics.data;
-    TRY(backend->ops->gather_rows(backend, &(struct gather_rows){.x = matrix_of(&pass->last), .out = matrix_of(&pass->pooled),
-                                                                 .rows = pass->pool_rows}, error));
-    TRY(backend->ops->layer_norm(backend, &(struct layer_norm){.x = matrix_of(&pass->pooled), .y = matrix_of(&pass->normal),
-                                                               .gain = ln->gain.value, .bias = ln->bias.value,
-                                                               .statistics = pass->final_statistics}, error));
-    return backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(&pass->normal), .out = matrix_of(features),
-                                                      .b = matrix_rows(clip->towers[pass->tower].projection.value, width, embed)}, error);
+    TRY(backend->ops->gather_rows(
+        backend,
+        &(struct gather_rows){.x = matrix_of(&pass->last), .out = matrix_of(&pass->pooled), .rows = pass->pool_rows},
+        error));
+    TRY(backend->ops->layer_norm(backend,
+                                 &(struct layer_norm){.x = matrix_of(&pass->pooled),
+                                                      .y = matrix_of(&pass->normal),
+                                                      .gain = ln->gain.value,
+                                                      .bias = ln->bias.value,
+                                                      .statistics = pass->final_statistics},
+                                 error));
+    return backend->ops->gemm(
+        backend,
+        &(struct gemm){.a = matrix_of(&pass->normal),
+                       .out = matrix_of(features),
+                       .b = matrix_rows(clip->towers[pass->tower].projection.value, width, embed)},
+        error);
 }
 
 /* 0, step, 2 · step, …: one row per sample */
-static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step, const int32_t **rows, struct error *error)
+static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step,
+                          const int32_t **rows, struct error *error)
 {
     int32_t *device, *host = malloc(array_size(batch, sizeof *host));
     if (host == NULL)
@@ -165,7 +185,8 @@ static status sample_rows(const struct clip *clip, const struct encoding *encodi
 }
 
 /* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */
-static status choose_class_rows(const struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct error *error)
+static status choose_class_rows(const struct clip *clip, const struct encoding *encoding, struct tower_pass *pass,
+                                struct error *error)
 {
     pass->last_positions = encoding->whole ? pass->positions : 1;
     if (!encoding->whole)
@@ -173,8 +194,8 @@ static status choose_class_rows(const struct clip *clip, const struct encoding *
     return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
 }
 
-static status embed_image(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch, struct tower_pass *pass,
-                          struct tensor *x, struct error *error)
+static status embed_image(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+                          struct tower_pass *pass, struct tensor *x, struct error *error)
 {
     struct backend *backend = clip->backend;
     const struct clip_dimensions *n = &clip->dimensions;
@@ -186,36 +207,55 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * pass->positions, 2, error));
     pass->pre_statistics = statistics.data;
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
-    struct patchify patchify = {.images = &batch->images, .patch = n->patch, .kept = pass->kept, .indices = pass->kept_patches,
+    struct patchify patchify = {.images = &batch->images,
+                                .patch = n->patch,
+                                .kept = pass->kept,
+                                .indices = pass->kept_patches,
                                 .out = pass->patches.data};
     memcpy(patchify.mean, pixel_mean, sizeof pixel_mean);
     memcpy(patchify.std, pixel_std, sizeof pixel_std);
     TRY(backend->ops->patchify(backend, &patchify, error));
-    TRY(backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(&pass->patches), .transpose_b = true, .out = matrix_of(&tokens),
-                                                   .b = matrix_rows(clip->conv1.value, n->image_width, patch_values)}, error));
-    TRY(backend->ops->assemble_tokens(backend, &(struct assemble_tokens){.batch = pass->batch, .kept = pass->kept, .width = n->image_width,
-                                                                         .indices = pass->kept_patches, .patches = tokens.data,
-                                                                         .class_embedding = clip->class_embedding.value,
-                                                                         .position = clip->image_position.value,
-                                                                         .x = pass->embedded.data}, error));
-    return backend->ops->layer_norm(backend, &(struct layer_norm){.x = matrix_of(&pass->embedded), .y = matrix_of(x),
-                                                                  .gain = clip->ln_pre.gain.value, .bias = clip->ln_pre.bias.value,
-                                                                  .statistics = pass->pre_statistics}, error);
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_of(&pass->patches),
+                                          .transpose_b = true,
+                                          .out = matrix_of(&tokens),
+                                          .b = matrix_rows(clip->conv1.value, n->image_width, patch_values)},
+                           error));
+    TRY(backend->ops->assemble_tokens(backend,
+                                      &(struct assemble_tokens){.batch = pass->batch,
+                                                                .kept = pass->kept,
+                                                                .width = n->image_width,
+                                                                .indices = pass->kept_patches,
+                                                                .patches = tokens.data,
+                                                                .class_embedding = clip->class_embedding.value,
+                                                                .position = clip->image_position.value,
+                                                                .x = pass->embedded.data},
+                                      error));
+    return backend->ops->layer_norm(backend,
+                                    &(struct layer_norm){.x = matrix_of(&pass->embedded),
+                                                         .y = matrix_of(x),
+                                                         .gain = clip->ln_pre.gain.value,
+                                                         .bias = clip->ln_pre.bias.value,
+                                                         .statistics = pass->pre_statistics},
+                                    error);
 }
 
 static status check_images(const struct clip *clip, const struct tensor *images, struct error *error)
 {
     size_t r = clip->dimensions.resolution;
     const size_t *s = images->shape;
-    bool good = images->rank == 4 && (images->type == TENSOR_U8 ? s[1] == r && s[2] == r && s[3] == 3 : s[1] == 3 && s[2] == r && s[3] == r);
+    bool good = images->rank == 4 &&
+                (images->type == TENSOR_U8 ? s[1] == r && s[2] == r && s[3] == 3 : s[1] == 3 && s[2] == r && s[3] == r);
     if (good)
         return OK;
-    return error_set(error, ERROR_ARGUMENT, "images: expected %zu × %zu pixels of 3 colours as the model was trained with, found shape "
-                     "[%zu, %zu, %zu, %zu]", r, r, s[0], s[1], s[2], s[3]);
+    return error_set(error, ERROR_ARGUMENT,
+                     "images: expected %zu × %zu pixels of 3 colours as the model was trained with, found shape "
+                     "[%zu, %zu, %zu, %zu]",
+                     r, r, s[0], s[1], s[2], s[3]);
 }
 
-status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch, struct tower_pass *pass,
-                          struct tensor *features, struct error *error)
+status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+                          struct tower_pass *pass, struct tensor *features, struct error *error)
 {
     size_t grid = clip->dimensions.resolution / clip->dimensions.patch;
     struct tensor x;
@@ -231,24 +271,34 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
     return pool(clip, encoding, pass, features, error);
 }
 
-status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts, struct tower_pass *pass,
-                         struct tensor *features, struct error *error)
+status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
+                         struct tower_pass *pass, struct tensor *features, struct error *error)
 {
     struct tensor x;
-    *pass = (struct tower_pass){.tower = TOWER_TEXT, .batch = texts->count, .positions = texts->positions,
-                                .last_rows = texts->last_rows, .last_positions = 2, .pool_rows = texts->end_of_two, .texts = texts};
+    *pass = (struct tower_pass){.tower = TOWER_TEXT,
+                                .batch = texts->count,
+                                .positions = texts->positions,
+                                .last_rows = texts->last_rows,
+                                .last_positions = 2,
+                                .pool_rows = texts->end_of_two,
+                                .texts = texts};
     TRY(take_stream(&x, encoding, pass, clip->dimensions.text_width, error));
     TRY(clip->backend->ops->embed_tokens(clip->backend,
-                                         &(struct embed_tokens){.batch = texts->count, .positions = texts->positions,
-                                                                .context = clip->dimensions.context, .width = clip->dimensions.text_width,
-                                                                .tokens = texts->tokens, .table = clip->token_embedding.value,
-                                                                .position = clip->text_position.value, .x = x.data}, error));
+                                         &(struct embed_tokens){.batch = texts->count,
+                                                                .positions = texts->positions,
+                                                                .context = clip->dimensions.context,
+                                                                .width = clip->dimensions.text_width,
+                                                                .tokens = texts->tokens,
+                                                                .table = clip->token_embedding.value,
+                                                                .position = clip->text_position.value,
+                                                                .x = x.data},
+                                         error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool(clip, encoding, pass, features, error);
 }
 
-static status image_embedding_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
-                                       const struct tensor *dx, struct error *error)
+static status image_embedding_backward(struct clip *clip, const struct encoding *encoding,
+                                       const struct tower_pass *pass, const struct tensor *dx, struct error *error)
 {
     struct backend *backend = clip->backend;
     size_t width = clip->dimensions.image_width;
@@ -256,36 +306,55 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
     TRY(take_stream(&dembedded, encoding, pass, width, error));
     TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->kept, width, error));
     TRY(backend->ops->zero(backend, dembedded.data, tensor_bytes(&dembedded), error));
-    TRY(backend->ops->layer_norm_backward(backend, &(struct layer_norm_backward){.x = matrix_of(&pass->embedded), .dy = matrix_of(dx),
-                                                                                 .dx = matrix_of(&dembedded),
-                                                                                 .gain = clip->ln_pre.gain.value,
-                                                                                 .statistics = pass->pre_statistics,
-                                                                                 .dgain = clip->ln_pre.gain.gradient,
-                                                                                 .dbias = clip->ln_pre.bias.gradient}, error));
-    TRY(backend->ops->assemble_tokens_backward(backend, &(struct assemble_tokens_backward){.batch = pass->batch, .kept = pass->kept,
-                                                                                           .width = width, .indices = pass->kept_patches,
-                                                                                           .dx = dembedded.data, .dpatches = dtokens.data,
-                                                                                           .dclass = clip->class_embedding.gradient,
-                                                                                           .dposition = clip->image_position.gradient}, error));
+    TRY(backend->ops->layer_norm_backward(backend,
+                                          &(struct layer_norm_backward){.x = matrix_of(&pass->embedded),
+                                                                        .dy = matrix_of(dx),
+                                                                        .dx = matrix_of(&dembedded),
+                                                                        .gain = clip->ln_pre.gain.value,
+                                                                        .statistics = pass->pre_statistics,
+                                                                        .dgain = clip->ln_pre.gain.gradient,
+                                                                        .dbias = clip->ln_pre.bias.gradient},
+                                          error));
+    TRY(backend->ops->assemble_tokens_backward(
+        backend,
+        &(struct assemble_tokens_backward){.batch = pass->batch,
+                                           .kept = pass->kept,
+                                           .width = width,
+                                           .indices = pass->kept_patches,
+                                           .dx = dembedded.data,
+                                           .dpatches = dtokens.data,
+                                           .dclass = clip->class_embedding.gradient,
+                                           .dposition = clip->image_position.gradient},
+        error));
     size_t patch_values = pass->patches.shape[1];
-    return backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(&dtokens), .transpose_a = true, .b = matrix_of(&pass->patches),
-                                                      .out = matrix_rows(clip->conv1.gradient, width, patch_values), .accumulate = true}, error);
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = matrix_of(&dtokens),
+                                             .transpose_a = true,
+                                             .b = matrix_of(&pass->patches),
+                                             .out = matrix_rows(clip->conv1.gradient, width, patch_values),
+                                             .accumulate = true},
+                              error);
 }
 
-static status text_embedding_backward(struct clip *clip, const struct tower_pass *pass, const struct tensor *dx, struct error *error)
+static status text_embedding_backward(struct clip *clip, const struct tower_pass *pass, const struct tensor *dx,
+                                      struct error *error)
 {
-    return clip->backend->ops->embed_tokens_backward(clip->backend,
-                                                     &(struct embed_tokens_backward){.batch = pass->batch, .positions = pass->positions,
-                                                                                     .context = clip->dimensions.context,
-                                                                                     .width = clip->dimensions.text_width,
-                                                                                     .tokens = pass->texts->tokens, .dx = dx->data,
-                                                                                     .dtable = clip->token_embedding.gradient,
-                                                                                     .dposition = clip->text_position.gradient}, error);
+    return clip->backend->ops->embed_tokens_backward(
+        clip->backend,
+        &(struct embed_tokens_backward){.batch = pass->batch,
+                                        .positions = pass->positions,
+                                        .context = clip->dimensions.context,
+                                        .width = clip->dimensions.text_width,
+                                        .tokens = pass->texts->tokens,
+                                        .dx = dx->data,
+                                        .dtable = clip->token_embedding.gradient,
+                                        .dposition = clip->text_position.gradient},
+        error);
 }
 
 /* dx of the last block's output, from the features' gradient. */
-static status pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass, const struct tensor *dfeatures,
-                            struct tensor *dx, struct error *error)
+static status pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                            const struct tensor *dfeatures, struct tensor *dx, struct error *error)
 {
     struct backend *backend = clip->backend;
     size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
@@ -295,17 +364,33 @@ static status pool_backward(struct clip *clip, const struct encoding *encoding, 
     TRY(take(&dnormal, encoding, "gradient of the pooled rows", pass->batch, width, error));
     TRY(take(&dpooled, encoding, "gradient of the pooled rows", pass->batch, width, error));
     if (projection.gradient != NULL)
-        TRY(backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(&pass->normal), .transpose_a = true, .b = matrix_of(dfeatures),
-                                                       .out = matrix_rows(projection.gradient, width, embed), .accumulate = true}, error));
-    TRY(backend->ops->gemm(backend, &(struct gemm){.a = matrix_of(dfeatures), .b = matrix_rows(projection.value, width, embed),
-                                                   .transpose_b = true, .out = matrix_of(&dnormal)}, error));
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = matrix_of(&pass->normal),
+                                              .transpose_a = true,
+                                              .b = matrix_of(dfeatures),
+                                              .out = matrix_rows(projection.gradient, width, embed),
+                                              .accumulate = true},
+                               error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_of(dfeatures),
+                                          .b = matrix_rows(projection.value, width, embed),
+                                          .transpose_b = true,
+                                          .out = matrix_of(&dnormal)},
+                           error));
     TRY(backend->ops->zero(backend, dpooled.data, tensor_bytes(&dpooled), error));
-    TRY(backend->ops->layer_norm_backward(backend, &(struct layer_norm_backward){.x = matrix_of(&pass->pooled), .dy = matrix_of(&dnormal),
-                                                                                 .dx = matrix_of(&dpooled), .gain = ln->gain.value,
-                                                                                 .statistics = pass->final_statistics,
-                                                                                 .dgain = ln->gain.gradient, .dbias = ln->bias.gradient}, error));
+    TRY(backend->ops->layer_norm_backward(backend,
+                                          &(struct layer_norm_backward){.x = matrix_of(&pass->pooled),
+                                                                        .dy = matrix_of(&dnormal),
+                                                                        .dx = matrix_of(&dpooled),
+                                                                        .gain = ln->gain.value,
+                                                                        .statistics = pass->final_statistics,
+                                                                        .dgain = ln->gain.gradient,
+                                                                        .dbias = ln->bias.gradient},
+                                          error));
     TRY(backend->ops->zero(backend, dx->data, tensor_bytes(dx), error));
-    return backend->ops->scatter_rows(backend, &(struct scatter_rows){.x = matrix_of(&dpooled), .out = matrix_of(dx), .rows = pass->pool_rows}, error);
+    return backend->ops->scatter_rows(
+        backend, &(struct scatter_rows){.x = matrix_of(&dpooled), .out = matrix_of(dx), .rows = pass->pool_rows},
+        error);
 }
 
 static bool adapters_trained(const struct encoding *encoding)
@@ -340,7 +425,8 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     return OK;
 }
 
-status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means, struct error *error)
+status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
+                         struct error *error)
 {
     struct backend *backend = clip->backend;
     struct layer_norm_weights *ln = &clip->towers[TOWER_IMAGE].ln_final;
@@ -349,10 +435,19 @@ status clip_mean_patches(struct clip *clip, struct arena *arena, const struct to
     struct arena_mark mark = arena_mark(arena);
     struct tensor normal;
     TRY(tensor_take(&normal, arena, TENSOR_F32, "patches after ln_post", 3, pass->last.shape, error));
-    TRY(backend->ops->layer_norm(backend, &(struct layer_norm){.x = matrix_of(&pass->last), .y = matrix_of(&normal), .gain = ln->gain.value,
-                                                               .bias = ln->bias.value}, error));
-    TRY(backend->ops->mean_positions(backend, &(struct mean_positions){.batch = pass->batch, .positions = pass->positions, .first = 1,
-                                                                       .width = width, .x = normal.data, .out = means->data}, error));
+    TRY(backend->ops->layer_norm(
+        backend,
+        &(struct layer_norm){
+            .x = matrix_of(&pass->last), .y = matrix_of(&normal), .gain = ln->gain.value, .bias = ln->bias.value},
+        error));
+    TRY(backend->ops->mean_positions(backend,
+                                     &(struct mean_positions){.batch = pass->batch,
+                                                              .positions = pass->positions,
+                                                              .first = 1,
+                                                              .width = width,
+                                                              .x = normal.data,
+                                                              .out = means->data},
+                                     error));
     arena_release(arena, mark);
     return OK;
 }

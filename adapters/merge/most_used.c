@@ -10,7 +10,8 @@ static int least_used(const int32_t *counts, const int32_t *frozen, size_t exper
     return least;
 }
 
-static status plan(const struct merge_view *view, const struct options *options, struct rng rng, struct merge_list *list, struct error *error)
+static status plan(const struct merge_view *view, const struct options *options, struct rng rng,
+                   struct merge_list *list, struct error *error)
 {
     (void)options;
     (void)rng;
@@ -31,6 +32,7 @@ static status plan(const struct merge_view *view, const struct options *options,
 }
 
 const struct merge_policy merge_most_used = {.name = "most_used",
-                                             .source = "Park, Learning More Generalized Experts by Merging Experts in MoE",
+                                             .source =
+                                                 "Park, Learning More Generalized Experts by Merging Experts in MoE",
                                              .needs = NEEDS_NOTHING,
                                              .plan = plan};

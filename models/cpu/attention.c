@@ -30,8 +30,17 @@ static void probabilities(const struct attention_run *run, const struct head *he
 {
     size_t n = run->positions;
     const float scale = 0.125f;
-    product_run(run->cpu, &(struct product){.a = head->query, .b = head->key, .c = p, .m = n, .n = n, .k = HEAD, .a_stride = head->stride,
-                                  .b_stride = head->stride, .c_stride = n, .transpose_b = true, .scale = 1.0f});
+    product_run(run->cpu, &(struct product){.a = head->query,
+                                            .b = head->key,
+                                            .c = p,
+                                            .m = n,
+                                            .n = n,
+                                            .k = HEAD,
+                                            .a_stride = head->stride,
+                                            .b_stride = head->stride,
+                                            .c_stride = n,
+                                            .transpose_b = true,
+                                            .scale = 1.0f});
     for (size_t i = 0; i < n; i++) {
         size_t seen = run->causal ? i + 1 : n;
         run->cpu->vector->softmax(seen, scale, p + i * n, p + i * n);
@@ -46,8 +55,16 @@ static void attend(void *context, size_t job, size_t worker)
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * HEAD;
     float *p = run->scratch + worker * run->scratch_values;
     probabilities(run, &head, p);
-    product_run(run->cpu, &(struct product){.a = p, .b = head.value, .c = run->out + sample * n * run->width + column, .m = n, .n = HEAD,
-                                  .k = n, .a_stride = n, .b_stride = head.stride, .c_stride = run->width, .scale = 1.0f});
+    product_run(run->cpu, &(struct product){.a = p,
+                                            .b = head.value,
+                                            .c = run->out + sample * n * run->width + column,
+                                            .m = n,
+                                            .n = HEAD,
+                                            .k = n,
+                                            .a_stride = n,
+                                            .b_stride = head.stride,
+                                            .c_stride = run->width,
+                                            .scale = 1.0f});
 }
 
 static void attend_backward(void *context, size_t job, size_t worker)
@@ -59,16 +76,51 @@ static void attend_backward(void *context, size_t job, size_t worker)
     float *dquery = run->dqkv + (head.query - run->qkv), *dkey = dquery + run->width, *dvalue = dkey + run->width;
     float *p = run->scratch + worker * run->scratch_values, *dp = p + n * n;
     probabilities(run, &head, p);
-    product_run(run->cpu, &(struct product){.a = p, .b = dout, .c = dvalue, .m = n, .n = HEAD, .k = n, .a_stride = n,
-                                  .b_stride = run->width, .c_stride = head.stride, .transpose_a = true, .scale = 1.0f});
-    product_run(run->cpu, &(struct product){.a = dout, .b = head.value, .c = dp, .m = n, .n = n, .k = HEAD, .a_stride = run->width,
-                                  .b_stride = head.stride, .c_stride = n, .transpose_b = true, .scale = 1.0f});
+    product_run(run->cpu, &(struct product){.a = p,
+                                            .b = dout,
+                                            .c = dvalue,
+                                            .m = n,
+                                            .n = HEAD,
+                                            .k = n,
+                                            .a_stride = n,
+                                            .b_stride = run->width,
+                                            .c_stride = head.stride,
+                                            .transpose_a = true,
+                                            .scale = 1.0f});
+    product_run(run->cpu, &(struct product){.a = dout,
+                                            .b = head.value,
+                                            .c = dp,
+                                            .m = n,
+                                            .n = n,
+                                            .k = HEAD,
+                                            .a_stride = run->width,
+                                            .b_stride = head.stride,
+                                            .c_stride = n,
+                                            .transpose_b = true,
+                                            .scale = 1.0f});
     for (size_t i = 0; i < n; i++)
         run->cpu->vector->softmax_backward(n, 0.125f, p + i * n, dp + i * n, dp + i * n);
-    product_run(run->cpu, &(struct product){.a = dp, .b = head.key, .c = dquery, .m = n, .n = HEAD, .k = n, .a_stride = n,
-                                  .b_stride = head.stride, .c_stride = head.stride, .scale = 1.0f});
-    product_run(run->cpu, &(struct product){.a = dp, .b = head.query, .c = dkey, .m = n, .n = HEAD, .k = n, .a_stride = n,
-                                  .b_stride = head.stride, .c_stride = head.stride, .transpose_a = true, .scale = 1.0f});
+    product_run(run->cpu, &(struct product){.a = dp,
+                                            .b = head.key,
+                                            .c = dquery,
+                                            .m = n,
+                                            .n = HEAD,
+                                            .k = n,
+                                            .a_stride = n,
+                                            .b_stride = head.stride,
+                                            .c_stride = head.stride,
+                                            .scale = 1.0f});
+    product_run(run->cpu, &(struct product){.a = dp,
+                                            .b = head.query,
+                                            .c = dkey,
+                                            .m = n,
+                                            .n = HEAD,
+                                            .k = n,
+                                            .a_stride = n,
+                                            .b_stride = head.stride,
+                                            .c_stride = head.stride,
+                                            .transpose_a = true,
+                                            .scale = 1.0f});
 }
 
 static status run_heads(struct attention_run *run, size_t batch, size_t matrices, threads_job job, struct error *error)
@@ -86,14 +138,23 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
 
 status cpu_attention(struct backend *backend, const struct attention *o, struct error *error)
 {
-    struct attention_run run = {.cpu = cpu_of(backend), .positions = o->positions, .width = o->width, .causal = o->causal,
-                                .qkv = o->qkv, .out = o->out};
+    struct attention_run run = {.cpu = cpu_of(backend),
+                                .positions = o->positions,
+                                .width = o->width,
+                                .causal = o->causal,
+                                .qkv = o->qkv,
+                                .out = o->out};
     return run_heads(&run, o->batch, 1, attend, error);
 }
 
 status cpu_attention_backward(struct backend *backend, const struct attention_backward *o, struct error *error)
 {
-    struct attention_run run = {.cpu = cpu_of(backend), .positions = o->positions, .width = o->width, .causal = o->causal,
-                                .qkv = o->qkv, .dout = o->dout, .dqkv = o->dqkv};
+    struct attention_run run = {.cpu = cpu_of(backend),
+                                .positions = o->positions,
+                                .width = o->width,
+                                .causal = o->causal,
+                                .qkv = o->qkv,
+                                .dout = o->dout,
+                                .dqkv = o->dqkv};
     return run_heads(&run, o->batch, 2, attend_backward, error);
 }

@@ -8,11 +8,13 @@ status cpu_scratch(struct cpu *cpu, size_t bytes, void **memory, struct error *e
 {
     *memory = arena_take(&cpu->scratch, bytes);
     if (*memory == NULL)
-        return error_set(error, ERROR_MEMORY, "memory: an operation needs %zu MiB of scratch; lower the batch size", bytes >> 20);
+        return error_set(error, ERROR_MEMORY, "memory: an operation needs %zu MiB of scratch; lower the batch size",
+                         bytes >> 20);
     return OK;
 }
 
-static status create_arena(struct backend *backend, struct arena *arena, size_t limit, const char *name, struct error *error)
+static status create_arena(struct backend *backend, struct arena *arena, size_t limit, const char *name,
+                           struct error *error)
 {
     (void)backend;
     return arena_create(arena, limit, name, error);

@@ -27,7 +27,8 @@ static inline float *row_of(struct matrix matrix, size_t row)
     return (float *)matrix.data + row * matrix.stride;
 }
 
-/* Shares out rows in chunks that are worth a thread's while. body must write only what belongs to rows [first, last). */
+/* Shares out rows in chunks that are worth a thread's while. body must write only what belongs to rows [first,
+ * last). */
 typedef void (*rows_body)(struct cpu *cpu, const void *operation, size_t first, size_t last);
 void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation);
 
@@ -44,7 +45,7 @@ struct product {
 };
 void product_run(struct cpu *cpu, const struct product *product);
 status products_finish(struct cpu *cpu, struct error *error); /* of an operation: did every product find its memory? */
-void product_library(char *text, size_t capacity); /* "oneDNN 2.6.3" */
+void product_library(char *text, size_t capacity);            /* "oneDNN 2.6.3" */
 
 status cpu_gemm(struct backend *, const struct gemm *, struct error *);
 status cpu_grouped_gemm(struct backend *, const struct grouped_gemm *, struct error *);

@@ -251,7 +251,8 @@ static void combine_samples(struct cpu *cpu, const void *operation, size_t first
             int32_t slot = o->dispatch->slot[b * top_k + k];
             float weight = o->scale * (o->weights != NULL ? o->weights[b * top_k + k] : 1.0f);
             if (slot >= 0)
-                cpu->vector->axpy(values, weight, (const float *)o->rows + (size_t)slot * values, (float *)o->y + b * values);
+                cpu->vector->axpy(values, weight, (const float *)o->rows + (size_t)slot * values,
+                                  (float *)o->y + b * values);
         }
 }
 
@@ -270,15 +271,17 @@ static void drop_slots(struct cpu *cpu, const void *operation, size_t first, siz
     const uint32_t counter[2] = {o->state->step, (uint32_t)RNG_DROPOUT << 16 | (o->state->task & 0xffff)};
     uint32_t threshold = (uint32_t)((double)o->probability * 4294967296.0);
     for (size_t s = first; s < last; s++)
-        cpu->vector->dropout(values / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values) / 4, key, counter, threshold,
-                             1.0f / (1.0f - o->probability), (float *)o->hidden + s * values);
+        cpu->vector->dropout(values / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values) / 4, key, counter,
+                             threshold, 1.0f / (1.0f - o->probability), (float *)o->hidden + s * values);
 }
 
 status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
 {
     if (o->rows_per_sample * o->width % 4 != 0 || o->base % 4 != 0)
-        return error_set(error, ERROR_ARGUMENT, "dropout: %zu hidden values a sample are no multiple of 4; use a bottleneck "
-                         "that is one", o->rows_per_sample * o->width);
+        return error_set(error, ERROR_ARGUMENT,
+                         "dropout: %zu hidden values a sample are no multiple of 4; use a bottleneck "
+                         "that is one",
+                         o->rows_per_sample * o->width);
     if (o->probability > 0)
         cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), 16 * o->rows_per_sample * o->width, drop_slots, o);
     return OK;

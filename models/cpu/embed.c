@@ -3,7 +3,8 @@
 
 #include "models/cpu/cpu.h"
 
-static void patch_from_pixels(const struct vector_kernels *vector, const struct patchify *o, size_t b, size_t patch, float *out)
+static void patch_from_pixels(const struct vector_kernels *vector, const struct patchify *o, size_t b, size_t patch,
+                              float *out)
 {
     size_t p = o->patch, r = o->images->shape[1], grid = r / p;
     const uint8_t *image = (const uint8_t *)o->images->data + b * r * r * 3;
@@ -20,7 +21,8 @@ static void patch_from_floats(const struct patchify *o, size_t b, size_t patch, 
     const float *image = (const float *)o->images->data + b * 3 * r * r;
     for (size_t c = 0; c < 3; c++)
         for (size_t y = 0; y < p; y++)
-            memcpy(out + (c * p + y) * p, image + (c * r + patch / grid * p + y) * r + patch % grid * p, p * sizeof *out);
+            memcpy(out + (c * p + y) * p, image + (c * r + patch / grid * p + y) * r + patch % grid * p,
+                   p * sizeof *out);
 }
 
 static void patchify_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -67,7 +69,8 @@ enum { COLUMN_CHUNK = 32 }; /* sums over samples are shared out by columns, so t
 static void assemble_backward_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct assemble_tokens_backward *o = operation;
-    size_t d = o->width, length = o->kept + 1, from = first * COLUMN_CHUNK, to = last * COLUMN_CHUNK < d ? last * COLUMN_CHUNK : d;
+    size_t d = o->width, length = o->kept + 1, from = first * COLUMN_CHUNK,
+           to = last * COLUMN_CHUNK < d ? last * COLUMN_CHUNK : d;
     for (size_t i = 0; i < o->batch * length; i++) {
         size_t b = i / length, l = i % length, patch = b * o->kept + (l > 0 ? l - 1 : 0);
         size_t position = l == 0 ? 0 : 1 + (o->indices != NULL ? (size_t)o->indices[patch] : l - 1);
@@ -80,7 +83,8 @@ static void assemble_backward_columns(struct cpu *cpu, const void *operation, si
     }
 }
 
-status cpu_assemble_tokens_backward(struct backend *backend, const struct assemble_tokens_backward *o, struct error *error)
+status cpu_assemble_tokens_backward(struct backend *backend, const struct assemble_tokens_backward *o,
+                                    struct error *error)
 {
     (void)error;
     cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK, o->batch * (o->kept + 1) * COLUMN_CHUNK,
@@ -93,8 +97,8 @@ static void embed_rows(struct cpu *cpu, const void *operation, size_t first, siz
     const struct embed_tokens *o = operation;
     for (size_t i = first; i < last; i++) {
         size_t b = i / o->positions, l = i % o->positions, token = (size_t)o->tokens[b * o->context + l];
-        cpu->vector->add(o->width, (const float *)o->table + token * o->width, (const float *)o->position + l * o->width,
-                         (float *)o->x + i * o->width);
+        cpu->vector->add(o->width, (const float *)o->table + token * o->width,
+                         (const float *)o->position + l * o->width, (float *)o->x + i * o->width);
     }
 }
 

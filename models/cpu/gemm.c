@@ -32,8 +32,8 @@ struct epilogue {
     bool backward;
 };
 
-static void finish_row(const struct vector_kernels *vector, const struct epilogue *e, size_t row, size_t column, size_t n,
-                       float *out)
+static void finish_row(const struct vector_kernels *vector, const struct epilogue *e, size_t row, size_t column,
+                       size_t n, float *out)
 {
     if (e->bias != NULL)
         vector->add(n, out, e->bias + column, out);
@@ -59,7 +59,8 @@ struct gemm_run {
     bool in_place_addend;
 };
 
-/* Products of few rows at a time read a transposed operand slowly, so a small one is turned once for all tiles: bᵀ [columns, rows]. */
+/* Products of few rows at a time read a transposed operand slowly, so a small one is turned once for all tiles: bᵀ
+ * [columns, rows]. */
 enum { TURNED = 1 << 19, TURNING_PAYS = 512 };
 
 struct turn {
@@ -99,20 +100,20 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     size_t m = g->out.rows - row < run->tiling.rows ? g->out.rows - row : run->tiling.rows;
     size_t n = g->out.columns - column < run->tiling.columns ? g->out.columns - column : run->tiling.columns;
     product_run(run->cpu, &(struct product){
-        .a = g->transpose_a ? (const float *)g->a.data + row : row_of(g->a, row),
-        .b = g->transpose_b ? row_of(g->b, column) : (const float *)g->b.data + column,
-        .c = row_of(g->out, row) + column,
-        .m = m,
-        .n = n,
-        .k = run->depth,
-        .a_stride = g->a.stride,
-        .b_stride = g->b.stride,
-        .c_stride = g->out.stride,
-        .transpose_a = g->transpose_a,
-        .transpose_b = g->transpose_b,
-        .accumulate = g->accumulate || run->in_place_addend,
-        .scale = g->scale != 0 ? g->scale : 1.0f,
-    });
+                              .a = g->transpose_a ? (const float *)g->a.data + row : row_of(g->a, row),
+                              .b = g->transpose_b ? row_of(g->b, column) : (const float *)g->b.data + column,
+                              .c = row_of(g->out, row) + column,
+                              .m = m,
+                              .n = n,
+                              .k = run->depth,
+                              .a_stride = g->a.stride,
+                              .b_stride = g->b.stride,
+                              .c_stride = g->out.stride,
+                              .transpose_a = g->transpose_a,
+                              .transpose_b = g->transpose_b,
+                              .accumulate = g->accumulate || run->in_place_addend,
+                              .scale = g->scale != 0 ? g->scale : 1.0f,
+                          });
     const struct epilogue *e = &run->epilogue;
     if (e->bias == NULL && e->addend.data == NULL && e->before.data == NULL && e->activation == ACTIVATION_NONE)
         return;
@@ -168,18 +169,18 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
     struct group_tile tile = run->tiles[job];
     size_t n = g->out.columns, k = g->a.columns, expert = (size_t)tile.group;
     product_run(run->cpu, &(struct product){
-        .a = row_of(g->a, tile.row),
-        .b = (const float *)g->b.data + expert * n * k,
-        .c = row_of(g->out, tile.row),
-        .m = tile.rows,
-        .n = n,
-        .k = k,
-        .a_stride = g->a.stride,
-        .b_stride = g->transpose_b ? k : n,
-        .c_stride = g->out.stride,
-        .transpose_b = g->transpose_b,
-        .scale = 1.0f,
-    });
+                              .a = row_of(g->a, tile.row),
+                              .b = (const float *)g->b.data + expert * n * k,
+                              .c = row_of(g->out, tile.row),
+                              .m = tile.rows,
+                              .n = n,
+                              .k = k,
+                              .a_stride = g->a.stride,
+                              .b_stride = g->transpose_b ? k : n,
+                              .c_stride = g->out.stride,
+                              .transpose_b = g->transpose_b,
+                              .scale = 1.0f,
+                          });
     const float *bias = g->bias != NULL ? (const float *)g->bias + expert * n : NULL;
     struct epilogue epilogue = {.bias = bias, .activation = g->activation};
     if (bias != NULL || g->activation != ACTIVATION_NONE)
@@ -194,21 +195,22 @@ static void multiply_group_weights(void *context, size_t job, size_t worker)
     const struct grouped_gemm *g = run->gemm;
     struct group_tile tile = run->tiles[job];
     size_t expert = (size_t)tile.group, m = g->a.columns, n = g->b.columns;
-    size_t first = (size_t)g->offsets[expert] * g->rows_per_slot, last = (size_t)g->offsets[expert + 1] * g->rows_per_slot;
+    size_t first = (size_t)g->offsets[expert] * g->rows_per_slot,
+           last = (size_t)g->offsets[expert + 1] * g->rows_per_slot;
     product_run(run->cpu, &(struct product){
-        .a = row_of(g->a, first) + tile.row,
-        .b = row_of(g->b, first),
-        .c = (float *)g->out.data + expert * m * n + tile.row * n,
-        .m = tile.rows,
-        .n = n,
-        .k = last - first,
-        .a_stride = g->a.stride,
-        .b_stride = g->b.stride,
-        .c_stride = n,
-        .transpose_a = true,
-        .accumulate = true,
-        .scale = 1.0f,
-    });
+                              .a = row_of(g->a, first) + tile.row,
+                              .b = row_of(g->b, first),
+                              .c = (float *)g->out.data + expert * m * n + tile.row * n,
+                              .m = tile.rows,
+                              .n = n,
+                              .k = last - first,
+                              .a_stride = g->a.stride,
+                              .b_stride = g->b.stride,
+                              .c_stride = n,
+                              .transpose_a = true,
+                              .accumulate = true,
+                              .scale = 1.0f,
+                          });
     if (g->column_sums != NULL)
         for (size_t i = first; i < last; i++)
             run->cpu->vector->axpy(tile.rows, 1.0f, row_of(g->a, i) + tile.row,
@@ -223,7 +225,8 @@ static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
         bool weights = g->kind == GROUPED_WEIGHTS;
         if (first == last || (weights && g->frozen != NULL && g->frozen[e]))
             continue;
-        size_t from = weights ? 0 : first, to = weights ? g->a.columns : last, step = weights ? GROUP_WEIGHT_ROWS : GROUP_ROWS;
+        size_t from = weights ? 0 : first, to = weights ? g->a.columns : last,
+               step = weights ? GROUP_WEIGHT_ROWS : GROUP_ROWS;
         for (size_t row = from; row < to; row += step, count++)
             if (tiles != NULL)
                 tiles[count] = (struct group_tile){(int32_t)e, row, to - row < step ? to - row : step};

@@ -10,7 +10,7 @@ struct adamw_run {
     struct piece {
         size_t segment;
         uint64_t first, last;
-    } *pieces;
+    } * pieces;
 };
 
 static size_t list_pieces(const struct adamw *o, struct piece *pieces)

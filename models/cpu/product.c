@@ -1,12 +1,13 @@
-/* The only file that calls oneDNN. Its f32 product has the same interface in versions 2.x and 3.x; each call works on one tile in one
- * thread, since the threads are ours. */
+/* The only file that calls oneDNN. Its f32 product has the same interface in versions 2.x and 3.x; each call works on
+ * one tile in one thread, since the threads are ours. */
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <stdio.h>
 
 #include "models/cpu/cpu.h"
 
-/* oneDNN built on OpenMP would start threads of its own; the setting is per calling thread. Other builds lack the symbol. */
+/* oneDNN built on OpenMP would start threads of its own; the setting is per calling thread. Other builds lack the
+ * symbol. */
 static void single_threaded(void)
 {
     static _Thread_local bool done;

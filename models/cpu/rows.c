@@ -93,7 +93,8 @@ static void activate_backward_rows(struct cpu *cpu, const void *operation, size_
 {
     const struct activate_backward *o = operation;
     for (size_t i = first; i < last; i++)
-        cpu->vector->activate_backward(o->activation, o->x.columns, row_of(o->x, i), row_of(o->dy, i), row_of(o->dx, i));
+        cpu->vector->activate_backward(o->activation, o->x.columns, row_of(o->x, i), row_of(o->dy, i),
+                                       row_of(o->dx, i));
 }
 
 status cpu_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
@@ -171,7 +172,8 @@ static void normalize_backward_rows(struct cpu *cpu, const void *operation, size
     size_t n = o->y.columns;
     for (size_t i = first; i < last; i++) {
         const float *y = row_of(o->y, i), *dy = row_of(o->dy, i);
-        float norm = ((const float *)o->norms)[i], inverse = norm > 0 ? 1.0f / norm : 0.0f, along = cpu->vector->dot(n, y, dy);
+        float norm = ((const float *)o->norms)[i], inverse = norm > 0 ? 1.0f / norm : 0.0f,
+              along = cpu->vector->dot(n, y, dy);
         cpu->vector->axpy(n, inverse, dy, row_of(o->dx, i));
         cpu->vector->axpy(n, -inverse * along, y, row_of(o->dx, i));
     }

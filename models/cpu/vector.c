@@ -6,7 +6,8 @@
 
 enum { VECTOR_LANES = 32 };
 
-/* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for that case. */
+/* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for that
+ * case. */
 #define ELEMENTWISE _Pragma("GCC ivdep")
 
 extern const struct vector_kernels VECTOR_TABLE;
@@ -22,21 +23,22 @@ static float lanes_sum(const float lanes[VECTOR_LANES])
 }
 
 /* Σ term over i in [0, n), in interleaved lanes. */
-#define LANE_SUM(total, n, term)                                                                                      \
-    do {                                                                                                              \
-        float lanes_[VECTOR_LANES] = {0};                                                                             \
-        size_t whole_ = (n) / VECTOR_LANES * VECTOR_LANES;                                                            \
-        for (size_t first_ = 0; first_ < whole_; first_ += VECTOR_LANES)                                              \
-            for (size_t j_ = 0; j_ < VECTOR_LANES; j_++) {                                                            \
-                size_t i = first_ + j_;                                                                               \
-                lanes_[j_] += (term);                                                                                 \
-            }                                                                                                         \
-        for (size_t i = whole_; i < (n); i++)                                                                         \
-            lanes_[i - whole_] += (term);                                                                             \
-        (total) = lanes_sum(lanes_);                                                                                  \
+#define LANE_SUM(total, n, term)                                                                                       \
+    do {                                                                                                               \
+        float lanes_[VECTOR_LANES] = {0};                                                                              \
+        size_t whole_ = (n) / VECTOR_LANES * VECTOR_LANES;                                                             \
+        for (size_t first_ = 0; first_ < whole_; first_ += VECTOR_LANES)                                               \
+            for (size_t j_ = 0; j_ < VECTOR_LANES; j_++) {                                                             \
+                size_t i = first_ + j_;                                                                                \
+                lanes_[j_] += (term);                                                                                  \
+            }                                                                                                          \
+        for (size_t i = whole_; i < (n); i++)                                                                          \
+            lanes_[i - whole_] += (term);                                                                              \
+        (total) = lanes_sum(lanes_);                                                                                   \
     } while (0)
 
-/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, then a polynomial of degree 6 (Moshier, Cephes expf). */
+/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, then a polynomial of degree 6 (Moshier, Cephes
+ * expf). */
 static inline float fast_exp(float x)
 {
     x = x > 88.0f ? 88.0f : x;
@@ -281,8 +283,8 @@ static void pixels(size_t n, const uint8_t *bytes, size_t stride, float mean, fl
 }
 
 /* Philox-4x32-10 with counter (block low, block high, counter[0], counter[1]), as in core/rng.c, four words a block. */
-static void dropout(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2], uint32_t threshold,
-                    float factor, float *x)
+static void dropout(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2],
+                    uint32_t threshold, float factor, float *x)
 {
     enum { GROUP = 16 };
     for (size_t start = 0; start < blocks; start += GROUP) {

@@ -3,8 +3,9 @@
  *     const struct vector_kernels *vector = vector_kernels_at(0);
  *     vector->softmax(n, scale, scores, scores);
  *
- * Plain C loops that the compiler vectorises; sums run in VECTOR_LANES interleaved parts, so that they vectorise without reordering
- * and the result depends on the length alone. Vectors are contiguous; operands may be equal where a comment says so.
+ * Plain C loops that the compiler vectorises; sums run in VECTOR_LANES interleaved parts, so that they vectorise
+ * without reordering and the result depends on the length alone. Vectors are contiguous; operands may be equal where a
+ * comment says so.
  */
 #ifndef MTIL_MODELS_CPU_VECTOR_H
 #define MTIL_MODELS_CPU_VECTOR_H
@@ -13,28 +14,30 @@
 
 struct vector_adamw {
     float rate, beta1, beta2, rest1, rest2, epsilon, weight_decay, l2; /* rest: 1 − β, rounded once */
-    float correction1, correction2; /* 1 − β₁ˢ, √(1 − β₂ˢ) */
+    float correction1, correction2;                                    /* 1 − β₁ˢ, √(1 − β₂ˢ) */
 };
 
 struct vector_kernels {
     const char *name; /* "avx512" */
     float (*dot)(size_t n, const float *a, const float *b);
     float (*sum)(size_t n, const float *x);
-    void (*axpy)(size_t n, float scale, const float *x, float *y);  /* y += scale · x */
-    void (*scale)(size_t n, float scale, const float *x, float *y); /* y = scale · x; x = y allowed */
+    void (*axpy)(size_t n, float scale, const float *x, float *y);   /* y += scale · x */
+    void (*scale)(size_t n, float scale, const float *x, float *y);  /* y = scale · x; x = y allowed */
     void (*add)(size_t n, const float *a, const float *b, float *y); /* y = a + b; any may be equal */
-    void (*activate)(enum activation activation, size_t n, const float *x, float *y);                   /* x = y allowed */
-    void (*activate_backward)(enum activation activation, size_t n, const float *x, const float *dy, float *dx); /* dy = dx allowed */
+    void (*activate)(enum activation activation, size_t n, const float *x, float *y); /* x = y allowed */
+    void (*activate_backward)(enum activation activation, size_t n, const float *x, const float *dy,
+                              float *dx); /* dy = dx allowed */
     void (*layer_norm)(size_t n, const float *x, const float *gain, const float *bias, float *y, float statistics[2]);
     void (*layer_norm_backward)(size_t n, const float *x, const float *dy, const float *gain, const float *statistics,
-                                float *dx); /* dx += */
+                                float *dx);                           /* dx += */
     void (*softmax)(size_t n, float scale, const float *x, float *y); /* y = softmax(scale · x); x = y allowed */
     void (*softmax_backward)(size_t n, float scale, const float *p, const float *dp, float *dx); /* dx = dp allowed */
     double (*log_sum_exp)(size_t n, const float *x);
-    void (*adamw)(const struct vector_adamw *rule, size_t n, float *value, float *gradient, float *first, float *second);
+    void (*adamw)(const struct vector_adamw *rule, size_t n, float *value, float *gradient, float *first,
+                  float *second);
     void (*pixels)(size_t n, const uint8_t *pixels, size_t stride, float mean, float std, float *y);
-    void (*dropout)(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2], uint32_t threshold,
-                    float scale, float *x); /* x [4 · blocks] in place */
+    void (*dropout)(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2],
+                    uint32_t threshold, float scale, float *x); /* x [4 · blocks] in place */
 };
 
 /* The tables that this machine can run, best first; NULL past the last one. */

@@ -1,7 +1,7 @@
 #include "tests/adapters/small_adapters.h"
 
-const struct adapter_settings small_settings = {.experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f,
-                                                .noise_epsilon = 0.01f};
+const struct adapter_settings small_settings = {
+    .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 
 static struct block_hook *hooks_of(struct small *s, struct adapters *adapters)
@@ -31,8 +31,8 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const stru
 {
     struct adapters *adapters;
     small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    must(adapters_create(&adapters, s->d.backend, &s->d.memory, &small_dimensions, settings != NULL ? settings : &small_settings,
-                         PARAMETERS_TRAINED, &error));
+    must(adapters_create(&adapters, s->d.backend, &s->d.memory, &small_dimensions,
+                         settings != NULL ? settings : &small_settings, PARAMETERS_TRAINED, &error));
     for (int t = 0; t < TOWERS; t++) {
         draw_values(s, &adapters->towers[t]);
         small_set_routers(s, (enum tower)t, (const int32_t[]){SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK});
@@ -50,7 +50,8 @@ void small_adapters_close(struct small *s, struct adapters *adapters)
 
 void small_set_routers(struct small *s, enum tower tower, const int32_t *routers)
 {
-    s->router[tower] = to_device(&s->d, routers, (tower == TOWER_IMAGE ? SMALL_IMAGES : SMALL_PROMPTS) * sizeof *routers);
+    s->router[tower] =
+        to_device(&s->d, routers, (tower == TOWER_IMAGE ? SMALL_IMAGES : SMALL_PROMPTS) * sizeof *routers);
 }
 
 struct expert_slice expert_slice(const struct adapters *adapters, enum tower tower, size_t index, size_t expert)

@@ -1,7 +1,7 @@
 /* The small model of tests/models/small.h with adapters beside both towers.
  *
  *     struct small s;
- *     struct adapters *adapters = small_adapters_open(&s, 2, &settings);   // random everywhere, router 1 trained, hooks set
+ *     struct adapters *adapters = small_adapters_open(&s, 2, &settings);  // random, router 1, hooks set
  *     float loss = small_loss(&s, true);
  *     small_adapters_close(&s, adapters);
  */

@@ -31,7 +31,8 @@ static struct safetensors *open_file(const char *name)
 }
 
 /* Writes path again without the tensors whose names contain `without`, each name with a prefix. */
-static void rewrite(const char *without, const char *prefix, const struct safetensors_metadata *metadata, size_t metadata_count)
+static void rewrite(const char *without, const char *prefix, const struct safetensors_metadata *metadata,
+                    size_t metadata_count)
 {
     struct safetensors *file = open_file(path);
     size_t count = 0;
@@ -46,7 +47,10 @@ static void rewrite(const char *without, const char *prefix, const struct safete
         tensors[count].name = names[count];
         count++;
     }
-    tensors[count++] = (struct safetensor){.name = "visual.transformer.resblocks.0.ln_3.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {2},
+    tensors[count++] = (struct safetensor){.name = "visual.transformer.resblocks.0.ln_3.weight",
+                                           .type = SAFETENSOR_F32,
+                                           .rank = 1,
+                                           .shape = {2},
                                            .data = (const float[]){1, 2}}; /* the reference writes such */
     must(safetensors_write(path, tensors, count, metadata, metadata_count, &error));
     safetensors_close(file);
@@ -83,7 +87,8 @@ static void adapters_come_back_as_they_were(void **state)
     fill(&s, adapters, 9);
     must(adapters_load(adapters, file, "", ADAPTER_COMPLETE, &error));
     for (int t = 0; t < TOWERS; t++)
-        expect_floats(&s.d, "loaded values", adapters->towers[t].parameters->values, expected[t], adapters->towers[t].parameters->values_count);
+        expect_floats(&s.d, "loaded values", adapters->towers[t].parameters->values, expected[t],
+                      adapters->towers[t].parameters->values_count);
     safetensors_close(file);
     small_adapters_close(&s, adapters);
 }
@@ -102,20 +107,47 @@ static void names_and_shapes_are_public(void **state)
         enum tower tower;
         size_t stack, slice, rank, shape[2];
     } cases[] = {
-        {"visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight", TOWER_IMAGE, adapters->towers[0].banks[1].down_weight, 3, 2, {8, 64}},
-        {"visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight", TOWER_IMAGE, adapters->towers[0].banks[0].up_weight, 4, 2, {64, 8}},
-        {"transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT, adapters->towers[1].banks[1].up_bias, 0, 1, {128, 0}},
-        {"transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT, adapters->towers[1].banks[0].down_bias, 2, 1, {8, 0}},
-        {"visual.transformer.resblocks.1.router_list.2", TOWER_IMAGE, adapters->towers[0].banks[1].routers, 2, 2, {64, 5}},
+        {"visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight",
+         TOWER_IMAGE,
+         adapters->towers[0].banks[1].down_weight,
+         3,
+         2,
+         {8, 64}},
+        {"visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight",
+         TOWER_IMAGE,
+         adapters->towers[0].banks[0].up_weight,
+         4,
+         2,
+         {64, 8}},
+        {"transformer.resblocks.1.adaptmlp_list.0.up_proj.bias",
+         TOWER_TEXT,
+         adapters->towers[1].banks[1].up_bias,
+         0,
+         1,
+         {128, 0}},
+        {"transformer.resblocks.0.adaptmlp_list.2.down_proj.bias",
+         TOWER_TEXT,
+         adapters->towers[1].banks[0].down_bias,
+         2,
+         1,
+         {8, 0}},
+        {"visual.transformer.resblocks.1.router_list.2",
+         TOWER_IMAGE,
+         adapters->towers[0].banks[1].routers,
+         2,
+         2,
+         {64, 5}},
         {"transformer.resblocks.0.w_noise_list.1", TOWER_TEXT, adapters->towers[1].banks[0].noise, 1, 2, {128, 5}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct safetensor *t;
-        if (safetensors_expect(file, cases[i].name, SAFETENSOR_F32, (int)cases[i].rank, cases[i].shape, &t, &error) != OK)
+        if (safetensors_expect(file, cases[i].name, SAFETENSOR_F32, (int)cases[i].rank, cases[i].shape, &t, &error) !=
+            OK)
             fail_msg("%s", error.message);
         struct expert_slice slice = expert_slice(adapters, cases[i].tower, cases[i].stack, cases[i].slice);
         assert_int_equal(safetensor_elements(t), slice.size);
-        assert_memory_equal(t->data, values_of(&s, adapters, cases[i].tower) + slice.offset, slice.size * sizeof(float));
+        assert_memory_equal(t->data, values_of(&s, adapters, cases[i].tower) + slice.offset,
+                            slice.size * sizeof(float));
     }
     safetensors_close(file);
     small_adapters_close(&s, adapters);
@@ -129,13 +161,15 @@ static status load(struct adapters *adapters, const char *prefix, enum adapter_m
     return result;
 }
 
-static void expect_slice(struct small *s, const struct adapters *adapters, size_t stack, size_t number, const float *whole, float constant)
+static void expect_slice(struct small *s, const struct adapters *adapters, size_t stack, size_t number,
+                         const float *whole, float constant)
 {
     struct expert_slice slice = expert_slice(adapters, TOWER_IMAGE, stack, number);
     float *expected = arena_take(&s->d.host, slice.size * sizeof *expected);
     for (size_t i = 0; i < slice.size; i++)
         expected[i] = whole != NULL ? whole[slice.offset + i] : constant;
-    expect_floats(&s->d, "slice", adapters->towers[TOWER_IMAGE].parameters->values + slice.offset, expected, slice.size);
+    expect_floats(&s->d, "slice", adapters->towers[TOWER_IMAGE].parameters->values + slice.offset, expected,
+                  slice.size);
 }
 
 static void missing_tensors_follow_the_mode(void **state)
@@ -149,7 +183,8 @@ static void missing_tensors_follow_the_mode(void **state)
     rewrite("_list.0", "adapter.", NULL, 0); /* expert 0, router 0, noise 0 of every block */
 
     assert_int_equal(load(adapters, "adapter.", ADAPTER_COMPLETE), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "adapter.visual.transformer.resblocks.0.adaptmlp_list.0.down_proj.weight is missing"));
+    assert_non_null(
+        strstr(error.message, "adapter.visual.transformer.resblocks.0.adaptmlp_list.0.down_proj.weight is missing"));
     assert_non_null(strstr(error.message, path));
     assert_int_equal(load(adapters, "adapter.", ADAPTER_ROUTERS_OPTIONAL), ERROR_FORMAT);
     assert_int_equal(load(adapters, "", ADAPTER_COMPLETE), ERROR_FORMAT); /* under another prefix there is nothing */
@@ -237,7 +272,8 @@ static void settings_follow_from_the_file(void **state)
     must(read_settings(FIXTURES "/model/base/forward.safetensors", "adapter.", &read));
     assert_int_equal(read.experts, 6);
     assert_int_equal(read.tasks, 3);
-    assert_int_equal(read_settings(FIXTURES "/model/base/forward.safetensors", "", &read), OK); /* names are found behind any prefix */
+    assert_int_equal(read_settings(FIXTURES "/model/base/forward.safetensors", "", &read),
+                     OK); /* names are found behind any prefix */
 }
 
 static void impossible_settings_are_refused(void **state)
@@ -282,7 +318,8 @@ static void opened_for_inference(void **state)
     size_t values = adapters->towers[TOWER_TEXT].parameters->values_count;
     must(adapters_save(adapters, path, &error));
     must(open_adapters(&s, &opened, 0, SMALL_TASKS));
-    expect_floats(&s.d, "values", opened->towers[TOWER_TEXT].parameters->values, values_of(&s, adapters, TOWER_TEXT), values);
+    expect_floats(&s.d, "values", opened->towers[TOWER_TEXT].parameters->values, values_of(&s, adapters, TOWER_TEXT),
+                  values);
     assert_null(opened->towers[TOWER_TEXT].parameters->gradients);
     assert_false(adapters_hook(opened, TOWER_TEXT).trained);
     adapters_destroy(opened);
@@ -308,8 +345,16 @@ static void hostile_numbers_are_refused(void **state)
     struct small s;
     struct adapters *opened;
     const struct safetensor tensors[] = {
-        {.name = "visual.transformer.resblocks.0.adaptmlp_list.1048575.down_proj.weight", .type = SAFETENSOR_F32, .rank = 2, .shape = {2, 2}, .data = zeros},
-        {.name = "visual.transformer.resblocks.0.router_list.0", .type = SAFETENSOR_F32, .rank = 2, .shape = {2, 2}, .data = zeros},
+        {.name = "visual.transformer.resblocks.0.adaptmlp_list.1048575.down_proj.weight",
+         .type = SAFETENSOR_F32,
+         .rank = 2,
+         .shape = {2, 2},
+         .data = zeros},
+        {.name = "visual.transformer.resblocks.0.router_list.0",
+         .type = SAFETENSOR_F32,
+         .rank = 2,
+         .shape = {2, 2},
+         .data = zeros},
     };
     small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     must(safetensors_write(path, tensors, 2, NULL, 0, &error));
@@ -321,14 +366,10 @@ static void hostile_numbers_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_come_back_as_they_were),
-        cmocka_unit_test(names_and_shapes_are_public),
-        cmocka_unit_test(missing_tensors_follow_the_mode),
-        cmocka_unit_test(absent_routers_stay_as_they_were),
-        cmocka_unit_test(other_sizes_are_refused),
-        cmocka_unit_test(settings_follow_from_the_file),
-        cmocka_unit_test(impossible_settings_are_refused),
-        cmocka_unit_test(opened_for_inference),
+        cmocka_unit_test(adapters_come_back_as_they_were), cmocka_unit_test(names_and_shapes_are_public),
+        cmocka_unit_test(missing_tensors_follow_the_mode), cmocka_unit_test(absent_routers_stay_as_they_were),
+        cmocka_unit_test(other_sizes_are_refused),         cmocka_unit_test(settings_follow_from_the_file),
+        cmocka_unit_test(impossible_settings_are_refused), cmocka_unit_test(opened_for_inference),
         cmocka_unit_test(hostile_numbers_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

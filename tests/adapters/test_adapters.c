@@ -5,8 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct clip_dimensions vit_b_16 = {.embed = 512, .resolution = 224, .patch = 16, .image_width = 768, .image_blocks = 12,
-                                                .context = 77, .vocabulary = 49408, .text_width = 512, .text_blocks = 12};
+static const struct clip_dimensions vit_b_16 = {.embed = 512,
+                                                .resolution = 224,
+                                                .patch = 16,
+                                                .image_width = 768,
+                                                .image_blocks = 12,
+                                                .context = 77,
+                                                .vocabulary = 49408,
+                                                .text_width = 512,
+                                                .text_blocks = 12};
 
 static void values_of_vit_b_16_are_the_papers(void **state)
 {
@@ -33,7 +40,8 @@ static void impossible_settings_are_refused(void **state)
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = 1}, {"dropout", "below 1"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = -0.1f}, {"dropout", "-0.1"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 6, .dropout = 0.1f}, {"bottleneck", "6"}},
-        {{.experts = SIZE_MAX / 2, .top_k = 1, .tasks = 1, .bottleneck = SIZE_MAX / 2}, {"larger than any memory", "down_proj"}},
+        {{.experts = SIZE_MAX / 2, .top_k = 1, .tasks = 1, .bottleneck = SIZE_MAX / 2},
+         {"larger than any memory", "down_proj"}},
         {{.experts = 1 << 20, .top_k = 1, .tasks = 1, .bottleneck = 1 << 10}, {"MiB", "model"}},
     };
     struct device d;
@@ -42,7 +50,9 @@ static void impossible_settings_are_refused(void **state)
     must(d.ops->arena_create(d.backend, &memory, (size_t)1 << 24, "model", &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapters *adapters = NULL;
-        assert_int_not_equal(adapters_create(&adapters, d.backend, &memory, &small_dimensions, &cases[i].settings, PARAMETERS_TRAINED, &error), OK);
+        assert_int_not_equal(adapters_create(&adapters, d.backend, &memory, &small_dimensions, &cases[i].settings,
+                                             PARAMETERS_TRAINED, &error),
+                             OK);
         assert_null(adapters);
         for (size_t w = 0; w < 2; w++)
             if (strstr(error.message, cases[i].words[w]) == NULL)
@@ -58,13 +68,15 @@ static void fresh_adapters_change_nothing(void **state)
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     for (int t = 0; t < TOWERS; t++)
-        must(s.d.ops->zero(s.d.backend, adapters->towers[t].parameters->values, adapters->towers[t].parameters->values_count * sizeof(float), &error));
+        must(s.d.ops->zero(s.d.backend, adapters->towers[t].parameters->values,
+                           adapters->towers[t].parameters->values_count * sizeof(float), &error));
     must(adapters_initialize(adapters, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
         size_t tensors[4];
         expert_tensors(adapters, (enum tower)t, 0, tensors);
         struct expert_slice down = expert_slice(adapters, (enum tower)t, tensors[0], 0);
-        const float *values = from_device(&s.d, adapters->towers[t].parameters->values + down.offset, down.size * sizeof *values);
+        const float *values =
+            from_device(&s.d, adapters->towers[t].parameters->values + down.offset, down.size * sizeof *values);
         float bound = 1.0f / sqrtf((float)adapters->towers[t].width), largest = 0;
         for (size_t i = 0; i < down.size; i++)
             largest = fmaxf(largest, fabsf(values[i]));
@@ -113,7 +125,8 @@ static void step_changes_what_was_used_and_not_frozen(void **state)
             must(adapters_write_frozen(adapters, (enum tower)t, b, frozen, &error));
     const float *before[TOWERS];
     for (int t = 0; t < TOWERS; t++)
-        before[t] = from_device(&s.d, adapters->towers[t].parameters->values, adapters->towers[t].parameters->values_count * sizeof(float));
+        before[t] = from_device(&s.d, adapters->towers[t].parameters->values,
+                                adapters->towers[t].parameters->values_count * sizeof(float));
     small_loss(&s, true);
     must(adapters_step(adapters, s.state, &small_rule, &error));
     for (int t = 0; t < TOWERS; t++)
@@ -127,17 +140,21 @@ static void step_changes_what_was_used_and_not_frozen(void **state)
                 size_t e = k % experts;
                 struct expert_slice slice = expert_slice(adapters, (enum tower)t, tensors[k / experts], e);
                 const float *after = from_device(&s.d, group->values + slice.offset, slice.size * sizeof *after);
-                const int32_t *steps = from_device(&s.d, group->steps + group->list[tensors[k / experts]].first_segment + e, sizeof *steps);
-                bool expected = counts[e] > 0 && !frozen[e], same = memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) == 0;
+                const int32_t *steps = from_device(
+                    &s.d, group->steps + group->list[tensors[k / experts]].first_segment + e, sizeof *steps);
+                bool expected = counts[e] > 0 && !frozen[e],
+                     same = memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) == 0;
                 assert_int_equal(same, !expected);
                 assert_int_equal(*steps, expected);
                 changed += expected;
                 spared += !expected;
             }
             for (size_t task = 0; task < SMALL_TASKS; task++) {
-                struct expert_slice slice = expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[b].routers, task);
+                struct expert_slice slice =
+                    expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[b].routers, task);
                 const float *after = from_device(&s.d, group->values + slice.offset, slice.size * sizeof *after);
-                assert_int_equal(memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) != 0, task == SMALL_TASK);
+                assert_int_equal(memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) != 0,
+                                 task == SMALL_TASK);
             }
         }
     assert_true(changed > 0 && spared > 0);
@@ -165,7 +182,8 @@ static void counts_are_per_task(void **state)
     const struct expert_bank *bank = &adapters->towers[TOWER_TEXT].banks[1];
     expect_integers(&s.d, "counts", bank->counts, (const int32_t[5]){0}, 5);
     expect_integers(&s.d, "flags of experts and routers", bank->used, (const int32_t[8]){0, 0, 0, 0, 0, 0, 0, 1}, 8);
-    const float *zeros = from_device(&s.d, room(&s.d, group->values_count * sizeof(float)), group->values_count * sizeof(float));
+    const float *zeros =
+        from_device(&s.d, room(&s.d, group->values_count * sizeof(float)), group->values_count * sizeof(float));
     expect_floats(&s.d, "first moment", group->first_moment, zeros, group->values_count);
     expect_floats(&s.d, "second moment", group->second_moment, zeros, group->values_count);
     expect_floats(&s.d, "step counts", group->steps, zeros, group->segments); /* 0 in either type */
@@ -221,11 +239,13 @@ static void bits_do_not_depend_on_threads(void **state)
             small_loss(&s, true);
             digest(&s.d, s.loss, sizeof *s.loss);
             for (int t = 0; t < TOWERS; t++)
-                digest(&s.d, adapters->towers[t].parameters->gradients, adapters->towers[t].parameters->values_count * sizeof(float));
+                digest(&s.d, adapters->towers[t].parameters->gradients,
+                       adapters->towers[t].parameters->values_count * sizeof(float));
             must(adapters_step(adapters, s.state, &small_rule, &error));
         }
         for (int t = 0; t < TOWERS; t++)
-            digest(&s.d, adapters->towers[t].parameters->values, adapters->towers[t].parameters->values_count * sizeof(float));
+            digest(&s.d, adapters->towers[t].parameters->values,
+                   adapters->towers[t].parameters->values_count * sizeof(float));
         bits[threads - 1] = s.d.bits;
         small_adapters_close(&s, adapters);
         assert_true(bits[threads - 1] == bits[0]);

@@ -14,11 +14,15 @@ static void smallest_error_within_its_threshold_wins(void **state)
     const float thresholds[] = {0.5f, 0.2f, 0.2f};
     assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.1f, 0.4f}, thresholds, 3), 1);
     assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.4f, 0.4f}, thresholds, 3), 0);
-    assert_int_equal(autoencoder_choice((const float[]){0.6f, 0.3f, 0.25f}, thresholds, 3), -1);  /* 2 wins, but is above its own */
-    assert_int_equal(autoencoder_choice((const float[]){0.4f, 0.3f, 0.25f}, thresholds, 3), -1);  /* though 0 is below its own */
-    assert_int_equal(autoencoder_choice((const float[]){0.9f, 0.2f, 0.2f}, thresholds, 3), 1);    /* ties: the lowest; at the threshold */
+    assert_int_equal(autoencoder_choice((const float[]){0.6f, 0.3f, 0.25f}, thresholds, 3),
+                     -1); /* 2 wins, but is above its own */
+    assert_int_equal(autoencoder_choice((const float[]){0.4f, 0.3f, 0.25f}, thresholds, 3),
+                     -1); /* though 0 is below its own */
+    assert_int_equal(autoencoder_choice((const float[]){0.9f, 0.2f, 0.2f}, thresholds, 3),
+                     1); /* ties: the lowest; at the threshold */
     assert_int_equal(autoencoder_choice((const float[]){NAN, NAN, NAN}, thresholds, 3), -1);
-    assert_int_equal(autoencoder_choice((const float[]){NAN, 0.1f, 0.2f}, thresholds, 3), 1);     /* one that diverged does not hide the rest */
+    assert_int_equal(autoencoder_choice((const float[]){NAN, 0.1f, 0.2f}, thresholds, 3),
+                     1); /* one that diverged does not hide the rest */
     assert_int_equal(autoencoder_choice(NULL, NULL, 0), -1);
 }
 
@@ -36,7 +40,8 @@ static struct coder open_coder(struct device *d)
     must(autoencoder_create(&c.coder, d->backend, &d->memory, WIDTH, CODE, PARAMETERS_TRAINED, &error));
     must(autoencoder_initialize(c.coder, 5, 2, &error));
     struct operand x = draw(d, ROWS * WIDTH, 1.0f);
-    for (size_t i = PATTERNS * WIDTH; i < ROWS * WIDTH; i++) /* patterns that a short code can hold, and a little noise */
+    for (size_t i = PATTERNS * WIDTH; i < ROWS * WIDTH;
+         i++) /* patterns that a short code can hold, and a little noise */
         x.host[i] = x.host[i % (PATTERNS * WIDTH)] + 0.1f * x.host[i];
     x.device = to_device(d, x.host, ROWS * WIDTH * sizeof(float));
     c.features = (struct tensor){.data = x.device, .type = TENSOR_F32, .rank = 2, .shape = {ROWS, WIDTH}};

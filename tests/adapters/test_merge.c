@@ -15,7 +15,8 @@ static const struct merge_policy *policy_called(const char *name)
 }
 
 /* The plan of a one-block tower. */
-static struct merge plan_one(const char *name, const int32_t *counts, const int32_t *frozen, size_t experts, size_t *planned)
+static struct merge plan_one(const char *name, const int32_t *counts, const int32_t *frozen, size_t experts,
+                             size_t *planned)
 {
     struct merge_view view = {.tower = TOWER_TEXT, .blocks = 1, .experts = experts, .counts = counts, .frozen = frozen};
     struct merge_list list = {0};
@@ -37,9 +38,9 @@ static void most_used_takes_the_extremes(void **state)
         enum merge_skip skip;
     } cases[] = {
         {{4, 9, 1, 7, 2}, {0}, 1, 3, 2, MERGE_DONE},
-        {{4, 9, 1, 7, 2}, {0, 0, 1, 0, 0}, 1, 3, 4, MERGE_DONE},           /* the least used one is frozen */
-        {{4, 9, 1, 7, 2}, {0, 1, 0, 1, 0}, 1, 3, 2, MERGE_DONE},           /* frozen ones may be sources */
-        {{3, 3, 3, 3, 3}, {0}, 0, 1, 0, MERGE_TARGET_IS_SOURCE},           /* ties: the lowest index, everywhere */
+        {{4, 9, 1, 7, 2}, {0, 0, 1, 0, 0}, 1, 3, 4, MERGE_DONE}, /* the least used one is frozen */
+        {{4, 9, 1, 7, 2}, {0, 1, 0, 1, 0}, 1, 3, 2, MERGE_DONE}, /* frozen ones may be sources */
+        {{3, 3, 3, 3, 3}, {0}, 0, 1, 0, MERGE_TARGET_IS_SOURCE}, /* ties: the lowest index, everywhere */
         {{3, 3, 3, 3, 3}, {1, 0, 0, 0, 0}, 0, 1, 1, MERGE_TARGET_IS_SOURCE},
         {{3, 3, 3, 3, 3}, {1, 1, 0, 0, 0}, 0, 1, 2, MERGE_DONE},
         {{0, 5, 0, 5, 0}, {0}, 1, 3, 0, MERGE_DONE},
@@ -91,8 +92,10 @@ static struct adapters *open_counted(struct small *s)
     for (int t = 0; t < TOWERS; t++) {
         struct parameters *group = adapters->towers[t].parameters;
         size_t bytes = group->values_count * sizeof(float);
-        must(s->d.ops->upload(s->d.backend, group->first_moment, draw(&s->d, group->values_count, 1.0f).host, bytes, &error));
-        must(s->d.ops->upload(s->d.backend, group->second_moment, draw(&s->d, group->values_count, 1.0f).host, bytes, &error));
+        must(s->d.ops->upload(s->d.backend, group->first_moment, draw(&s->d, group->values_count, 1.0f).host, bytes,
+                              &error));
+        must(s->d.ops->upload(s->d.backend, group->second_moment, draw(&s->d, group->values_count, 1.0f).host, bytes,
+                              &error));
         int32_t *steps = from_device(&s->d, group->steps, group->segments * sizeof *steps);
         for (size_t i = 0; i < group->segments; i++)
             steps[i] = (int32_t)(10 + i % EXPERTS * i % EXPERTS);
@@ -113,7 +116,8 @@ static struct stack read_stack(struct small *s, const struct parameters *group)
 {
     size_t bytes = group->values_count * sizeof(float);
     return (struct stack){from_device(&s->d, group->values, bytes), from_device(&s->d, group->first_moment, bytes),
-                          from_device(&s->d, group->second_moment, bytes), from_device(&s->d, group->steps, group->segments * sizeof(int32_t))};
+                          from_device(&s->d, group->second_moment, bytes),
+                          from_device(&s->d, group->steps, group->segments * sizeof(int32_t))};
 }
 
 /* values[2] = (values[1] + values[3]) / 2, tensor by tensor */
@@ -125,7 +129,8 @@ static void average(const struct adapters *adapters, enum tower tower, size_t in
         values[two.offset + i] = (float)(0.5 * (double)values[one.offset + i] + 0.5 * (double)values[three.offset + i]);
 }
 
-static void expect_moments(const struct adapters *adapters, enum tower tower, size_t index, enum merge_moments moments, struct stack *stack)
+static void expect_moments(const struct adapters *adapters, enum tower tower, size_t index, enum merge_moments moments,
+                           struct stack *stack)
 {
     struct expert_slice target = expert_slice(adapters, tower, index, 2);
     int32_t *steps = stack->steps + adapters->towers[tower].parameters->list[index].first_segment;
@@ -231,12 +236,9 @@ static void highest_counts_break_ties_low(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(most_used_takes_the_extremes),
-        cmocka_unit_test(nothing_to_merge),
-        cmocka_unit_test(policies_are_found_by_name),
-        cmocka_unit_test(merged_expert_is_the_mean_and_moments_follow),
-        cmocka_unit_test(frozen_sets_only_grow),
-        cmocka_unit_test(highest_counts_break_ties_low),
+        cmocka_unit_test(most_used_takes_the_extremes), cmocka_unit_test(nothing_to_merge),
+        cmocka_unit_test(policies_are_found_by_name),   cmocka_unit_test(merged_expert_is_the_mean_and_moments_follow),
+        cmocka_unit_test(frozen_sets_only_grow),        cmocka_unit_test(highest_counts_break_ties_low),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,7 +117,8 @@ const void *digest(struct device *d, const void *device, size_t bytes)
     return values;
 }
 
-void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n, double tolerance)
+void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n,
+                  double tolerance)
 {
     const float *got = digest(d, device, n * sizeof *got);
     double largest = 1;
@@ -134,7 +135,8 @@ void expect_floats(struct device *d, const char *what, const void *device, const
     const float *got = digest(d, device, n * sizeof *got);
     for (size_t i = 0; i < n; i++)
         if (memcmp(&got[i], &expected[i], sizeof *got) != 0)
-            fail_msg("%s: value %zu of %zu: expected %.9g, found %.9g", what, i, n, (double)expected[i], (double)got[i]);
+            fail_msg("%s: value %zu of %zu: expected %.9g, found %.9g", what, i, n, (double)expected[i],
+                     (double)got[i]);
 }
 
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n)

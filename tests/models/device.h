@@ -6,7 +6,7 @@
  *         must(d->backend->ops->…(d->backend, …, &error));
  *         expect_close(d, "y", y.device, expected, 65, 1e-6);                   // expected: doubles
  *     }
- *     static void test(void **state) { on_device(doubles_values, NULL); }       // with 1, 2 and 3 threads: the same bits
+ *     static void test(void **state) { on_device(doubles_values, NULL); }  // with 1, 2 and 3 threads: the same bits
  *
  * MTIL_TEST_BACKEND names the backend; cpu unless set, so that another backend runs the same tests.
  */
@@ -47,13 +47,15 @@ void on_device(device_body body, const void *parameters);
 struct operand draw(struct device *d, size_t n, float deviation); /* normal */
 struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */
 void *to_device(struct device *d, const void *values, size_t bytes);
-void *room(struct device *d, size_t bytes);        /* on the device, zero */
+void *room(struct device *d, size_t bytes); /* on the device, zero */
 void *from_device(struct device *d, const void *device, size_t bytes);
 double *doubles(struct device *d, const float *values, size_t n); /* on the host; NULL: zeros */
 
 /* Largest deviation at most tolerance times the largest expected magnitude (at least 1); NaN never passes. */
-void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n, double tolerance);
-void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n); /* bit for bit */
+void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n,
+                  double tolerance);
+void expect_floats(struct device *d, const char *what, const void *device, const float *expected,
+                   size_t n); /* bit for bit */
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
 
 /* A host copy of a result; it joins the digest, as those of the expectations do. */

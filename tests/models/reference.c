@@ -53,7 +53,8 @@ double reference_slope(enum activation activation, double x)
 
 void reference_product(double *out, struct matrix a, bool transpose_a, struct matrix b, bool transpose_b)
 {
-    size_t m = transpose_a ? a.columns : a.rows, depth = transpose_a ? a.rows : a.columns, n = transpose_b ? b.rows : b.columns;
+    size_t m = transpose_a ? a.columns : a.rows, depth = transpose_a ? a.rows : a.columns,
+           n = transpose_b ? b.rows : b.columns;
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < n; j++) {
             double total = 0;
@@ -88,7 +89,8 @@ void reference_layer_norm(double *y, double *statistics, struct matrix x, const 
 }
 
 /* By the definition of the derivative: ∂y_j/∂x_k = gain_j rstd (δ_jk − 1/n − x̂_j x̂_k / n). */
-void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy, const float *gain)
+void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy,
+                                   const float *gain)
 {
     double n = (double)x.columns;
     for (size_t i = 0; i < x.rows; i++) {
@@ -197,7 +199,8 @@ void reference_attention_backward(double *dqkv, const struct reference_attention
     free(p);
 }
 
-double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing, double weight)
+double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing,
+                               double weight)
 {
     double loss = 0, classes = (double)logits.columns, rows = (double)logits.rows;
     for (size_t i = 0; i < logits.rows; i++) {
@@ -217,8 +220,8 @@ double reference_cross_entropy(double *dlogits, struct matrix logits, const int3
     return loss;
 }
 
-void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router, const float *noise_weight,
-                             const float *noise, double epsilon)
+void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,
+                             const float *noise_weight, const float *noise, double epsilon)
 {
     for (size_t e = 0; e < experts; e++) {
         double clean = 0, spread = 0;

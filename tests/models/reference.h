@@ -20,7 +20,8 @@ void reference_product(double *out, struct matrix a, bool transpose_a, struct ma
 /* y [rows, columns]; statistics [rows, 2] mean and 1/deviation */
 void reference_layer_norm(double *y, double *statistics, struct matrix x, const float *gain, const float *bias);
 /* all += */
-void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy, const float *gain);
+void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy,
+                                   const float *gain);
 
 struct reference_attention {
     size_t batch, positions, width;
@@ -31,11 +32,12 @@ void reference_attention(double *out, const struct reference_attention *o);
 void reference_attention_backward(double *dqkv, const struct reference_attention *o);
 
 /* Loss of the rows, weighted; dlogits += unless NULL. */
-double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing, double weight);
+double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing,
+                               double weight);
 
 /* Routing of one sample: z [E] from x0 [d], router and noise matrices [d, E], n [E] or NULL for none. */
-void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router, const float *noise_weight,
-                             const float *noise, double epsilon);
+void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,
+                             const float *noise_weight, const float *noise, double epsilon);
 /* The K largest, best first, ties to the lowest index, and their softmax. */
 void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k);
 

@@ -5,10 +5,18 @@
 
 #include "models/contrastive.h"
 
-const struct clip_dimensions small_dimensions = {.embed = 8, .resolution = 12, .patch = 4, .image_width = 64, .image_blocks = 2, .context = 6,
-                                                 .vocabulary = 11, .text_width = 128, .text_blocks = 2};
+const struct clip_dimensions small_dimensions = {.embed = 8,
+                                                 .resolution = 12,
+                                                 .patch = 4,
+                                                 .image_width = 64,
+                                                 .image_blocks = 2,
+                                                 .context = 6,
+                                                 .vocabulary = 11,
+                                                 .text_width = 128,
+                                                 .text_blocks = 2};
 
-static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0, 0, 9, 3, 10, 0, 0, 0, 9, 4, 4, 5, 10, 0, 9, 7, 1, 10, 0, 0};
+static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
+                                                        9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
 
 static void disturb_weights(struct small *s)
 {
@@ -58,14 +66,19 @@ struct both_passes {
 
 static void encode(struct small *s, bool training, struct both_passes *p)
 {
-    struct image_batch batch = {.images = {.data = s->images.device, .type = TENSOR_F32, .rank = 4, .shape = {SMALL_IMAGES, 3, 12, 12}},
-                                .kept_patches = s->drop_patches ? s->kept : NULL, .kept = SMALL_KEPT};
+    struct image_batch batch = {
+        .images = {.data = s->images.device, .type = TENSOR_F32, .rank = 4, .shape = {SMALL_IMAGES, 3, 12, 12}},
+        .kept_patches = s->drop_patches ? s->kept : NULL,
+        .kept = SMALL_KEPT};
     arena_reset(&s->step);
     for (int t = 0; t < TOWERS; t++)
-        p->encoding[t] = (struct encoding){.arena = &s->step, .training = training, .hook = s->hooks[t], .router = s->router[t], .state = s->state};
+        p->encoding[t] = (struct encoding){
+            .arena = &s->step, .training = training, .hook = s->hooks[t], .router = s->router[t], .state = s->state};
     must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
-    must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE], &s->features[TOWER_IMAGE], &error));
-    must(clip_encode_texts(s->clip, &p->encoding[TOWER_TEXT], &p->texts, &p->pass[TOWER_TEXT], &s->features[TOWER_TEXT], &error));
+    must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE],
+                            &s->features[TOWER_IMAGE], &error));
+    must(clip_encode_texts(s->clip, &p->encoding[TOWER_TEXT], &p->texts, &p->pass[TOWER_TEXT], &s->features[TOWER_TEXT],
+                           &error));
 }
 
 void small_encode(struct small *s)
@@ -81,7 +94,8 @@ float small_loss(struct small *s, bool backward)
     struct tensor dfeatures[TOWERS];
     float loss;
     encode(s, true, &p);
-    must(contrastive_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c, &error));
+    must(contrastive_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c,
+                            &error));
     must(s->d.ops->zero(s->d.backend, s->loss, sizeof *s->loss, &error));
     must(contrastive_loss(s->d.backend, &c, s->labels, 0.2f, 1.0f, s->loss, &error));
     if (backward) {
@@ -96,7 +110,8 @@ float small_loss(struct small *s, bool backward)
 void small_check_gradient(struct small *s, const char *name, float *values, const float *gradient, size_t n)
 {
     struct arena_mark mark = arena_mark(&s->d.host);
-    const float *before = from_device(&s->d, values, n * sizeof *values), *slope = from_device(&s->d, gradient, n * sizeof *values);
+    const float *before = from_device(&s->d, values, n * sizeof *values),
+                *slope = from_device(&s->d, gradient, n * sizeof *values);
     float *moved = from_device(&s->d, values, n * sizeof *values);
     double norm = 0, loss[2];
     for (size_t i = 0; i < n; i++)

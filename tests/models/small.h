@@ -3,7 +3,7 @@
  *     struct small s;
  *     small_open(&s, 2, PARAMETERS_TRAINED, ACTIVATION_GELU);
  *     s.hooks[TOWER_IMAGE] = &hook;                                // and s.router; NULL: no adapters
- *     float loss = small_loss(&s, true);                           // gradients add up in s.clip->parameters and the hooks' own
+ *     float loss = small_loss(&s, true);  // gradients add up in s.clip->parameters and the hooks' own
  *     small_check_gradient(&s, "proj", values, gradient, n);       // against central differences
  *     small_close(&s);
  */
@@ -40,8 +40,8 @@ void small_encode(struct small *s);
 /* The contrastive loss in training, and the gradients of everything that is trained. */
 float small_loss(struct small *s, bool backward);
 
-/* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction that is large
- * against rounding, and wrong if any part of it is. Fails where there is no gradient. */
+/* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction
+ * that is large against rounding, and wrong if any part of it is. Fails where there is no gradient. */
 void small_check_gradient(struct small *s, const char *name, float *values, const float *gradient, size_t n);
 
 #endif

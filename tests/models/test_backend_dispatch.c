@@ -16,8 +16,8 @@ struct route_case {
 
 static const struct route_case route_cases[] = {
     {1, 1, 1, 1, 1, 1, 4, MIXED},
-    {63, 7, 65, 55, 2, 3, 8, MIXED},                  /* many experts, some of them empty */
-    {65, 1, 7, 3, 3, 1, 12, MIXED},                   /* K = E */
+    {63, 7, 65, 55, 2, 3, 8, MIXED}, /* many experts, some of them empty */
+    {65, 1, 7, 3, 3, 1, 12, MIXED},  /* K = E */
     {7, 5, 63, 6, 2, 2, 64, ALL_ON_ONE},
     {9, 3, 64, 7, 2, 4, 4, SOME_WITHOUT_ROUTER},
     {3, 2, 7, 4, 2, 1, 4, ALL_WITHOUT_ROUTER},
@@ -44,9 +44,15 @@ static struct dispatch take_dispatch(struct device *d, const struct route_case *
 {
     struct arena *arena = host ? &d->host : &d->memory;
     size_t choices = c->batch * c->top_k * sizeof(int32_t);
-    return (struct dispatch){.samples = c->batch, .experts = c->experts, .top_k = c->top_k, .chosen = arena_take(arena, choices),
-                             .gates = arena_take(arena, choices), .slot = arena_take(arena, choices), .sample = arena_take(arena, choices),
-                             .choice = arena_take(arena, choices), .offsets = arena_take(arena, (c->experts + 1) * sizeof(int32_t))};
+    return (struct dispatch){.samples = c->batch,
+                             .experts = c->experts,
+                             .top_k = c->top_k,
+                             .chosen = arena_take(arena, choices),
+                             .gates = arena_take(arena, choices),
+                             .slot = arena_take(arena, choices),
+                             .sample = arena_take(arena, choices),
+                             .choice = arena_take(arena, choices),
+                             .offsets = arena_take(arena, (c->experts + 1) * sizeof(int32_t))};
 }
 
 static int32_t router_of(const struct route_case *c, size_t b)
@@ -66,7 +72,11 @@ static void bend_router(struct device *d, struct problem *p)
     size_t e = p->c->experts, n = p->c->tasks * p->c->width * e;
     for (size_t i = 0; i < n; i++) {
         size_t row = i / e % p->c->width;
-        p->routers.host[i] = p->c->pattern == EQUAL_LOGITS ? 0.5f : row != 0 ? 0 : i % e == 2 ? 50 : i % e == 0 ? 10 : 0;
+        p->routers.host[i] = p->c->pattern == EQUAL_LOGITS ? 0.5f
+                             : row != 0                    ? 0
+                             : i % e == 2                  ? 50
+                             : i % e == 0                  ? 10
+                                                           : 0;
     }
     for (size_t b = 0; b < p->c->batch; b++)
         p->x.host[b * p->c->positions * p->c->width] = 3.0f;
@@ -85,8 +95,9 @@ static void solve(struct problem *p, bool training)
         }
         if (p->router[b] < 0)
             continue;
-        reference_router_logits(z, c->width, c->experts, p->x.host + b * c->positions * c->width, task_matrix(p, &p->routers, b),
-                                task_matrix(p, &p->noise_weights, b), training ? p->noise.host + b * c->experts : NULL, 0.01);
+        reference_router_logits(z, c->width, c->experts, p->x.host + b * c->positions * c->width,
+                                task_matrix(p, &p->routers, b), task_matrix(p, &p->noise_weights, b),
+                                training ? p->noise.host + b * c->experts : NULL, 0.01);
         reference_choose(p->expected.chosen + b * c->top_k, p->gates + b * c->top_k, z, c->experts, c->top_k);
     }
     reference_sort(&p->expected);
@@ -96,8 +107,11 @@ static struct problem make_problem(struct device *d, const struct route_case *c)
 {
     size_t matrices = c->tasks * c->width * c->experts;
     bool bent = c->pattern == ALL_ON_ONE || c->pattern == EQUAL_LOGITS;
-    struct problem p = {.c = c, .x = draw(d, c->batch * c->positions * c->width, 1.0f), .routers = draw(d, matrices, 0.5f),
-                        .noise_weights = draw(d, matrices, 0.2f), .noise = draw(d, c->batch * c->experts, bent ? 0.0f : 1.0f),
+    struct problem p = {.c = c,
+                        .x = draw(d, c->batch * c->positions * c->width, 1.0f),
+                        .routers = draw(d, matrices, 0.5f),
+                        .noise_weights = draw(d, matrices, 0.2f),
+                        .noise = draw(d, c->batch * c->experts, bent ? 0.0f : 1.0f),
                         .gates = doubles(d, NULL, c->batch * c->top_k)};
     for (size_t b = 0; b < c->batch; b++)
         p.router[b] = router_of(c, b);
@@ -112,9 +126,19 @@ static struct problem make_problem(struct device *d, const struct route_case *c)
 static struct route route_of(const struct problem *p, bool training)
 {
     const struct route_case *c = p->c;
-    return (struct route){.batch = c->batch, .positions = c->positions, .width = c->width, .experts = c->experts, .top_k = c->top_k,
-                          .routers = c->tasks, .x = p->x.device, .routers_value = p->routers.device, .noise_value = p->noise_weights.device,
-                          .router = p->device_router, .training = training, .noise = p->noise.device, .epsilon = 0.01f,
+    return (struct route){.batch = c->batch,
+                          .positions = c->positions,
+                          .width = c->width,
+                          .experts = c->experts,
+                          .top_k = c->top_k,
+                          .routers = c->tasks,
+                          .x = p->x.device,
+                          .routers_value = p->routers.device,
+                          .noise_value = p->noise_weights.device,
+                          .router = p->device_router,
+                          .training = training,
+                          .noise = p->noise.device,
+                          .epsilon = 0.01f,
                           .dispatch = (struct dispatch *)&p->device};
 }
 
@@ -242,8 +266,8 @@ static void reference_route_backward(const struct problem *p, const float *dgate
             size_t at = w * c->experts + e, whole = (size_t)p->router[b] * c->width * c->experts + at;
             r->routers[whole] += dz * (double)x0[w];
             r->noise[whole] += du * (double)x0[w];
-            r->x[b * c->positions * c->width + w] += dz * (double)task_matrix(p, &p->routers, b)[at] +
-                                                     du * (double)task_matrix(p, &p->noise_weights, b)[at];
+            r->x[b * c->positions * c->width + w] +=
+                dz * (double)task_matrix(p, &p->routers, b)[at] + du * (double)task_matrix(p, &p->noise_weights, b)[at];
         }
     }
 }
@@ -254,14 +278,28 @@ static void routes_back(struct device *d, const void *parameters)
     struct route forward;
     struct problem p = routed(d, c, &forward);
     size_t matrices = c->tasks * c->width * c->experts, n = c->batch * c->positions * c->width;
-    struct operand dgates = draw(d, c->batch * c->top_k, 1.0f), drouters = draw(d, matrices, 1.0f), dnoise = draw(d, matrices, 1.0f);
-    struct operand dx = draw(d, n, 1.0f), frozen_drouters = {.device = to_device(d, drouters.host, matrices * sizeof(float))};
-    struct router_gradients expected = {doubles(d, drouters.host, matrices), doubles(d, dnoise.host, matrices), doubles(d, dx.host, n)};
+    struct operand dgates = draw(d, c->batch * c->top_k, 1.0f), drouters = draw(d, matrices, 1.0f),
+                   dnoise = draw(d, matrices, 1.0f);
+    struct operand dx = draw(d, n, 1.0f),
+                   frozen_drouters = {.device = to_device(d, drouters.host, matrices * sizeof(float))};
+    struct router_gradients expected = {doubles(d, drouters.host, matrices), doubles(d, dnoise.host, matrices),
+                                        doubles(d, dx.host, n)};
     reference_route_backward(&p, dgates.host, &expected);
-    struct route_backward op = {.batch = c->batch, .positions = c->positions, .width = c->width, .experts = c->experts, .top_k = c->top_k,
-                                .x = p.x.device, .routers_value = p.routers.device, .noise_value = p.noise_weights.device,
-                                .router = p.device_router, .dispatch = &p.device, .noise_logits = forward.noise_logits,
-                                .drawn = forward.drawn, .dgates = dgates.device, .drouters = drouters.device, .dnoise = dnoise.device,
+    struct route_backward op = {.batch = c->batch,
+                                .positions = c->positions,
+                                .width = c->width,
+                                .experts = c->experts,
+                                .top_k = c->top_k,
+                                .x = p.x.device,
+                                .routers_value = p.routers.device,
+                                .noise_value = p.noise_weights.device,
+                                .router = p.device_router,
+                                .dispatch = &p.device,
+                                .noise_logits = forward.noise_logits,
+                                .drawn = forward.drawn,
+                                .dgates = dgates.device,
+                                .drouters = drouters.device,
+                                .dnoise = dnoise.device,
                                 .dx = dx.device};
     must(d->ops->route_backward(d->backend, &op, &error));
     expect_close(d, "gradient of the routers", drouters.device, expected.routers, matrices, 2e-5);
@@ -270,7 +308,8 @@ static void routes_back(struct device *d, const void *parameters)
     op.dx = NULL;
     op.drouters = frozen_drouters.device;
     must(d->ops->route_backward(d->backend, &op, &error));
-    expect_floats(d, "gradient of the lowest block's routers", op.drouters, from_device(d, drouters.device, matrices * sizeof(float)), matrices);
+    expect_floats(d, "gradient of the lowest block's routers", op.drouters,
+                  from_device(d, drouters.device, matrices * sizeof(float)), matrices);
 }
 
 static void routing_gradients_add_up(void **state)
@@ -285,7 +324,8 @@ static void gathers_and_combines(struct device *d, const void *parameters)
     struct route forward;
     struct problem p = routed(d, c, &forward);
     size_t values = c->positions * c->width, n = c->batch * values, slots = (size_t)p.expected.offsets[c->experts];
-    struct operand rows = blank(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f), plain = draw(d, n, 1.0f), weights = draw(d, c->batch * c->top_k, 1.0f);
+    struct operand rows = blank(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f), plain = draw(d, n, 1.0f),
+                   weights = draw(d, c->batch * c->top_k, 1.0f);
     double *weighted = doubles(d, y.host, n), *unweighted = doubles(d, plain.host, n);
     for (size_t s = 0; s < slots; s++)
         for (size_t i = 0; i < values; i++) {
@@ -295,12 +335,20 @@ static void gathers_and_combines(struct device *d, const void *parameters)
             unweighted[at] += 2.0 * (double)p.x.host[at];
         }
     must(d->ops->dispatch_gather(d->backend,
-                                 &(struct dispatch_gather){.dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
-                                                           .x = p.x.device, .out = rows.device},
+                                 &(struct dispatch_gather){.dispatch = &p.device,
+                                                           .rows_per_sample = c->positions,
+                                                           .width = c->width,
+                                                           .x = p.x.device,
+                                                           .out = rows.device},
                                  &error));
     expect_floats(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
-    struct dispatch_combine op = {.dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width, .rows = rows.device,
-                                  .weights = weights.device, .scale = 0.1f, .y = y.device};
+    struct dispatch_combine op = {.dispatch = &p.device,
+                                  .rows_per_sample = c->positions,
+                                  .width = c->width,
+                                  .rows = rows.device,
+                                  .weights = weights.device,
+                                  .scale = 0.1f,
+                                  .y = y.device};
     must(d->ops->dispatch_combine(d->backend, &op, &error));
     expect_close(d, "weighted sum of the experts", y.device, weighted, n, 2e-6);
     op.weights = NULL;
@@ -321,16 +369,21 @@ static void drops(struct device *d, const void *parameters)
     const struct route_case *c = parameters;
     struct route forward;
     struct problem p = routed(d, c, &forward);
-    size_t values = c->positions * c->hidden, n = c->batch * c->top_k * values, slots = (size_t)p.expected.offsets[c->experts];
+    size_t values = c->positions * c->hidden, n = c->batch * c->top_k * values,
+           slots = (size_t)p.expected.offsets[c->experts];
     struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
     struct rng rng = rng_make(state.seed, RNG_DROPOUT, state.task, state.step);
     const float probabilities[] = {0.0f, 0.1f, 0.75f};
     for (size_t k = 0; k < 3; k++) {
         struct operand hidden = draw(d, n, 1.0f);
         double probability = (double)probabilities[k];
-        struct dispatch_dropout op = {.dispatch = &p.device, .rows_per_sample = c->positions, .width = c->hidden,
-                                      .probability = probabilities[k], .base = ((uint64_t)1 << 56) + 40,
-                                      .state = to_device(d, &state, sizeof state), .hidden = hidden.device};
+        struct dispatch_dropout op = {.dispatch = &p.device,
+                                      .rows_per_sample = c->positions,
+                                      .width = c->hidden,
+                                      .probability = probabilities[k],
+                                      .base = ((uint64_t)1 << 56) + 40,
+                                      .state = to_device(d, &state, sizeof state),
+                                      .hidden = hidden.device};
         double *expected = doubles(d, hidden.host, n);
         for (size_t i = 0; i < slots * values; i++) {
             uint32_t words[4];
@@ -364,8 +417,9 @@ struct gate_gradients {
     double *h, *dh, *dgates, *dup_bias;
 };
 
-static void reference_gate_backward(const struct problem *p, const struct expert_gate_backward *o, const float *h, const float *dh,
-                                    const float *dy, const float *up_bias, const int32_t *frozen, struct gate_gradients *r)
+static void reference_gate_backward(const struct problem *p, const struct expert_gate_backward *o, const float *h,
+                                    const float *dh, const float *dy, const float *up_bias, const int32_t *frozen,
+                                    struct gate_gradients *r)
 {
     const struct route_case *c = p->c;
     size_t values = c->positions * c->hidden, rows = c->positions * c->width;
@@ -392,8 +446,10 @@ static void gates_back(struct device *d, const void *parameters)
     const struct route_case *c = parameters;
     struct route forward;
     struct problem p = routed(d, c, &forward);
-    size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden, rows = choices * c->positions * c->width;
-    struct operand h = draw(d, units, 1.0f), dh = draw(d, units, 1.0f), dy = draw(d, rows, 1.0f), dgates = blank(d, choices);
+    size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden,
+           rows = choices * c->positions * c->width;
+    struct operand h = draw(d, units, 1.0f), dh = draw(d, units, 1.0f), dy = draw(d, rows, 1.0f),
+                   dgates = blank(d, choices);
     struct operand up_bias = draw(d, c->experts * c->width, 1.0f), dup_bias = draw(d, c->experts * c->width, 1.0f);
     int32_t frozen[64];
     for (size_t e = 0; e < c->experts; e++)
@@ -403,9 +459,18 @@ static void gates_back(struct device *d, const void *parameters)
     h.device = to_device(d, h.host, units * sizeof(float));
     struct gate_gradients expected = {doubles(d, h.host, units), doubles(d, dh.host, units), doubles(d, NULL, choices),
                                       doubles(d, dup_bias.host, c->experts * c->width)};
-    struct expert_gate_backward op = {.dispatch = &p.device, .rows_per_sample = c->positions, .hidden = c->hidden, .width = c->width,
-                                      .scale = 0.1f, .keep = 0.9f, .h = h.device, .dh = dh.device, .dy = dy.device,
-                                      .up_bias = up_bias.device, .dgates = dgates.device, .dup_bias = dup_bias.device,
+    struct expert_gate_backward op = {.dispatch = &p.device,
+                                      .rows_per_sample = c->positions,
+                                      .hidden = c->hidden,
+                                      .width = c->width,
+                                      .scale = 0.1f,
+                                      .keep = 0.9f,
+                                      .h = h.device,
+                                      .dh = dh.device,
+                                      .dy = dy.device,
+                                      .up_bias = up_bias.device,
+                                      .dgates = dgates.device,
+                                      .dup_bias = dup_bias.device,
                                       .frozen = to_device(d, frozen, sizeof frozen)};
     reference_gate_backward(&p, &op, h.host, dh.host, dy.host, up_bias.host, frozen, &expected);
     must(d->ops->expert_gate_backward(d->backend, &op, &error));

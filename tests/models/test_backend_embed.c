@@ -9,7 +9,8 @@ struct image_case {
 };
 
 static const struct image_case image_cases[] = {
-    {1, 1, 1, 1, 1, false}, {3, 12, 4, 9, 63, false}, {3, 12, 4, 5, 65, true}, {2, 63, 7, 81, 7, false}, {1, 224, 16, 196, 65, false},
+    {1, 1, 1, 1, 1, false},   {3, 12, 4, 9, 63, false},     {3, 12, 4, 5, 65, true},
+    {2, 63, 7, 81, 7, false}, {1, 224, 16, 196, 65, false},
 };
 
 static void on_all_images(device_body body)
@@ -36,7 +37,8 @@ struct pixel {
 static struct pixel pixel_of(const struct image_case *c, const int32_t *patches, size_t row, size_t column)
 {
     size_t p = c->patch, grid = c->resolution / p, patch = (size_t)patches[row];
-    return (struct pixel){row / c->kept, column / (p * p), patch / grid * p + column / p % p, patch % grid * p + column % p};
+    return (struct pixel){row / c->kept, column / (p * p), patch / grid * p + column / p % p,
+                          patch % grid * p + column % p};
 }
 
 static void patchifies(struct device *d, const void *parameters)
@@ -45,7 +47,8 @@ static void patchifies(struct device *d, const void *parameters)
     size_t r = c->resolution, rows = c->batch * c->kept, columns = 3 * c->patch * c->patch;
     int32_t patches[256];
     const int32_t *indices = choose(d, c, patches);
-    struct operand floats = draw(d, c->batch * 3 * r * r, 1.0f), from_floats = blank(d, rows * columns), from_bytes = blank(d, rows * columns);
+    struct operand floats = draw(d, c->batch * 3 * r * r, 1.0f), from_floats = blank(d, rows * columns),
+                   from_bytes = blank(d, rows * columns);
     uint8_t *bytes = arena_take(&d->host, c->batch * r * r * 3);
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
     for (size_t i = 0; i < c->batch * r * r * 3; i++)
@@ -60,9 +63,15 @@ static void patchifies(struct device *d, const void *parameters)
         expected[i] = (value - (double)mean[at.colour]) / (double)std[at.colour];
     }
     struct tensor images = {.data = floats.device, .type = TENSOR_F32, .rank = 4, .shape = {c->batch, 3, r, r}};
-    struct tensor pixels = {.data = to_device(d, bytes, c->batch * r * r * 3), .type = TENSOR_U8, .rank = 4, .shape = {c->batch, r, r, 3}};
-    struct patchify patchify = {.images = &images, .patch = c->patch, .kept = c->kept, .indices = indices, .out = from_floats.device,
-                                .mean = {mean[0], mean[1], mean[2]}, .std = {std[0], std[1], std[2]}};
+    struct tensor pixels = {
+        .data = to_device(d, bytes, c->batch * r * r * 3), .type = TENSOR_U8, .rank = 4, .shape = {c->batch, r, r, 3}};
+    struct patchify patchify = {.images = &images,
+                                .patch = c->patch,
+                                .kept = c->kept,
+                                .indices = indices,
+                                .out = from_floats.device,
+                                .mean = {mean[0], mean[1], mean[2]},
+                                .std = {std[0], std[1], std[2]}};
     must(d->ops->patchify(d->backend, &patchify, &error));
     expect_floats(d, "patches of floats", from_floats.device, same, rows * columns);
     patchify.images = &pixels;
@@ -83,8 +92,10 @@ static void assembles(struct device *d, const void *parameters)
     size_t w = c->width, length = c->kept + 1, places = 1 + c->resolution / c->patch * (c->resolution / c->patch);
     int32_t patches[256];
     const int32_t *indices = choose(d, c, patches);
-    struct operand embedded = draw(d, c->batch * c->kept * w, 1.0f), first = draw(d, w, 1.0f), position = draw(d, places * w, 1.0f);
-    struct operand x = blank(d, c->batch * length * w), dx = draw(d, c->batch * length * w, 1.0f), dpatches = blank(d, c->batch * c->kept * w);
+    struct operand embedded = draw(d, c->batch * c->kept * w, 1.0f), first = draw(d, w, 1.0f),
+                   position = draw(d, places * w, 1.0f);
+    struct operand x = blank(d, c->batch * length * w), dx = draw(d, c->batch * length * w, 1.0f),
+                   dpatches = blank(d, c->batch * c->kept * w);
     struct operand dclass = draw(d, w, 1.0f), dposition = draw(d, places * w, 1.0f);
     double *ex = doubles(d, NULL, c->batch * length * w), *edpatches = doubles(d, NULL, c->batch * c->kept * w);
     double *edclass = doubles(d, dclass.host, w), *edposition = doubles(d, dposition.host, places * w);
@@ -96,14 +107,24 @@ static void assembles(struct device *d, const void *parameters)
         edposition[place * w + j] += (double)dx.host[i];
     }
     must(d->ops->assemble_tokens(d->backend,
-                                 &(struct assemble_tokens){.batch = c->batch, .kept = c->kept, .width = w, .indices = indices,
-                                                           .patches = embedded.device, .class_embedding = first.device,
-                                                           .position = position.device, .x = x.device},
+                                 &(struct assemble_tokens){.batch = c->batch,
+                                                           .kept = c->kept,
+                                                           .width = w,
+                                                           .indices = indices,
+                                                           .patches = embedded.device,
+                                                           .class_embedding = first.device,
+                                                           .position = position.device,
+                                                           .x = x.device},
                                  &error));
     must(d->ops->assemble_tokens_backward(d->backend,
-                                          &(struct assemble_tokens_backward){.batch = c->batch, .kept = c->kept, .width = w,
-                                                                             .indices = indices, .dx = dx.device, .dpatches = dpatches.device,
-                                                                             .dclass = dclass.device, .dposition = dposition.device},
+                                          &(struct assemble_tokens_backward){.batch = c->batch,
+                                                                             .kept = c->kept,
+                                                                             .width = w,
+                                                                             .indices = indices,
+                                                                             .dx = dx.device,
+                                                                             .dpatches = dpatches.device,
+                                                                             .dclass = dclass.device,
+                                                                             .dposition = dposition.device},
                                           &error));
     expect_close(d, "tokens", x.device, ex, c->batch * length * w, 1e-6);
     expect_close(d, "gradient of the patches", dpatches.device, edpatches, c->batch * c->kept * w, 1e-6);
@@ -125,29 +146,42 @@ static void embeds(struct device *d, const void *parameters)
 {
     const struct text_case *c = parameters;
     size_t w = c->width, n = c->batch * c->positions * w;
-    struct operand table = draw(d, c->vocabulary * w, 1.0f), position = draw(d, c->context * w, 1.0f), x = blank(d, n), dx = draw(d, n, 1.0f);
+    struct operand table = draw(d, c->vocabulary * w, 1.0f), position = draw(d, c->context * w, 1.0f), x = blank(d, n),
+                   dx = draw(d, n, 1.0f);
     struct operand dtable = draw(d, c->vocabulary * w, 1.0f), dposition = draw(d, c->context * w, 1.0f);
-    double *ex = doubles(d, NULL, n), *edtable = doubles(d, dtable.host, c->vocabulary * w), *edposition = doubles(d, dposition.host, c->context * w);
+    double *ex = doubles(d, NULL, n), *edtable = doubles(d, dtable.host, c->vocabulary * w),
+           *edposition = doubles(d, dposition.host, c->context * w);
     int32_t tokens[256];
     struct rng rng = rng_make(2, RNG_TEST, 0, 0);
     for (size_t i = 0; i < c->batch * c->context; i++) /* beyond the positions: what must not be read */
         tokens[i] = i % c->context < c->positions ? (int32_t)rng_below(&rng, i, (uint32_t)c->vocabulary) : INT32_MAX;
     for (size_t i = 0; i < n; i++) {
-        size_t row = i / w, l = row % c->positions, j = i % w, token = (size_t)tokens[row / c->positions * c->context + l];
+        size_t row = i / w, l = row % c->positions, j = i % w,
+               token = (size_t)tokens[row / c->positions * c->context + l];
         ex[i] = (double)table.host[token * w + j] + (double)position.host[l * w + j];
         edtable[token * w + j] += (double)dx.host[i];
         edposition[l * w + j] += (double)dx.host[i];
     }
     const int32_t *device_tokens = to_device(d, tokens, c->batch * c->context * sizeof *tokens);
     must(d->ops->embed_tokens(d->backend,
-                              &(struct embed_tokens){.batch = c->batch, .positions = c->positions, .context = c->context, .width = w,
-                                                     .tokens = device_tokens, .table = table.device, .position = position.device,
+                              &(struct embed_tokens){.batch = c->batch,
+                                                     .positions = c->positions,
+                                                     .context = c->context,
+                                                     .width = w,
+                                                     .tokens = device_tokens,
+                                                     .table = table.device,
+                                                     .position = position.device,
                                                      .x = x.device},
                               &error));
     must(d->ops->embed_tokens_backward(d->backend,
-                                       &(struct embed_tokens_backward){.batch = c->batch, .positions = c->positions, .context = c->context,
-                                                                       .width = w, .tokens = device_tokens, .dx = dx.device,
-                                                                       .dtable = dtable.device, .dposition = dposition.device},
+                                       &(struct embed_tokens_backward){.batch = c->batch,
+                                                                       .positions = c->positions,
+                                                                       .context = c->context,
+                                                                       .width = w,
+                                                                       .tokens = device_tokens,
+                                                                       .dx = dx.device,
+                                                                       .dtable = dtable.device,
+                                                                       .dposition = dposition.device},
                                        &error));
     expect_close(d, "embedded tokens", x.device, ex, n, 1e-6);
     expect_close(d, "gradient of the table", dtable.device, edtable, c->vocabulary * w, 1e-6);

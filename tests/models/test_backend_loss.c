@@ -12,7 +12,8 @@ struct loss_case {
 };
 
 static const struct loss_case loss_cases[] = {
-    {1, 1, 1, 0}, {7, 63, 1, 0.2f}, {65, 7, 100, 0.2f}, {63, 577, 3, 0}, {197, 65, 1e4f, 0.1f}, /* logits far beyond exp's range */
+    {1, 1, 1, 0},    {7, 63, 1, 0.2f},      {65, 7, 100, 0.2f},
+    {63, 577, 3, 0}, {197, 65, 1e4f, 0.1f}, /* logits far beyond exp's range */
 };
 
 static void cross_entropies(struct device *d, const void *parameters)
@@ -24,12 +25,15 @@ static void cross_entropies(struct device *d, const void *parameters)
     int32_t labels[200];
     for (size_t i = 0; i < c->rows; i++)
         labels[i] = (int32_t)((7 * i + 3) % c->classes);
-    double expected = 1.5 + reference_cross_entropy(gradient, matrix_rows(logits.host, c->rows, c->classes), labels, (double)c->smoothing, weight);
+    double expected = 1.5 + reference_cross_entropy(gradient, matrix_rows(logits.host, c->rows, c->classes), labels,
+                                                    (double)c->smoothing, weight);
     float *losses = to_device(d, (const float[]){1.5f, 1.5f}, 2 * sizeof(float));
     struct cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
                                  .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
-                                 .labels = to_device(d, labels, c->rows * sizeof *labels), .smoothing = c->smoothing,
-                                 .weight = (float)weight, .loss = losses};
+                                 .labels = to_device(d, labels, c->rows * sizeof *labels),
+                                 .smoothing = c->smoothing,
+                                 .weight = (float)weight,
+                                 .loss = losses};
     must(d->ops->cross_entropy(d->backend, &loss, &error));
     loss.dlogits.data = NULL;
     loss.loss = losses + 1;
@@ -51,16 +55,17 @@ static void predicts(struct device *d, const void *unused)
     enum { ROWS = 5, COLUMNS = 65 };
     struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
     float *z = logits.host;
-    z[0 * COLUMNS + 64] = 9;                             /* the last one */
-    z[1 * COLUMNS + 33] = z[1 * COLUMNS + 34] = 9;       /* equal: the lower index */
+    z[0 * COLUMNS + 64] = 9;                       /* the last one */
+    z[1 * COLUMNS + 33] = z[1 * COLUMNS + 34] = 9; /* equal: the lower index */
     for (size_t j = 0; j < COLUMNS; j++)
-        z[2 * COLUMNS + j] = -3;                         /* all equal */
+        z[2 * COLUMNS + j] = -3; /* all equal */
     z[3 * COLUMNS + 7] = 3e38f;
     for (size_t j = 0; j < COLUMNS; j++)
-        z[4 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f;   /* all far below zero */
+        z[4 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f; /* all far below zero */
     int32_t *best = room(d, ROWS * sizeof *best);
     float *device = to_device(d, z, ROWS * COLUMNS * sizeof *z);
-    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best}, &error));
+    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best},
+                         &error));
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 7, 5}, ROWS);
 }
 
@@ -74,15 +79,19 @@ static void squared_errors(struct device *d, const void *parameters)
 {
     const struct loss_case *c = parameters;
     size_t n = c->rows * c->classes;
-    struct operand x = draw(d, n, 1.0f), y = draw(d, n, 1.0f), dx = blank(d, n), errors = blank(d, c->rows), again = blank(d, c->rows);
+    struct operand x = draw(d, n, 1.0f), y = draw(d, n, 1.0f), dx = blank(d, n), errors = blank(d, c->rows),
+                   again = blank(d, c->rows);
     double *gradient = doubles(d, NULL, n), *means = doubles(d, NULL, c->rows);
     for (size_t i = 0; i < n; i++) {
         double difference = (double)x.host[i] - (double)y.host[i];
         means[i / c->classes] += difference * difference / (double)c->classes;
         gradient[i] = 0.125 * 2 * difference;
     }
-    struct squared_error op = {.x = matrix_rows(x.device, c->rows, c->classes), .y = matrix_rows(y.device, c->rows, c->classes),
-                               .dx = matrix_rows(dx.device, c->rows, c->classes), .scale = 0.125f, .errors = errors.device};
+    struct squared_error op = {.x = matrix_rows(x.device, c->rows, c->classes),
+                               .y = matrix_rows(y.device, c->rows, c->classes),
+                               .dx = matrix_rows(dx.device, c->rows, c->classes),
+                               .scale = 0.125f,
+                               .errors = errors.device};
     must(d->ops->squared_error(d->backend, &op, &error));
     expect_close(d, "squared errors", errors.device, means, c->rows, 1e-6);
     expect_close(d, "their gradient", dx.device, gradient, n, 1e-6);
@@ -131,7 +140,8 @@ static void steps_adamw(struct device *d, const void *parameters)
     const struct adamw *rule = parameters;
     struct operand p = draw(d, VALUES, 1.0f);
     float *first = room(d, VALUES * sizeof *first), *second = room(d, VALUES * sizeof *second);
-    struct moments r = {doubles(d, p.host, VALUES), doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3, 0, 0}};
+    struct moments r = {
+        doubles(d, p.host, VALUES), doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3, 0, 0}};
     int32_t *steps = to_device(d, r.steps, sizeof r.steps);
     for (int step = 0; step < STEPS; step++) {
         struct operand g = draw(d, VALUES, step == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
@@ -158,14 +168,16 @@ static void steps_adamw(struct device *d, const void *parameters)
     expect_close(d, "values", p.device, r.p, VALUES, 1e-6);
     expect_close(d, "first moment", first, r.m, VALUES, 1e-6);
     expect_close(d, "second moment", second, r.v, VALUES, 1e-6);
-    expect_floats(d, "values of a segment without its flag", p.device + segment_offsets[1], p.host + segment_offsets[1], 7);
+    expect_floats(d, "values of a segment without its flag", p.device + segment_offsets[1], p.host + segment_offsets[1],
+                  7);
 }
 
 static void adamw_steps_flagged_segments(void **state)
 {
     (void)state;
     on_device(steps_adamw, &(struct adamw){.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8});
-    on_device(steps_adamw, &(struct adamw){.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2});
+    on_device(steps_adamw,
+              &(struct adamw){.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2});
 }
 
 static void blends(struct device *d, const void *parameters)
@@ -189,8 +201,10 @@ static void blends(struct device *d, const void *parameters)
     float *mean = from_device(d, out.device, n * sizeof *mean);
     for (size_t i = 0; i < n; i++)
         mean[i] = (float)(0.5 * ((double)a.host[i] + (double)b.host[i]));
-    must(d->ops->blend(d->backend, &(struct blend){.count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
-                       &error));
+    must(d->ops->blend(
+        d->backend,
+        &(struct blend){.count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
+        &error));
     expect_floats(d, "mean of two", out.device, mean, n);
 }
 
@@ -241,9 +255,12 @@ static void tables_are_complete_and_names_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cross_entropy_and_its_gradient), cmocka_unit_test(highest_logit_wins_and_ties_go_low),
-        cmocka_unit_test(squared_error_and_its_gradient), cmocka_unit_test(adamw_steps_flagged_segments),
-        cmocka_unit_test(blends_are_weighted_sums),       cmocka_unit_test(memory_is_copied_and_cleared),
+        cmocka_unit_test(cross_entropy_and_its_gradient),
+        cmocka_unit_test(highest_logit_wins_and_ties_go_low),
+        cmocka_unit_test(squared_error_and_its_gradient),
+        cmocka_unit_test(adamw_steps_flagged_segments),
+        cmocka_unit_test(blends_are_weighted_sums),
+        cmocka_unit_test(memory_is_copied_and_cleared),
         cmocka_unit_test(tables_are_complete_and_names_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,11 @@ static void products(struct device *d, const void *parameters)
         struct operand out = blank(d, c->m * c->n), sum = draw(d, c->m * c->n, 1.0f);
         double *expected = doubles(d, NULL, c->m * c->n), *added = doubles(d, sum.host, c->m * c->n);
         reference_product(expected, a.host, ta, b.host, tb);
-        struct gemm gemm = {.a = a.device, .b = b.device, .out = matrix_rows(out.device, c->m, c->n), .transpose_a = ta, .transpose_b = tb};
+        struct gemm gemm = {.a = a.device,
+                            .b = b.device,
+                            .out = matrix_rows(out.device, c->m, c->n),
+                            .transpose_a = ta,
+                            .transpose_b = tb};
         must(d->ops->gemm(d->backend, &gemm, &error));
         expect_close(d, "product", out.device, expected, c->m * c->n, 3e-6);
 
@@ -56,7 +60,8 @@ static void products_of_all_shapes(void **state)
         on_device(products, &product_cases[i]);
 }
 
-static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID};
+static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU,
+                                              ACTIVATION_SIGMOID};
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 static void epilogues(struct device *d, const void *parameters)
@@ -66,7 +71,8 @@ static void epilogues(struct device *d, const void *parameters)
     for (size_t kind = 0; kind < ACTIVATIONS; kind++)
         for (int in_place = 0; in_place < 2; in_place++) {
             struct slice a = draw_slice(d, c->m, c->k), b = draw_slice(d, c->n, c->k);
-            struct operand bias = draw(d, c->n, 2.0f), addend = draw(d, n, 2.0f), before = blank(d, n), out = blank(d, n);
+            struct operand bias = draw(d, c->n, 2.0f), addend = draw(d, n, 2.0f), before = blank(d, n),
+                           out = blank(d, n);
             double *linear = doubles(d, NULL, n), *active = doubles(d, NULL, n);
             reference_product(linear, a.host, false, b.host, true);
             for (size_t i = 0; i < n; i++) {
@@ -75,9 +81,15 @@ static void epilogues(struct device *d, const void *parameters)
             }
             struct matrix target = matrix_rows(in_place ? addend.device : out.device, c->m, c->n);
             must(d->ops->gemm(d->backend,
-                              &(struct gemm){.a = a.device, .b = b.device, .transpose_b = true, .scale = 0.25f, .bias = bias.device,
-                                             .addend = matrix_rows(addend.device, c->m, c->n), .activation = activations[kind],
-                                             .before = matrix_rows(before.device, c->m, c->n), .out = target},
+                              &(struct gemm){.a = a.device,
+                                             .b = b.device,
+                                             .transpose_b = true,
+                                             .scale = 0.25f,
+                                             .bias = bias.device,
+                                             .addend = matrix_rows(addend.device, c->m, c->n),
+                                             .activation = activations[kind],
+                                             .before = matrix_rows(before.device, c->m, c->n),
+                                             .out = target},
                               &error));
             expect_close(d, "before the activation", before.device, linear, n, 3e-6);
             expect_close(d, "after the activation", target.data, active, n, 3e-6);
@@ -88,8 +100,12 @@ static void epilogues(struct device *d, const void *parameters)
             for (size_t i = 0; i < n; i++)
                 active[i] = linear[i] * reference_slope(activations[kind], (double)x[i]);
             must(d->ops->gemm(d->backend,
-                              &(struct gemm){.a = a.device, .b = b.device, .transpose_b = true, .backward = true,
-                                             .activation = activations[kind], .before = matrix_rows(before.device, c->m, c->n),
+                              &(struct gemm){.a = a.device,
+                                             .b = b.device,
+                                             .transpose_b = true,
+                                             .backward = true,
+                                             .activation = activations[kind],
+                                             .before = matrix_rows(before.device, c->m, c->n),
                                              .out = matrix_rows(dx.device, c->m, c->n)},
                               &error));
             expect_close(d, "product through an activation", dx.device, active, n, 3e-6);
@@ -110,10 +126,10 @@ struct grouped_case {
 
 static const struct grouped_case grouped_cases[] = {
     {1, 1, 1, 1, {1}},
-    {4, 7, 63, 65, {0, 3, 0, 2}},       /* empty experts, the first among them */
-    {3, 197, 65, 7, {0, 4, 0}},         /* all samples on one expert */
+    {4, 7, 63, 65, {0, 3, 0, 2}},         /* empty experts, the first among them */
+    {3, 197, 65, 7, {0, 4, 0}},           /* all samples on one expert */
     {6, 1, 7, 63, {5, 0, 70, 1, 0, 300}}, /* more rows than a tile has */
-    {2, 5, 64, 100, {0, 0}},            /* none at all */
+    {2, 5, 64, 100, {0, 0}},              /* none at all */
 };
 enum { GROUPED_CASES = sizeof grouped_cases / sizeof *grouped_cases };
 
@@ -140,21 +156,29 @@ static void grouped_rows(struct device *d, const void *parameters)
     size_t rows = list_offsets(c, offsets), spare = rows + c->rows_per_slot;
     const int32_t *device_offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets);
     for (int transpose = 0; transpose < 2; transpose++) {
-        struct operand a = draw(d, spare * c->k, 1.0f), b = draw(d, c->groups * c->n * c->k, 1.0f), bias = draw(d, c->groups * c->n, 1.0f);
+        struct operand a = draw(d, spare * c->k, 1.0f), b = draw(d, c->groups * c->n * c->k, 1.0f),
+                       bias = draw(d, c->groups * c->n, 1.0f);
         struct operand out = blank(d, spare * c->n);
         double *expected = doubles(d, out.host, spare * c->n);
         for (size_t i = 0; i < rows; i++) {
             size_t e = group_of(c, offsets, i);
-            struct matrix weight = transpose ? matrix_rows(b.host + e * c->n * c->k, c->n, c->k) : matrix_rows(b.host + e * c->n * c->k, c->k, c->n);
+            struct matrix weight = transpose ? matrix_rows(b.host + e * c->n * c->k, c->n, c->k)
+                                             : matrix_rows(b.host + e * c->n * c->k, c->k, c->n);
             reference_product(expected + i * c->n, matrix_rows(a.host + i * c->k, 1, c->k), false, weight, transpose);
             for (size_t j = 0; j < c->n; j++)
-                expected[i * c->n + j] = reference_activation(ACTIVATION_RELU, expected[i * c->n + j] + (double)bias.host[e * c->n + j]);
+                expected[i * c->n + j] =
+                    reference_activation(ACTIVATION_RELU, expected[i * c->n + j] + (double)bias.host[e * c->n + j]);
         }
         must(d->ops->grouped_gemm(d->backend,
-                                  &(struct grouped_gemm){.kind = GROUPED_ROWS, .groups = c->groups, .rows_per_slot = c->rows_per_slot,
-                                                         .offsets = device_offsets, .a = matrix_rows(a.device, spare, c->k),
-                                                         .b = matrix_rows(b.device, c->groups * c->n, c->k), .transpose_b = transpose,
-                                                         .bias = bias.device, .activation = ACTIVATION_RELU,
+                                  &(struct grouped_gemm){.kind = GROUPED_ROWS,
+                                                         .groups = c->groups,
+                                                         .rows_per_slot = c->rows_per_slot,
+                                                         .offsets = device_offsets,
+                                                         .a = matrix_rows(a.device, spare, c->k),
+                                                         .b = matrix_rows(b.device, c->groups * c->n, c->k),
+                                                         .transpose_b = transpose,
+                                                         .bias = bias.device,
+                                                         .activation = ACTIVATION_RELU,
                                                          .out = matrix_rows(out.device, spare, c->n)},
                                   &error));
         expect_close(d, "rows by expert", out.device, expected, rows * c->n, 3e-6);
@@ -177,7 +201,8 @@ static void grouped_weights(struct device *d, const void *parameters)
     const int32_t frozen[6] = {0, 0, 1, 0, 0, 0};
     struct operand a = draw(d, (rows + 1) * c->n, 1.0f), b = draw(d, (rows + 1) * c->k, 1.0f);
     struct operand out = draw(d, c->groups * weights, 1.0f), sums = draw(d, c->groups * c->n, 1.0f);
-    double *expected = doubles(d, out.host, c->groups * weights), *expected_sums = doubles(d, sums.host, c->groups * c->n);
+    double *expected = doubles(d, out.host, c->groups * weights),
+           *expected_sums = doubles(d, sums.host, c->groups * c->n);
     for (size_t i = 0; i < rows; i++) {
         size_t e = group_of(c, offsets, i);
         for (size_t j = 0; j < c->n && !frozen[e]; j++) {
@@ -186,13 +211,18 @@ static void grouped_weights(struct device *d, const void *parameters)
                 expected[e * weights + j * c->k + k] += (double)a.host[i * c->n + j] * (double)b.host[i * c->k + k];
         }
     }
-    must(d->ops->grouped_gemm(d->backend,
-                              &(struct grouped_gemm){.kind = GROUPED_WEIGHTS, .groups = c->groups, .rows_per_slot = c->rows_per_slot,
-                                                     .offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets),
-                                                     .a = matrix_rows(a.device, rows, c->n), .b = matrix_rows(b.device, rows, c->k),
-                                                     .out = matrix_rows(out.device, c->groups * c->n, c->k), .column_sums = sums.device,
-                                                     .frozen = to_device(d, frozen, sizeof frozen)},
-                              &error));
+    must(
+        d->ops->grouped_gemm(d->backend,
+                             &(struct grouped_gemm){.kind = GROUPED_WEIGHTS,
+                                                    .groups = c->groups,
+                                                    .rows_per_slot = c->rows_per_slot,
+                                                    .offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets),
+                                                    .a = matrix_rows(a.device, rows, c->n),
+                                                    .b = matrix_rows(b.device, rows, c->k),
+                                                    .out = matrix_rows(out.device, c->groups * c->n, c->k),
+                                                    .column_sums = sums.device,
+                                                    .frozen = to_device(d, frozen, sizeof frozen)},
+                             &error));
     expect_close(d, "weight gradients by expert", out.device, expected, c->groups * weights, 5e-6);
     expect_close(d, "bias gradients by expert", sums.device, expected_sums, c->groups * c->n, 5e-6);
 }
@@ -227,10 +257,8 @@ static void sums_of_columns_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_all_shapes),
-        cmocka_unit_test(bias_addend_activation_and_back),
-        cmocka_unit_test(products_by_expert),
-        cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
+        cmocka_unit_test(products_of_all_shapes), cmocka_unit_test(bias_addend_activation_and_back),
+        cmocka_unit_test(products_by_expert),     cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
         cmocka_unit_test(sums_of_columns_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

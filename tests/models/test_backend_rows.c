@@ -38,7 +38,10 @@ static void layer_norms(struct device *d, const void *parameters)
     struct matrix host = matrix_rows(x.host, c->rows, c->columns), device = matrix_rows(x.device, c->rows, c->columns);
     double *expected = doubles(d, NULL, n), *moments = doubles(d, NULL, 2 * c->rows);
     reference_layer_norm(expected, moments, host, gain.host, bias.host);
-    struct layer_norm forward = {.x = device, .y = matrix_rows(y.device, c->rows, c->columns), .gain = gain.device, .bias = bias.device,
+    struct layer_norm forward = {.x = device,
+                                 .y = matrix_rows(y.device, c->rows, c->columns),
+                                 .gain = gain.device,
+                                 .bias = bias.device,
                                  .statistics = statistics.device};
     must(d->ops->layer_norm(d->backend, &forward, &error));
     expect_close(d, "layer norm", y.device, expected, n, 1e-5);
@@ -48,13 +51,19 @@ static void layer_norms(struct device *d, const void *parameters)
     must(d->ops->layer_norm(d->backend, &forward, &error));
     expect_floats(d, "layer norm without statistics", again.device, from_device(d, y.device, n * sizeof(float)), n);
 
-    struct operand dy = draw(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f), dbias = draw(d, c->columns, 1.0f);
+    struct operand dy = draw(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f),
+                   dbias = draw(d, c->columns, 1.0f);
     struct operand frozen_dx = {.device = to_device(d, dx.host, n * sizeof(float))};
-    double *edx = doubles(d, dx.host, n), *egain = doubles(d, dgain.host, c->columns), *ebias = doubles(d, dbias.host, c->columns);
+    double *edx = doubles(d, dx.host, n), *egain = doubles(d, dgain.host, c->columns),
+           *ebias = doubles(d, dbias.host, c->columns);
     reference_layer_norm_backward(edx, egain, ebias, host, matrix_rows(dy.host, c->rows, c->columns), gain.host);
-    struct layer_norm_backward backward = {.x = device, .dy = matrix_rows(dy.device, c->rows, c->columns),
-                                           .dx = matrix_rows(dx.device, c->rows, c->columns), .gain = gain.device,
-                                           .statistics = statistics.device, .dgain = dgain.device, .dbias = dbias.device};
+    struct layer_norm_backward backward = {.x = device,
+                                           .dy = matrix_rows(dy.device, c->rows, c->columns),
+                                           .dx = matrix_rows(dx.device, c->rows, c->columns),
+                                           .gain = gain.device,
+                                           .statistics = statistics.device,
+                                           .dgain = dgain.device,
+                                           .dbias = dbias.device};
     must(d->ops->layer_norm_backward(d->backend, &backward, &error));
     expect_close(d, "gradient of the input", dx.device, edx, n, 2e-5);
     expect_close(d, "gradient of the gain", dgain.device, egain, c->columns, 2e-5);
@@ -62,7 +71,8 @@ static void layer_norms(struct device *d, const void *parameters)
     backward.dx = matrix_rows(frozen_dx.device, c->rows, c->columns);
     backward.dgain = backward.dbias = NULL;
     must(d->ops->layer_norm_backward(d->backend, &backward, &error));
-    expect_floats(d, "gradient through a frozen norm", frozen_dx.device, from_device(d, dx.device, n * sizeof(float)), n);
+    expect_floats(d, "gradient through a frozen norm", frozen_dx.device, from_device(d, dx.device, n * sizeof(float)),
+                  n);
 }
 
 static void layer_norm_and_back(void **state)
@@ -82,9 +92,11 @@ static void activates(struct device *d, const void *parameters)
             expected[i] = reference_activation(kind, (double)x.host[i]);
             slopes[i] = (double)dy.host[i] * reference_slope(kind, (double)x.host[i]);
         }
-        struct matrix in = matrix_rows(x.device, c->rows, c->columns), grad = matrix_rows(dy.device, c->rows, c->columns);
+        struct matrix in = matrix_rows(x.device, c->rows, c->columns),
+                      grad = matrix_rows(dy.device, c->rows, c->columns);
         struct activate forward = {.activation = kind, .x = in, .out = matrix_rows(y.device, c->rows, c->columns)};
-        struct activate_backward backward = {.activation = kind, .x = in, .dy = grad, .dx = matrix_rows(dx.device, c->rows, c->columns)};
+        struct activate_backward backward = {
+            .activation = kind, .x = in, .dy = grad, .dx = matrix_rows(dx.device, c->rows, c->columns)};
         must(d->ops->activate(d->backend, &forward, &error));
         must(d->ops->activate_backward(d->backend, &backward, &error));
         expect_close(d, "activation", y.device, expected, n, 2e-6);
@@ -121,11 +133,15 @@ static void gathers(struct device *d, const void *parameters)
     }
     const int32_t *device_rows = to_device(d, rows, picked * sizeof *rows);
     struct matrix chosen = matrix_rows(out.device, picked, c->columns);
-    must(d->ops->gather_rows(d->backend, &(struct gather_rows){.x = matrix_rows(x.device, c->rows, c->columns), .out = chosen, .rows = device_rows},
-                             &error));
+    must(d->ops->gather_rows(
+        d->backend,
+        &(struct gather_rows){.x = matrix_rows(x.device, c->rows, c->columns), .out = chosen, .rows = device_rows},
+        &error));
     expect_floats(d, "gathered rows", out.device, expected, picked * c->columns);
-    must(d->ops->scatter_rows(d->backend,
-                              &(struct scatter_rows){.x = chosen, .out = matrix_rows(sum.device, c->rows, c->columns), .rows = device_rows}, &error));
+    must(d->ops->scatter_rows(
+        d->backend,
+        &(struct scatter_rows){.x = chosen, .out = matrix_rows(sum.device, c->rows, c->columns), .rows = device_rows},
+        &error));
     expect_close(d, "scattered rows", sum.device, added, c->rows * c->columns, 1e-6);
 }
 
@@ -139,7 +155,8 @@ static void normalizes(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
     size_t n = c->rows * c->columns;
-    struct operand x = draw_rows(d, c), y = blank(d, n), norms = blank(d, c->rows), dy = draw(d, n, 1.0f), dx = draw(d, n, 1.0f);
+    struct operand x = draw_rows(d, c), y = blank(d, n), norms = blank(d, c->rows), dy = draw(d, n, 1.0f),
+                   dx = draw(d, n, 1.0f);
     double *unit = doubles(d, NULL, n), *lengths = doubles(d, NULL, c->rows), *edx = doubles(d, dx.host, n);
     for (size_t i = 0; i < c->rows; i++) {
         double along = 0;
@@ -154,13 +171,16 @@ static void normalizes(struct device *d, const void *parameters)
             edx[j] += ((double)dy.host[j] - unit[j] * along) / lengths[i];
     }
     struct matrix out = matrix_rows(y.device, c->rows, c->columns);
-    must(d->ops->normalize(d->backend, &(struct normalize){.x = matrix_rows(x.device, c->rows, c->columns), .y = out, .norms = norms.device},
-                           &error));
+    must(d->ops->normalize(
+        d->backend,
+        &(struct normalize){.x = matrix_rows(x.device, c->rows, c->columns), .y = out, .norms = norms.device}, &error));
     expect_close(d, "unit rows", y.device, unit, n, 1e-6);
     expect_close(d, "norms", norms.device, lengths, c->rows, 1e-6);
     must(d->ops->normalize_backward(d->backend,
-                                    &(struct normalize_backward){.y = out, .dy = matrix_rows(dy.device, c->rows, c->columns),
-                                                                 .dx = matrix_rows(dx.device, c->rows, c->columns), .norms = norms.device},
+                                    &(struct normalize_backward){.y = out,
+                                                                 .dy = matrix_rows(dy.device, c->rows, c->columns),
+                                                                 .dx = matrix_rows(dx.device, c->rows, c->columns),
+                                                                 .norms = norms.device},
                                     &error));
     expect_close(d, "gradient through the norm", dx.device, edx, n, 2e-6);
 }
@@ -172,10 +192,11 @@ static void zero_row_stays_zero(struct device *d, const void *unused)
     struct matrix x = matrix_rows(room(d, 7 * sizeof(float)), 1, 7), out = matrix_rows(y.device, 1, 7);
     must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = out, .norms = norm.device}, &error));
     expect_floats(d, "a row of zeros", y.device, (const float[7]){0}, 7);
-    must(d->ops->normalize_backward(d->backend,
-                                    &(struct normalize_backward){.y = out, .dy = matrix_rows(dy.device, 1, 7), .dx = matrix_rows(dx.device, 1, 7),
-                                                                 .norms = norm.device},
-                                    &error));
+    must(d->ops->normalize_backward(
+        d->backend,
+        &(struct normalize_backward){
+            .y = out, .dy = matrix_rows(dy.device, 1, 7), .dx = matrix_rows(dx.device, 1, 7), .norms = norm.device},
+        &error));
     expect_floats(d, "its gradient", dx.device, dx.host, 7);
 }
 
@@ -196,10 +217,15 @@ static void means(struct device *d, const void *parameters)
         for (size_t b = 0; b < BATCH; b++)
             for (size_t l = first; l < c->rows; l++)
                 for (size_t j = 0; j < c->columns; j++)
-                    expected[b * c->columns + j] += (double)x.host[(b * c->rows + l) * c->columns + j] / (double)(c->rows - first);
+                    expected[b * c->columns + j] +=
+                        (double)x.host[(b * c->rows + l) * c->columns + j] / (double)(c->rows - first);
         must(d->ops->mean_positions(d->backend,
-                                    &(struct mean_positions){.batch = BATCH, .positions = c->rows, .first = first, .width = c->columns,
-                                                             .x = x.device, .out = out.device},
+                                    &(struct mean_positions){.batch = BATCH,
+                                                             .positions = c->rows,
+                                                             .first = first,
+                                                             .width = c->columns,
+                                                             .x = x.device,
+                                                             .out = out.device},
                                     &error));
         expect_close(d, "mean over positions", out.device, expected, BATCH * c->columns, 1e-6);
     }
@@ -218,25 +244,35 @@ struct attention_case {
 };
 
 static const struct attention_case attention_cases[] = {
-    {1, 1, 64, true, 1}, {3, 7, 192, false, 1}, {2, 65, 128, true, 1}, {2, 63, 64, false, 12}, {1, 197, 64, false, 1}, {1, 577, 64, false, 1},
+    {1, 1, 64, true, 1},    {3, 7, 192, false, 1},  {2, 65, 128, true, 1},
+    {2, 63, 64, false, 12}, {1, 197, 64, false, 1}, {1, 577, 64, false, 1},
 };
 
 static void attends(struct device *d, const void *parameters)
 {
     const struct attention_case *c = parameters;
     size_t n = c->batch * c->positions * c->width;
-    struct operand qkv = draw(d, 3 * n, c->deviation), dout = draw(d, n, 1.0f), out = blank(d, n), dqkv = blank(d, 3 * n);
+    struct operand qkv = draw(d, 3 * n, c->deviation), dout = draw(d, n, 1.0f), out = blank(d, n),
+                   dqkv = blank(d, 3 * n);
     double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
     struct reference_attention reference = {c->batch, c->positions, c->width, c->causal, qkv.host, dout.host};
     reference_attention(expected, &reference);
     reference_attention_backward(gradient, &reference);
     must(d->ops->attention(d->backend,
-                           &(struct attention){.batch = c->batch, .positions = c->positions, .width = c->width, .causal = c->causal,
-                                               .qkv = qkv.device, .out = out.device},
+                           &(struct attention){.batch = c->batch,
+                                               .positions = c->positions,
+                                               .width = c->width,
+                                               .causal = c->causal,
+                                               .qkv = qkv.device,
+                                               .out = out.device},
                            &error));
     must(d->ops->attention_backward(d->backend,
-                                    &(struct attention_backward){.batch = c->batch, .positions = c->positions, .width = c->width,
-                                                                 .causal = c->causal, .qkv = qkv.device, .dout = dout.device,
+                                    &(struct attention_backward){.batch = c->batch,
+                                                                 .positions = c->positions,
+                                                                 .width = c->width,
+                                                                 .causal = c->causal,
+                                                                 .qkv = qkv.device,
+                                                                 .dout = dout.device,
                                                                  .dqkv = dqkv.device},
                                     &error));
     double tolerance = c->deviation > 1 ? 1e-4 : 5e-6; /* scores of ±1000 are themselves rounded to 1e-4 */
@@ -254,8 +290,12 @@ static void attention_and_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm_and_back),   cmocka_unit_test(activation_and_back),    cmocka_unit_test(rows_are_gathered_and_scattered),
-        cmocka_unit_test(rows_are_normalised),   cmocka_unit_test(positions_are_averaged), cmocka_unit_test(attention_and_back),
+        cmocka_unit_test(layer_norm_and_back),
+        cmocka_unit_test(activation_and_back),
+        cmocka_unit_test(rows_are_gathered_and_scattered),
+        cmocka_unit_test(rows_are_normalised),
+        cmocka_unit_test(positions_are_averaged),
+        cmocka_unit_test(attention_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

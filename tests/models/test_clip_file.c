@@ -1,5 +1,5 @@
-/* The model fixture is read under OpenAI's names, rewritten under Hugging Face's, and must come back unchanged; then it is
- * damaged in every way that a published file can be. */
+/* The model fixture is read under OpenAI's names, rewritten under Hugging Face's, and must come back unchanged; then it
+ * is damaged in every way that a published file can be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -252,7 +252,9 @@ static void encode_inputs(struct backend *backend, struct clip *clip, struct are
         pixels[i] = rng_normal(&rng, i);
     for (int l = 0; l < CONTEXT; l++) /* the longest prompt that fits */
         tokens[CONTEXT + l] = l == 0 ? 254 : l == CONTEXT - 1 ? 255 : l;
-    must(tensor_take(&batch.images, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION}, &error), &error);
+    must(tensor_take(&batch.images, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION},
+                     &error),
+         &error);
     must(backend->ops->upload(backend, batch.images.data, pixels, sizeof pixels, &error), &error);
     must(clip_encode_images(clip, &encoding, &batch, &pass, &encoded, &error), &error);
     must(backend->ops->download(backend, features->images, encoded.data, sizeof features->images, &error), &error);

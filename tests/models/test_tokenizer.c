@@ -1,5 +1,5 @@
-/* The tokenizer against the fixture's ids where OpenAI's vocabulary is at hand, and against itself with a small vocabulary
- * that is learnt here. */
+/* The tokenizer against the fixture's ids where OpenAI's vocabulary is at hand, and against itself with a small
+ * vocabulary that is learnt here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The inner loops of the CPU backend, on every instruction set that this machine has: against libm, over odd lengths. */
+/* The inner loops of the CPU backend, on every instruction set that this machine has: against libm, over odd
+ * lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,8 +57,8 @@ static void exponential(const struct vector_kernels *vector)
     near(vector, "softmax far out", (double)(far[0] + far[1]), 0, 1e-30);
 }
 
-/* Steps through where the functions bend, and on to where they are flat. Far from zero 1 − σ and 1 + erf cancel, and x times
- * what rounding left of them remains. */
+/* Steps through where the functions bend, and on to where they are flat. Far from zero 1 − σ and 1 + erf cancel, and x
+ * times what rounding left of them remains. */
 static void activations(const struct vector_kernels *vector)
 {
     for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
@@ -74,7 +75,9 @@ static void activations(const struct vector_kernels *vector)
         for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++) {
             float y;
             vector->activate(kind, 1, &extremes[i], &y);
-            double expected = extremes[i] < 0 && kind != ACTIVATION_NONE ? 0 : kind == ACTIVATION_SIGMOID ? 1 : (double)extremes[i];
+            double expected = extremes[i] < 0 && kind != ACTIVATION_NONE ? 0
+                              : kind == ACTIVATION_SIGMOID               ? 1
+                                                                         : (double)extremes[i];
             /* what is left of the sigmoid, some e^-87, times the largest float */
             near(vector, "activation far out", (double)y, expected, extremes[i] < -1e30f ? 10 : 1e-30);
         }
@@ -160,7 +163,8 @@ static void dropouts(const struct vector_kernels *vector)
     enum { BLOCKS = 37 };
     const uint64_t first = ((uint64_t)7 << 32) - 3; /* the counter's low word overflows on the way */
     const struct rng rng = rng_make(0x0123456789abcdefu, RNG_DROPOUT, 12, 345);
-    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)}, counter[2] = {rng.step, rng.purpose << 16 | rng.task};
+    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)},
+                   counter[2] = {rng.step, rng.purpose << 16 | rng.task};
     float x[4 * BLOCKS];
     for (size_t i = 0; i < 4 * BLOCKS; i++)
         x[i] = 1;
@@ -212,8 +216,9 @@ static void dropout_draws_philox(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponential_is_accurate), cmocka_unit_test(activations_are_accurate), cmocka_unit_test(reductions_are_accurate),
-        cmocka_unit_test(maps_are_exact),          cmocka_unit_test(softmax_and_back),         cmocka_unit_test(dropout_draws_philox),
+        cmocka_unit_test(exponential_is_accurate), cmocka_unit_test(activations_are_accurate),
+        cmocka_unit_test(reductions_are_accurate), cmocka_unit_test(maps_are_exact),
+        cmocka_unit_test(softmax_and_back),        cmocka_unit_test(dropout_draws_philox),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

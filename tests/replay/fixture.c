@@ -46,10 +46,12 @@ static status open_models(struct fixture *fixture, struct error *error)
                                         .dropout = (float)fixture_number(config, "dropout"),
                                         .noise_epsilon = (float)fixture_number(config, "noise_epsilon")};
     char *path = path_format("%s/clip.safetensors", fixture->folder);
-    status result = clip_load(&fixture->clip, fixture->backend, &fixture->model, path, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, error);
+    status result = clip_load(&fixture->clip, fixture->backend, &fixture->model, path, PARAMETERS_FROZEN,
+                              ACTIVATION_QUICK_GELU, error);
     free(path);
     TRY(result);
-    TRY(adapters_create(&fixture->adapters, fixture->backend, &fixture->model, &fixture->clip->dimensions, &settings, PARAMETERS_TRAINED, error));
+    TRY(adapters_create(&fixture->adapters, fixture->backend, &fixture->model, &fixture->clip->dimensions, &settings,
+                        PARAMETERS_TRAINED, error));
     struct tensor memory;
     TRY(tensor_take(&memory, &fixture->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *fixture->state}, error));
     fixture->state = memory.data;
@@ -58,7 +60,8 @@ static status open_models(struct fixture *fixture, struct error *error)
     return OK;
 }
 
-status fixture_open(struct fixture *fixture, const char *folder, const char *backend, struct report *report, struct error *error)
+status fixture_open(struct fixture *fixture, const char *folder, const char *backend, struct report *report,
+                    struct error *error)
 {
     *fixture = (struct fixture){.folder = folder, .report = report};
     TRY(load_config(fixture, error));
@@ -88,7 +91,8 @@ status fixture_tensors(const struct fixture *fixture, const char *name, struct s
     return result;
 }
 
-status fixture_find(const struct safetensors *file, const struct safetensor **tensor, struct error *error, const char *name, ...)
+status fixture_find(const struct safetensors *file, const struct safetensor **tensor, struct error *error,
+                    const char *name, ...)
 {
     char full[192];
     va_list arguments;
@@ -96,7 +100,8 @@ status fixture_find(const struct safetensors *file, const struct safetensor **te
     vsnprintf(full, sizeof full, name, arguments);
     va_end(arguments);
     *tensor = safetensors_find(file, full);
-    return *tensor != NULL ? OK : error_set(error, ERROR_FORMAT, "%s: tensor %s is missing", safetensors_path(file), full);
+    return *tensor != NULL ? OK
+                           : error_set(error, ERROR_FORMAT, "%s: tensor %s is missing", safetensors_path(file), full);
 }
 
 status fixture_upload(struct fixture *fixture, const void *values, size_t count, void **device, struct error *error)
@@ -107,7 +112,8 @@ status fixture_upload(struct fixture *fixture, const void *values, size_t count,
     return fixture->backend->ops->upload(fixture->backend, memory.data, values, 4 * count, error);
 }
 
-static status upload_router(struct fixture *fixture, size_t batch, int task, const int32_t **router, struct error *error)
+static status upload_router(struct fixture *fixture, size_t batch, int task, const int32_t **router,
+                            struct error *error)
 {
     int32_t *host = malloc(array_size(batch, sizeof *host));
     for (size_t b = 0; b < batch; b++)
@@ -119,15 +125,19 @@ static status upload_router(struct fixture *fixture, size_t batch, int task, con
     return result;
 }
 
-status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const float *images, size_t image_count, const int32_t *tokens,
-                      size_t text_count, int task, bool training, const float *const noise[TOWERS], struct error *error)
+status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const float *images, size_t image_count,
+                      const int32_t *tokens, size_t text_count, int task, bool training,
+                      const float *const noise[TOWERS], struct error *error)
 {
     size_t batches[TOWERS] = {image_count, text_count}, r = fixture->clip->dimensions.resolution;
     *pass = (struct replay_pass){0};
     for (int t = 0; t < TOWERS; t++) {
         pass->hooks[t] = adapters_hook(fixture->adapters, (enum tower)t);
-        pass->encoding[t] = (struct encoding){.arena = &fixture->step, .training = training, .hook = task >= 0 ? &pass->hooks[t] : NULL,
-                                              .state = fixture->state, .noise = noise != NULL ? noise[t] : NULL,
+        pass->encoding[t] = (struct encoding){.arena = &fixture->step,
+                                              .training = training,
+                                              .hook = task >= 0 ? &pass->hooks[t] : NULL,
+                                              .state = fixture->state,
+                                              .noise = noise != NULL ? noise[t] : NULL,
                                               .noise_experts = fixture->adapters->settings.experts};
         TRY(upload_router(fixture, batches[t], task, &pass->encoding[t].router, error));
     }
@@ -135,20 +145,25 @@ status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const f
     TRY(tensor_take(&batch.images, &fixture->step, TENSOR_F32, "images", 4, (size_t[]){image_count, 3, r, r}, error));
     TRY(fixture->backend->ops->upload(fixture->backend, batch.images.data, images, tensor_bytes(&batch.images), error));
     TRY(texts_create(&pass->texts, fixture->clip, &fixture->step, tokens, text_count, error));
-    TRY(clip_encode_images(fixture->clip, &pass->encoding[TOWER_IMAGE], &batch, &pass->passes[TOWER_IMAGE], &pass->features[TOWER_IMAGE], error));
-    return clip_encode_texts(fixture->clip, &pass->encoding[TOWER_TEXT], &pass->texts, &pass->passes[TOWER_TEXT], &pass->features[TOWER_TEXT], error);
+    TRY(clip_encode_images(fixture->clip, &pass->encoding[TOWER_IMAGE], &batch, &pass->passes[TOWER_IMAGE],
+                           &pass->features[TOWER_IMAGE], error));
+    return clip_encode_texts(fixture->clip, &pass->encoding[TOWER_TEXT], &pass->texts, &pass->passes[TOWER_TEXT],
+                             &pass->features[TOWER_TEXT], error);
 }
 
-status fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates, struct error *error)
+status fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates,
+                     struct error *error)
 {
     const struct dispatch *dispatch = &fixture->adapters->towers[tower].passes[block].dispatch;
     size_t top_k = dispatch->top_k, experts = dispatch->experts;
     int32_t *chosen = malloc(array_size(batch * top_k, sizeof *chosen));
     float *values = malloc(array_size(batch * top_k, sizeof *values));
     *gates = calloc(batch * experts, sizeof **gates);
-    status result = fixture->backend->ops->download(fixture->backend, chosen, dispatch->chosen, batch * top_k * sizeof *chosen, error);
+    status result = fixture->backend->ops->download(fixture->backend, chosen, dispatch->chosen,
+                                                    batch * top_k * sizeof *chosen, error);
     if (result == OK)
-        result = fixture->backend->ops->download(fixture->backend, values, dispatch->gates, batch * top_k * sizeof *values, error);
+        result = fixture->backend->ops->download(fixture->backend, values, dispatch->gates,
+                                                 batch * top_k * sizeof *values, error);
     for (size_t i = 0; result == OK && i < batch * top_k; i++)
         (*gates)[i / top_k * experts + (size_t)chosen[i]] = values[i];
     free(chosen);
@@ -156,7 +171,8 @@ status fixture_gates(const struct fixture *fixture, enum tower tower, size_t blo
     return result;
 }
 
-void fixture_compare_gates(struct fixture *fixture, const char *quantity, const float *got, const float *expected, size_t batch, const char *where)
+void fixture_compare_gates(struct fixture *fixture, const char *quantity, const float *got, const float *expected,
+                           size_t batch, const char *where)
 {
     size_t experts = fixture->adapters->settings.experts;
     char chosen[80];

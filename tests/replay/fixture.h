@@ -20,7 +20,8 @@ struct fixture {
     struct report *report;
 };
 
-status fixture_open(struct fixture *fixture, const char *folder, const char *backend, struct report *report, struct error *error);
+status fixture_open(struct fixture *fixture, const char *folder, const char *backend, struct report *report,
+                    struct error *error);
 void fixture_close(struct fixture *fixture);
 
 /* Numbers of config.json; a missing one aborts with its name. */
@@ -29,13 +30,14 @@ double fixture_tolerance(const struct fixture *fixture, const char *key);
 
 status fixture_tensors(const struct fixture *fixture, const char *name, struct safetensors **file, struct error *error);
 /* The tensor, or an error that names it. */
-status fixture_find(const struct safetensors *file, const struct safetensor **tensor, struct error *error, const char *name, ...) PRINTF_LIKE(4, 5);
+status fixture_find(const struct safetensors *file, const struct safetensor **tensor, struct error *error,
+                    const char *name, ...) PRINTF_LIKE(4, 5);
 
 /* To the device's step arena, floats or 32-bit integers. */
 status fixture_upload(struct fixture *fixture, const void *values, size_t count, void **device, struct error *error);
 
-/* One pass of both towers with router `task` (−1: adapters off). noise [tower]: device [blocks, B, E] or NULL. Everything is in the step
- * arena. gates [tower] on the device lie in the adapters' passes. */
+/* One pass of both towers with router `task` (−1: adapters off). noise [tower]: device [blocks, B, E] or NULL.
+ * Everything is in the step arena. gates [tower] on the device lie in the adapters' passes. */
 struct replay_pass {
     struct encoding encoding[TOWERS];
     struct block_hook hooks[TOWERS];
@@ -43,14 +45,17 @@ struct replay_pass {
     struct texts texts;
     struct tensor features[TOWERS];
 };
-status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const float *images, size_t image_count, const int32_t *tokens,
-                      size_t text_count, int task, bool training, const float *const noise[TOWERS], struct error *error);
+status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const float *images, size_t image_count,
+                      const int32_t *tokens, size_t text_count, int task, bool training,
+                      const float *const noise[TOWERS], struct error *error);
 
 /* gates [B, E] of a block, dense, to host memory that the caller frees. */
-status fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates, struct error *error);
+status fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates,
+                     struct error *error);
 
 /* Values and decisions: gates within tolerance, the set of chosen experts exact. */
-void fixture_compare_gates(struct fixture *fixture, const char *quantity, const float *got, const float *expected, size_t batch, const char *where);
+void fixture_compare_gates(struct fixture *fixture, const char *quantity, const float *got, const float *expected,
+                           size_t batch, const char *where);
 
 status replay_forward(struct fixture *fixture, struct error *error);
 status replay_gradients(struct fixture *fixture, struct error *error);

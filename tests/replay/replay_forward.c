@@ -8,22 +8,23 @@
 
 static const char *const tower_names[TOWERS] = {"image", "text"};
 
-static status compare_tensor(struct fixture *f, const char *quantity, const struct tensor *got, const struct safetensor *expected, double tolerance,
-                             struct error *error)
+static status compare_tensor(struct fixture *f, const char *quantity, const struct tensor *got,
+                             const struct safetensor *expected, double tolerance, struct error *error)
 {
     size_t n = tensor_elements(got);
     float *values = malloc(array_size(n, sizeof *values));
     status result = f->backend->ops->download(f->backend, values, got->data, n * sizeof *values, error);
     if (result == OK && n != safetensor_elements(expected))
-        result = error_set(error, ERROR_FORMAT, "%s: %zu values, the fixture has %zu", quantity, n, safetensor_elements(expected));
+        result = error_set(error, ERROR_FORMAT, "%s: %zu values, the fixture has %zu", quantity, n,
+                           safetensor_elements(expected));
     if (result == OK)
         report_values(f->report, quantity, values, expected->data, n, tolerance);
     free(values);
     return result;
 }
 
-static status compare_all_gates(struct fixture *f, const struct safetensors *file, const char *prefix, const char *quantity,
-                                const struct replay_pass *pass, struct error *error)
+static status compare_all_gates(struct fixture *f, const struct safetensors *file, const char *prefix,
+                                const char *quantity, const struct replay_pass *pass, struct error *error)
 {
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < f->clip->towers[t].count; b++) {
@@ -50,13 +51,15 @@ static status find_inputs(const struct safetensors *file, struct inputs *inputs,
     return fixture_find(file, &inputs->labels, error, "labels");
 }
 
-static status evaluate(struct fixture *f, const struct safetensors *file, const struct inputs *in, const char *prefix, int task, struct error *error)
+static status evaluate(struct fixture *f, const struct safetensors *file, const struct inputs *in, const char *prefix,
+                       int task, struct error *error)
 {
     struct replay_pass pass;
     struct contrastive c;
     const struct safetensor *expected;
     arena_reset(&f->step);
-    TRY(fixture_encode(f, &pass, in->images->data, in->images->shape[0], in->tokens->data, in->tokens->shape[0], task, false, NULL, error));
+    TRY(fixture_encode(f, &pass, in->images->data, in->images->shape[0], in->tokens->data, in->tokens->shape[0], task,
+                       false, NULL, error));
     if (task >= 0) {
         /* An inference pass gives its memory back; the gates are read from one that keeps it. */
         struct replay_pass kept;
@@ -70,17 +73,20 @@ static status evaluate(struct fixture *f, const struct safetensors *file, const 
             TRY(result);
             no_noise[t] = device;
         }
-        TRY(fixture_encode(f, &kept, in->images->data, in->images->shape[0], in->tokens->data, in->tokens->shape[0], task, true, no_noise, error));
+        TRY(fixture_encode(f, &kept, in->images->data, in->images->shape[0], in->tokens->data, in->tokens->shape[0],
+                           task, true, no_noise, error));
         TRY(compare_all_gates(f, file, prefix, "evaluation gates", &kept, error));
     }
     for (int t = 0; t < TOWERS; t++) {
         TRY(fixture_find(file, &expected, error, "%s%s_features", prefix, tower_names[t]));
-        TRY(compare_tensor(f, task >= 0 ? "features" : "zero-shot features", &pass.features[t], expected, fixture_tolerance(f, "features"), error));
+        TRY(compare_tensor(f, task >= 0 ? "features" : "zero-shot features", &pass.features[t], expected,
+                           fixture_tolerance(f, "features"), error));
     }
     TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT],
                            (float)fixture_number(f->config, "eval_logit_scale"), &c, error));
     TRY(fixture_find(file, &expected, error, "%slogits", prefix));
-    return compare_tensor(f, task >= 0 ? "evaluation logits" : "zero-shot logits", &c.logits, expected, fixture_tolerance(f, "eval_logits"), error);
+    return compare_tensor(f, task >= 0 ? "evaluation logits" : "zero-shot logits", &c.logits, expected,
+                          fixture_tolerance(f, "eval_logits"), error);
 }
 
 status replay_forward(struct fixture *f, struct error *error)
@@ -125,15 +131,18 @@ static status takes_part(const struct fixture *f, const struct adapter_tensor *t
     return error_set(error, ERROR_ARGUMENT, "%s belongs to no parameter", t->name);
 }
 
-static status compare_gradient(struct fixture *f, const struct safetensors *file, const struct adapter_tensor *t, struct error *error)
+static status compare_gradient(struct fixture *f, const struct safetensors *file, const struct adapter_tensor *t,
+                               struct error *error)
 {
     bool part;
     char name[160];
     snprintf(name, sizeof name, "grad.%s", t->name);
     const struct safetensor *expected = safetensors_find(file, name);
     TRY(takes_part(f, t, &part, error));
-    report_exact(f->report, "gradients present", part == (expected != NULL), "%s: %s a gradient", t->name, part ? "has" : "lacks");
-    report_exact(f->report, "gradients absent", (expected == NULL) == listed(json_object_get(f->config, "grad_none"), t->name), "%s", t->name);
+    report_exact(f->report, "gradients present", part == (expected != NULL), "%s: %s a gradient", t->name,
+                 part ? "has" : "lacks");
+    report_exact(f->report, "gradients absent",
+                 (expected == NULL) == listed(json_object_get(f->config, "grad_none"), t->name), "%s", t->name);
     if (expected == NULL)
         return OK;
     float *values = malloc(array_size(t->size, sizeof *values));
@@ -144,12 +153,14 @@ static status compare_gradient(struct fixture *f, const struct safetensors *file
     for (size_t i = 0; i < t->size; i++)
         largest = want[i] > largest ? want[i] : -want[i] > largest ? -want[i] : largest;
     if (result == OK)
-        report_values(f->report, "gradients", values, want, t->size, fixture_tolerance(f, "grad_abs") + fixture_tolerance(f, "grad_rel") * largest);
+        report_values(f->report, "gradients", values, want, t->size,
+                      fixture_tolerance(f, "grad_abs") + fixture_tolerance(f, "grad_rel") * largest);
     free(values);
     return result;
 }
 
-static status upload_noise(struct fixture *f, const struct safetensors *file, enum tower tower, size_t batch, const float **noise, struct error *error)
+static status upload_noise(struct fixture *f, const struct safetensors *file, enum tower tower, size_t batch,
+                           const float **noise, struct error *error)
 {
     size_t per_block = batch * f->adapters->settings.experts, blocks = f->clip->towers[tower].count;
     float *all = malloc(array_size(blocks * per_block, sizeof *all));
@@ -168,7 +179,8 @@ static status upload_noise(struct fixture *f, const struct safetensors *file, en
     return result;
 }
 
-static status gradient_step(struct fixture *f, const struct safetensors *file, const struct inputs *in, struct error *error)
+static status gradient_step(struct fixture *f, const struct safetensors *file, const struct inputs *in,
+                            struct error *error)
 {
     struct replay_pass pass;
     struct contrastive c;
@@ -182,15 +194,18 @@ static status gradient_step(struct fixture *f, const struct safetensors *file, c
     TRY(adapters_begin_task(f->adapters, 0, error));
     for (int t = 0; t < TOWERS; t++)
         TRY(upload_noise(f, file, (enum tower)t, batches[t], &noise[t], error));
-    TRY(fixture_encode(f, &pass, in->images->data, batches[TOWER_IMAGE], in->tokens->data, batches[TOWER_TEXT], 0, true, noise, error));
+    TRY(fixture_encode(f, &pass, in->images->data, batches[TOWER_IMAGE], in->tokens->data, batches[TOWER_TEXT], 0, true,
+                       noise, error));
     TRY(compare_all_gates(f, file, "", "training gates", &pass, error));
     TRY(clip_logit_scale(f->clip, &scale, error));
-    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c, error));
+    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c,
+                           error));
     TRY(fixture_find(file, &expected, error, "logits"));
     TRY(compare_tensor(f, "training logits", &c.logits, expected, fixture_tolerance(f, "logits"), error));
     TRY(fixture_upload(f, in->labels->data, batches[TOWER_IMAGE], &labels, error));
     TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
-    TRY(contrastive_loss(f->backend, &c, labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss, error));
+    TRY(contrastive_loss(f->backend, &c, labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss,
+                         error));
     TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
     TRY(fixture_find(file, &expected, error, "loss"));
     report_value(f->report, "loss", (double)loss, (double)*(const float *)expected->data, fixture_tolerance(f, "loss"));

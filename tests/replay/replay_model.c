@@ -2,7 +2,8 @@
  *
  *     build/tests/replay_model [--backend cpu|cuda|auto] FOLDER…
  *
- * Prints a line per quantity with the largest deviation and its tolerance; exits with 0 only when all hold, with 77 when a folder is absent. */
+ * Prints a line per quantity with the largest deviation and its tolerance; exits with 0 only when all hold, with 77
+ * when a folder is absent. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ static status replay(const char *folder, const char *backend, bool *good, struct
     struct report report = {.folder = folder};
     struct fixture fixture;
     status result = fixture_open(&fixture, folder, backend, &report, error);
-    static status (*const parts[])(struct fixture *, struct error *) = {replay_forward, replay_gradients, replay_trajectory, replay_selector,
-                                                                        replay_metrics};
+    static status (*const parts[])(struct fixture *, struct error *) = {
+        replay_forward, replay_gradients, replay_trajectory, replay_selector, replay_metrics};
     for (size_t i = 0; result == OK && i < sizeof parts / sizeof *parts; i++)
         result = parts[i](&fixture, error);
     *good = report_finish(&report);

@@ -11,8 +11,8 @@
 
 enum { MOST_CODERS = 16 };
 
-static status load_coder(struct fixture *f, const struct safetensors *file, const char *prefix, enum parameters_mode mode,
-                         struct autoencoder **coder, struct error *error)
+static status load_coder(struct fixture *f, const struct safetensors *file, const char *prefix,
+                         enum parameters_mode mode, struct autoencoder **coder, struct error *error)
 {
     const struct safetensor *encoder;
     TRY(fixture_find(file, &encoder, error, "%sencoder.0.weight", prefix));
@@ -26,20 +26,23 @@ static status load_coder(struct fixture *f, const struct safetensors *file, cons
     return OK;
 }
 
-static status tensor_from(struct fixture *f, const float *values, size_t rows, size_t columns, struct tensor *tensor, struct error *error)
+static status tensor_from(struct fixture *f, const float *values, size_t rows, size_t columns, struct tensor *tensor,
+                          struct error *error)
 {
     TRY(tensor_take(tensor, &f->step, TENSOR_F32, "selector input", 2, (size_t[]){rows, columns}, error));
     return f->backend->ops->upload(f->backend, tensor->data, values, tensor_bytes(tensor), error);
 }
 
-/* Coder 0 is of unrelated images: its win, like an error over the threshold, means the original CLIP; coder k ≥ 1 is router k − 1. */
+/* Coder 0 is of unrelated images: its win, like an error over the threshold, means the original CLIP; coder k ≥ 1 is
+ * router k − 1. */
 static int router_choice(const float *errors, const float *thresholds, size_t coders)
 {
     int winner = autoencoder_choice(errors, thresholds, coders);
     return winner <= 0 ? -1 : winner - 1;
 }
 
-static status compare_choices(struct fixture *f, const struct safetensors *file, const float *errors, size_t images, size_t coders, struct error *error)
+static status compare_choices(struct fixture *f, const struct safetensors *file, const float *errors, size_t images,
+                              size_t coders, struct error *error)
 {
     const struct safetensor *mse_image, *mse_batch, *choice_image, *choice_batch;
     TRY(fixture_find(file, &mse_image, error, "mse.image"));
@@ -54,7 +57,8 @@ static status compare_choices(struct fixture *f, const struct safetensors *file,
         thresholds[k] = (float)fixture_number(config, "threshold");
     report_values(f->report, "selector errors", errors, mse_image->data, images * coders, tolerance);
     for (size_t i = 0; i < images; i++)
-        report_exact(f->report, "selector choices", router_choice(errors + i * coders, thresholds, coders) == ((const int32_t *)choice_image->data)[i],
+        report_exact(f->report, "selector choices",
+                     router_choice(errors + i * coders, thresholds, coders) == ((const int32_t *)choice_image->data)[i],
                      "image %zu", i);
     for (size_t g = 0; g < images / batch; g++) {
         float mean[MOST_CODERS];
@@ -64,8 +68,11 @@ static status compare_choices(struct fixture *f, const struct safetensors *file,
                 total += (double)errors[i * coders + k];
             mean[k] = (float)(total / (double)batch);
         }
-        report_values(f->report, "selector errors", mean, (const float *)mse_batch->data + g * coders, coders, tolerance);
-        report_exact(f->report, "selector choices", router_choice(mean, thresholds, coders) == ((const int32_t *)choice_batch->data)[g], "batch %zu", g);
+        report_values(f->report, "selector errors", mean, (const float *)mse_batch->data + g * coders, coders,
+                      tolerance);
+        report_exact(f->report, "selector choices",
+                     router_choice(mean, thresholds, coders) == ((const int32_t *)choice_batch->data)[g], "batch %zu",
+                     g);
     }
     return OK;
 }
@@ -107,17 +114,21 @@ static status replay_coder_training(struct fixture *f, const struct safetensors 
     TRY(fixture_find(file, &x, error, "train.x"));
     TRY(fixture_find(file, &losses, error, "train.losses"));
     TRY(load_coder(f, file, "train.init.", PARAMETERS_TRAINED, &coder, error));
-    struct update_rule rule = {.beta1 = json_number_value(json_array_get(betas, 0)), .beta2 = json_number_value(json_array_get(betas, 1)),
-                               .epsilon = fixture_number(config, "eps"), .l2 = fixture_number(config, "l2")};
+    struct update_rule rule = {.beta1 = json_number_value(json_array_get(betas, 0)),
+                               .beta2 = json_number_value(json_array_get(betas, 1)),
+                               .epsilon = fixture_number(config, "eps"),
+                               .l2 = fixture_number(config, "l2")};
     struct step_state state = {.learning_rate = (float)fixture_number(config, "lr")};
     TRY(f->backend->ops->upload(f->backend, f->state, &state, sizeof state, error));
     for (size_t s = 0; s < x->shape[0]; s++) {
         struct tensor features;
         float loss;
         arena_reset(&f->step);
-        TRY(tensor_from(f, (const float *)x->data + s * x->shape[1] * x->shape[2], x->shape[1], x->shape[2], &features, error));
+        TRY(tensor_from(f, (const float *)x->data + s * x->shape[1] * x->shape[2], x->shape[1], x->shape[2], &features,
+                        error));
         TRY(autoencoder_train_step(coder, &f->step, &features, f->state, &rule, &loss, error));
-        report_value(f->report, "selector training losses", (double)loss, (double)((const float *)losses->data)[s], fixture_tolerance(f, "selector_mse"));
+        report_value(f->report, "selector training losses", (double)loss, (double)((const float *)losses->data)[s],
+                     fixture_tolerance(f, "selector_mse"));
     }
     for (size_t i = 0; i < coder->parameters->count; i++) {
         const struct parameter *p = &coder->parameters->list[i];
@@ -125,7 +136,8 @@ static status replay_coder_training(struct fixture *f, const struct safetensors 
         float *values = malloc(array_size(p->size, sizeof *values));
         TRY(fixture_find(file, &expected, error, "train.after.%s", p->name));
         TRY(parameters_download(coder->parameters, p, values, error));
-        report_values(f->report, "selector parameters", values, expected->data, p->size, fixture_tolerance(f, "selector_params"));
+        report_values(f->report, "selector parameters", values, expected->data, p->size,
+                      fixture_tolerance(f, "selector_params"));
         free(values);
     }
     autoencoder_destroy(coder);
@@ -165,7 +177,8 @@ static void compare_matrix(struct fixture *f, const json_t *entry)
             else
                 report_exact(f->report, "metrics undefined", isnan(got), "%s of task %zu", metric_names[m], j);
         }
-        report_value(f->report, "metrics", metric_mean(metric, &matrix), fixture_number(json_object_get(entry, "mean"), metric_names[m]), 1e-9);
+        report_value(f->report, "metrics", metric_mean(metric, &matrix),
+                     fixture_number(json_object_get(entry, "mean"), metric_names[m]), 1e-9);
     }
     free(accuracy);
 }
@@ -181,7 +194,8 @@ static void compare_column(struct fixture *f, const json_t *entry)
     struct accuracy_matrix matrix = {.tasks = tasks, .accuracy = accuracy};
     for (size_t m = 0; m < METRICS; m++) {
         double got = metric_of_task(metric_find(metric_names[m]), &matrix, j);
-        const json_t *want = json_object_get(entry, metric_names[m]), *print = json_object_get(printed, metric_names[m]);
+        const json_t *want = json_object_get(entry, metric_names[m]),
+                     *print = json_object_get(printed, metric_names[m]);
         if (json_is_number(want))
             report_value(f->report, "published metrics", got, json_number_value(want), 1e-9);
         if (json_is_number(print) && !isnan(got))
@@ -198,7 +212,8 @@ status replay_metrics(struct fixture *f, struct error *error)
     free(path);
     if (metrics == NULL)
         return error_set(error, ERROR_FORMAT, "%s/metrics.json:%d: %s", f->folder, where.line, where.text);
-    const json_t *matrices = json_object_get(metrics, "matrices"), *columns = json_object_get(json_object_get(metrics, "published"), "columns");
+    const json_t *matrices = json_object_get(metrics, "matrices"),
+                 *columns = json_object_get(json_object_get(metrics, "published"), "columns");
     for (size_t i = 0; i < json_array_size(matrices); i++)
         compare_matrix(f, json_array_get(matrices, i));
     for (size_t i = 0; i < json_array_size(columns); i++)

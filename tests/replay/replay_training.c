@@ -37,7 +37,8 @@ static status compare_step_gates(struct trajectory *r, size_t step, const struct
             size_t batch = pass->passes[t].batch;
             snprintf(where, sizeof where, "task %zu, step %zu, %s block %zu", r->task, step, tower_names[t], b);
             TRY(fixture_gates(r->f, (enum tower)t, b, batch, &gates, error));
-            fixture_compare_gates(r->f, "trajectory gates", gates, step_of(expected, step) + b * batch * r->experts, batch, where);
+            fixture_compare_gates(r->f, "trajectory gates", gates, step_of(expected, step) + b * batch * r->experts,
+                                  batch, where);
             free(gates);
         }
     }
@@ -61,7 +62,8 @@ static size_t list_frozen(const int32_t *frozen, size_t experts, int32_t *list)
     return count;
 }
 
-static status compare_merge(struct trajectory *r, size_t iteration, const struct expert_change *event, struct error *error)
+static status compare_merge(struct trajectory *r, size_t iteration, const struct expert_change *event,
+                            struct error *error)
 {
     const json_t *want = json_array_get(json_object_get(r->events, "merges"), r->next_merge++);
     const struct merge *m = &event->merge;
@@ -70,16 +72,16 @@ static status compare_merge(struct trajectory *r, size_t iteration, const struct
     TRY(adapters_read_frozen(r->f->adapters, event->tower, m->block, frozen, error));
     size_t frozen_count = list_frozen(frozen, r->experts, list);
 #define SAME(key, value) (json_integer_value(json_object_get(want, key)) == (json_int_t)(value))
-    bool same = want != NULL && SAME("task", r->task) && SAME("iteration", iteration) && SAME("block", m->block) && SAME("t1", m->source[0]) &&
-                SAME("t2", m->source[1]) && SAME("b1", m->target) &&
+    bool same = want != NULL && SAME("task", r->task) && SAME("iteration", iteration) && SAME("block", m->block) &&
+                SAME("t1", m->source[0]) && SAME("t2", m->source[1]) && SAME("b1", m->target) &&
                 strcmp(json_string_value(json_object_get(want, "encoder")), tower_names[event->tower]) == 0 &&
                 json_is_true(json_object_get(want, "done")) == (event->kind == CHANGE_MERGE) &&
                 strcmp(json_string_value(json_object_get(want, "reason")), merge_skip_name(m->skip)) == 0 &&
                 same_numbers(json_object_get(want, "counts"), counts, r->experts) &&
                 same_numbers(json_object_get(want, "frozen"), list, frozen_count);
 #undef SAME
-    report_exact(r->f->report, "merges", same, "task %zu, iteration %zu, %s block %zu: t1 %d, t2 %d, b1 %d", r->task, iteration,
-                 tower_names[event->tower], m->block, m->source[0], m->source[1], m->target);
+    report_exact(r->f->report, "merges", same, "task %zu, iteration %zu, %s block %zu: t1 %d, t2 %d, b1 %d", r->task,
+                 iteration, tower_names[event->tower], m->block, m->source[0], m->source[1], m->target);
     return OK;
 }
 
@@ -108,12 +110,15 @@ static status train_step(struct trajectory *r, const json_t *task, size_t step, 
     for (int t = 0; t < TOWERS; t++) {
         void *device;
         TRY(fixture_find(r->data, &noise[t], error, "noise.%s", tower_names[t]));
-        TRY(fixture_upload(f, step_of(noise[t], step), safetensor_elements(noise[t]) / noise[t]->shape[0], &device, error));
+        TRY(fixture_upload(f, step_of(noise[t], step), safetensor_elements(noise[t]) / noise[t]->shape[0], &device,
+                           error));
         device_noise[t] = device;
     }
-    struct schedule schedule = {.peak = fixture_number(task, "lr"), .warmup = (size_t)fixture_number(task, "warmup"),
+    struct schedule schedule = {.peak = fixture_number(task, "lr"),
+                                .warmup = (size_t)fixture_number(task, "warmup"),
                                 .iterations = (size_t)fixture_number(task, "iterations")};
-    struct step_state state = {.task = (uint32_t)r->task, .step = (uint32_t)step, .learning_rate = (float)schedule_rate(&schedule, step)};
+    struct step_state state = {
+        .task = (uint32_t)r->task, .step = (uint32_t)step, .learning_rate = (float)schedule_rate(&schedule, step)};
     TRY(f->backend->ops->upload(f->backend, f->state, &state, sizeof state, error));
     report_value(f->report, "learning rate", schedule_rate(&schedule, step), (double)((const float *)rates->data)[step],
                  fixture_tolerance(f, "trajectory_lr"));
@@ -124,21 +129,27 @@ static status train_step(struct trajectory *r, const json_t *task, size_t step, 
     size_t batch = images->shape[1];
     void *device_labels;
     float scale, loss;
-    TRY(fixture_encode(f, &pass, step_of(images, step), batch, tokens->data, tokens->shape[0], (int)r->task, true, device_noise, error));
+    TRY(fixture_encode(f, &pass, step_of(images, step), batch, tokens->data, tokens->shape[0], (int)r->task, true,
+                       device_noise, error));
     TRY(compare_step_gates(r, step, &pass, error));
     TRY(clip_logit_scale(f->clip, &scale, error));
-    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c, error));
+    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c,
+                           error));
     TRY(fixture_upload(f, step_of(labels, step), batch, &device_labels, error));
     TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
-    TRY(contrastive_loss(f->backend, &c, device_labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss, error));
+    TRY(contrastive_loss(f->backend, &c, device_labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f,
+                         f->loss, error));
     TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
-    report_value(f->report, "trajectory losses", (double)loss, (double)((const float *)losses->data)[step], fixture_tolerance(f, "trajectory_losses"));
+    report_value(f->report, "trajectory losses", (double)loss, (double)((const float *)losses->data)[step],
+                 fixture_tolerance(f, "trajectory_losses"));
     TRY(contrastive_backward(f->backend, &f->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(f->clip, &pass.encoding[t], &pass.passes[t], &dfeatures[t], error));
     const json_t *betas = json_object_get(f->config, "betas");
-    struct update_rule rule = {.beta1 = json_number_value(json_array_get(betas, 0)), .beta2 = json_number_value(json_array_get(betas, 1)),
-                               .epsilon = fixture_number(f->config, "eps"), .weight_decay = fixture_number(f->config, "weight_decay")};
+    struct update_rule rule = {.beta1 = json_number_value(json_array_get(betas, 0)),
+                               .beta2 = json_number_value(json_array_get(betas, 1)),
+                               .epsilon = fixture_number(f->config, "eps"),
+                               .weight_decay = fixture_number(f->config, "weight_decay")};
     TRY(adapters_step(f->adapters, f->state, &rule, error));
     return (step + 1) % (size_t)fixture_number(f->config, "merge_every") == 0 ? merge_step(r, step + 1, error) : OK;
 }
@@ -151,8 +162,10 @@ static status compare_counts(struct trajectory *r, struct error *error)
         for (size_t b = 0; b < r->f->clip->towers[t].count; b++) {
             int32_t counts[1024];
             TRY(adapters_read_counts(r->f->adapters, (enum tower)t, b, counts, error));
-            report_exact(r->f->report, "counts", memcmp(counts, (const int32_t *)expected->data + b * r->experts, r->experts * sizeof *counts) == 0,
-                         "task %zu, %s block %zu", r->task, tower_names[t], b);
+            report_exact(
+                r->f->report, "counts",
+                memcmp(counts, (const int32_t *)expected->data + b * r->experts, r->experts * sizeof *counts) == 0,
+                "task %zu, %s block %zu", r->task, tower_names[t], b);
         }
     }
     return OK;
@@ -175,7 +188,8 @@ static status freeze(struct trajectory *r, struct error *error)
         snprintf(key, sizeof key, "%s_frozen", tower_names[e->tower]);
         size_t count = list_frozen(frozen, r->experts, list);
         same = same && same_numbers(json_array_get(json_object_get(want, key), e->merge.block), list, count);
-        report_exact(r->f->report, "freezes", same, "task %zu, %s block %zu", r->task, tower_names[e->tower], e->merge.block);
+        report_exact(r->f->report, "freezes", same, "task %zu, %s block %zu", r->task, tower_names[e->tower],
+                     e->merge.block);
     }
     return OK;
 }
@@ -226,7 +240,8 @@ static status compare_parameters(struct trajectory *r, struct error *error)
         free(values);
     }
     if (compared > 0)
-        report_value(f->report, "parameters, rms", sqrt(squares / (double)compared), 0, fixture_tolerance(f, "trajectory_params_rms"));
+        report_value(f->report, "parameters, rms", sqrt(squares / (double)compared), 0,
+                     fixture_tolerance(f, "trajectory_params_rms"));
     return OK;
 }
 
@@ -272,7 +287,8 @@ status replay_trajectory(struct fixture *f, struct error *error)
     for (; result == OK && r.task < json_array_size(json_object_get(f->config, "tasks")); r.task++)
         result = train_task(&r, error);
     if (result == OK)
-        report_exact(f->report, "number of merges", r.next_merge == json_array_size(json_object_get(r.events, "merges")), "%zu", r.next_merge);
+        report_exact(f->report, "number of merges",
+                     r.next_merge == json_array_size(json_object_get(r.events, "merges")), "%zu", r.next_merge);
     safetensors_close(r.data);
     safetensors_close(r.expect);
     expert_changes_free(&r.happened);

@@ -35,7 +35,8 @@ void report_value(struct report *report, const char *quantity, double got, doubl
     }
 }
 
-void report_values(struct report *report, const char *quantity, const float *got, const float *expected, size_t n, double tolerance)
+void report_values(struct report *report, const char *quantity, const float *got, const float *expected, size_t n,
+                   double tolerance)
 {
     for (size_t i = 0; i < n; i++)
         report_value(report, quantity, (double)got[i], (double)expected[i], tolerance);
@@ -67,11 +68,13 @@ bool report_finish(const struct report *report)
         if (line->exact)
             printf("%zu of %zu equal", line->compared - line->failed, line->compared);
         else
-            printf("largest deviation %.3g, tolerance %.3g, %zu values", line->deviation, line->tolerance, line->compared);
+            printf("largest deviation %.3g, tolerance %.3g, %zu values", line->deviation, line->tolerance,
+                   line->compared);
         if (line->failed > 0)
             printf("; %zu outside, first: %s", line->failed, line->first_failure);
         putchar('\n');
     }
-    printf("%s: %s, %zu quantities, %zu values\n", report->folder, failed == 0 && compared > 0 ? "all hold" : "FAILED", report->count, compared);
+    printf("%s: %s, %zu quantities, %zu values\n", report->folder, failed == 0 && compared > 0 ? "all hold" : "FAILED",
+           report->count, compared);
     return failed == 0 && compared > 0;
 }

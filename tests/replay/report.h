@@ -28,7 +28,8 @@ struct report {
 };
 
 /* Largest |got − expected| against an absolute tolerance; a NaN fails. */
-void report_values(struct report *report, const char *quantity, const float *got, const float *expected, size_t n, double tolerance);
+void report_values(struct report *report, const char *quantity, const float *got, const float *expected, size_t n,
+                   double tolerance);
 void report_value(struct report *report, const char *quantity, double got, double expected, double tolerance);
 /* A decision that must be the same; what describes it. */
 void report_exact(struct report *report, const char *quantity, bool equal, const char *what, ...) PRINTF_LIKE(4, 5);
