@@ -152,6 +152,41 @@ static void training_lowers_the_loss(void **state)
     on_device(train, NULL);
 }
 
+static double mean_error(struct coder *c)
+{
+    float errors[ROWS];
+    double mean = 0;
+    must(autoencoder_errors(c->coder, &c->step, &c->features, errors, &error));
+    for (int i = 0; i < ROWS; i++)
+        mean += (double)errors[i] / ROWS;
+    return mean;
+}
+
+/* With an ε far above the gradients, Adam's first step is −rate/ε · g, so the loss falls by the step's square · ε/rate. */
+static void step_follows_the_gradient(void **state)
+{
+    (void)state;
+    struct device d;
+    device_open(&d, 1);
+    struct coder c = open_coder(&d);
+    const struct parameters *group = c.coder->parameters;
+    const struct step_state rate = {.learning_rate = 1e4f};
+    const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e4};
+    const float *before = from_device(&d, group->values, group->values_count * sizeof *before);
+    double loss = mean_error(&c), squares = 0;
+    float reported;
+    must(autoencoder_train_step(c.coder, &c.step, &c.features, to_device(&d, &rate, sizeof rate), &rule, &reported,
+                                &error));
+    const float *after = from_device(&d, group->values, group->values_count * sizeof *after);
+    for (size_t i = 0; i < group->values_count; i++)
+        squares += pow((double)after[i] - (double)before[i], 2);
+    double fall = loss - mean_error(&c);
+    if (!(squares > 1e-6 && fabs(fall - squares) < 0.05 * squares))
+        fail_msg("the loss fell by %g, the gradient's square is %g", fall, squares);
+    close_coder(&d, &c);
+    device_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +194,7 @@ int main(void)
         cmocka_unit_test(errors_match),
         cmocka_unit_test(starts_as_a_linear_layer_does),
         cmocka_unit_test(training_lowers_the_loss),
+        cmocka_unit_test(step_follows_the_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
