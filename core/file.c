@@ -134,10 +134,10 @@ static void sync_parent(const char *path)
     free(parent);
 }
 
-status file_writer_close(struct file_writer *writer, struct error *error)
+static status finish(struct file_writer *writer, bool sync, struct error *error)
 {
     errno = 0;
-    bool good = ferror(writer->stream) == 0 && fflush(writer->stream) == 0 && fsync(fileno(writer->stream)) == 0;
+    bool good = ferror(writer->stream) == 0 && fflush(writer->stream) == 0 && (!sync || fsync(fileno(writer->stream)) == 0);
     int number = errno;
     if (fclose(writer->stream) != 0 && good) {
         good = false;
@@ -153,10 +153,34 @@ status file_writer_close(struct file_writer *writer, struct error *error)
         file_writer_abandon(writer);
         return ERROR_IO;
     }
-    sync_parent(writer->path);
+    if (sync)
+        sync_parent(writer->path);
     free(writer->temporary);
     free(writer->path);
     *writer = (struct file_writer){0};
+    return OK;
+}
+
+status file_writer_close(struct file_writer *writer, struct error *error)
+{
+    return finish(writer, true, error);
+}
+
+status file_writer_close_unsynced(struct file_writer *writer, struct error *error)
+{
+    return finish(writer, false, error);
+}
+
+status file_sync_all(const char *path, struct error *error)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || syncfs(file) != 0) {
+        error_errno(error, errno, "%s: cannot wait for the disk", path);
+        if (file >= 0)
+            close(file);
+        return ERROR_IO;
+    }
+    close(file);
     return OK;
 }
 

@@ -46,10 +46,15 @@ struct file_writer {
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error);
 status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error);
 status file_writer_close(struct file_writer *writer, struct error *error);
+/* The same without waiting for the disk: for many files that file_sync_all makes lasting together. */
+status file_writer_close_unsynced(struct file_writer *writer, struct error *error);
 void file_writer_abandon(struct file_writer *writer); /* removes the temporary file; harmless after close */
 
 /* Writes data to path in one go, by way of a file_writer. */
 status file_write(const char *path, const void *data, size_t size, struct error *error);
+
+/* Waits until everything written to the file system of path is on the disk. */
+status file_sync_all(const char *path, struct error *error);
 
 bool file_exists(const char *path);      /* anything at all */
 bool file_is_directory(const char *path);

@@ -36,7 +36,8 @@ void image_free(struct image *image);
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
-/* Both are there completely or not at all. quality: 1 to 100, chroma is halved both ways (4:2:0). */
+/* Both are there completely or not at all, without waiting for the disk (core/file.h, file_sync_all). quality: 1 to 100, chroma is
+ * halved both ways (4:2:0). */
 status image_write_png(const char *path, const struct image *image, struct error *error);
 status image_write_jpeg(const char *path, const struct image *image, int quality, struct error *error);
 

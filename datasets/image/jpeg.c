@@ -201,7 +201,7 @@ status image_write_jpeg(const char *path, const struct image *image, int quality
     status result = encode(&encoder, image, quality, writer.stream, error);
     jpeg_destroy_compress(&encoder.jpeg);
     if (result == OK)
-        return file_writer_close(&writer, error);
+        return file_writer_close_unsynced(&writer, error);
     file_writer_abandon(&writer);
     return error_context(error, "%s", path);
 }

@@ -113,6 +113,7 @@ static status write_marked(const char *root, const struct mini_settings *setting
     TRY(directory_create(root, error));
     TRY(file_write(marker->unfinished, marker->line.data, marker->line.size, error));
     TRY(write_datasets(root, settings, error));
+    TRY(file_sync_all(root, error));
     TRY(file_write(marker->complete, marker->line.data, marker->line.size, error));
     unlink(marker->unfinished); /* harmless when it stays: mini.json is looked at first */
     return OK;

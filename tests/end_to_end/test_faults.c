@@ -314,7 +314,7 @@ static const struct fault {
     {NULL, {.arguments = RUN "model.vocabulary=tiny.yaml"}, {"tiny.yaml"}},
     {vocabulary_cut, {.arguments = RUN}, {"vocabulary.txt"}},
     /* data */
-    {NULL, {.arguments = RUN "data.root=absent"}, {"absent", "MNIST"}},
+    {NULL, {.arguments = RUN "data.root=absent"}, {"absent", "data.root"}},
     {test_image_cut, {.arguments = RUN}, {"braided_0080.jpg"}},
     {training_image_is_text, {.arguments = RUN}, {"braided_0040.jpg"}},
     {image_claims_to_be_huge, {.arguments = RUN}, {"braided_0080.jpg"}},
