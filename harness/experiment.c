@@ -136,15 +136,8 @@ status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int3
 {
     struct tensor memory;
     TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
-    int32_t *host = malloc(array_size(n, sizeof *host));
-    if (host == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu numbers", n);
-    for (size_t i = 0; i < n; i++)
-        host[i] = value;
     *filled = memory.data;
-    status result = e->backend->ops->upload(e->backend, memory.data, host, n * sizeof *host, error);
-    free(host);
-    return result;
+    return e->backend->ops->number_rows(e->backend, &(struct number_rows){.count = n, .first = value, .out = memory.data}, error);
 }
 
 static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index, size_t template_index, int32_t *row,

@@ -27,6 +27,7 @@ static const struct {
     OPERATION(assemble_tokens_backward),
     OPERATION(embed_tokens),
     OPERATION(embed_tokens_backward),
+    OPERATION(number_rows),
     OPERATION(gather_rows),
     OPERATION(scatter_rows),
     OPERATION(column_sum),

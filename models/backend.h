@@ -140,6 +140,13 @@ struct embed_tokens_backward {
     void *dtable, *dposition;
 };
 
+/* out[i] = first + i · step: row numbers, or one router for all samples. */
+struct number_rows {
+    size_t count;
+    int32_t first, step;
+    int32_t *out;
+};
+
 /* out[i] = x[rows[i]] */
 struct gather_rows {
     struct matrix x, out;
@@ -319,6 +326,7 @@ struct backend_ops {
     status (*assemble_tokens_backward)(struct backend *, const struct assemble_tokens_backward *, struct error *);
     status (*embed_tokens)(struct backend *, const struct embed_tokens *, struct error *);
     status (*embed_tokens_backward)(struct backend *, const struct embed_tokens_backward *, struct error *);
+    status (*number_rows)(struct backend *, const struct number_rows *, struct error *);
     status (*gather_rows)(struct backend *, const struct gather_rows *, struct error *);
     status (*scatter_rows)(struct backend *, const struct scatter_rows *, struct error *);
     status (*column_sum)(struct backend *, const struct column_sum *, struct error *);

@@ -173,15 +173,11 @@ static status pool(struct clip *clip, const struct encoding *encoding, struct to
 static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step,
                           const int32_t **rows, struct error *error)
 {
-    int32_t *device, *host = malloc(array_size(batch, sizeof *host));
-    if (host == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for %zu rows", batch);
-    for (size_t b = 0; b < batch; b++)
-        host[b] = (int32_t)(b * step);
-    status result = upload_numbers(clip, encoding->arena, "rows", host, batch, &device, error);
-    free(host);
-    *rows = device;
-    return result;
+    struct tensor numbers;
+    TRY(tensor_take(&numbers, encoding->arena, TENSOR_I32, "rows", 1, &batch, error));
+    *rows = numbers.data;
+    return clip->backend->ops->number_rows(
+        clip->backend, &(struct number_rows){.count = batch, .step = (int32_t)step, .out = numbers.data}, error);
 }
 
 /* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */

@@ -75,6 +75,7 @@ static const struct backend_ops cpu_ops = {
     .assemble_tokens_backward = cpu_assemble_tokens_backward,
     .embed_tokens = cpu_embed_tokens,
     .embed_tokens_backward = cpu_embed_tokens_backward,
+    .number_rows = cpu_number_rows,
     .gather_rows = cpu_gather_rows,
     .scatter_rows = cpu_scatter_rows,
     .column_sum = cpu_column_sum,

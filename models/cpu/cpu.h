@@ -60,6 +60,7 @@ status cpu_assemble_tokens(struct backend *, const struct assemble_tokens *, str
 status cpu_assemble_tokens_backward(struct backend *, const struct assemble_tokens_backward *, struct error *);
 status cpu_embed_tokens(struct backend *, const struct embed_tokens *, struct error *);
 status cpu_embed_tokens_backward(struct backend *, const struct embed_tokens_backward *, struct error *);
+status cpu_number_rows(struct backend *, const struct number_rows *, struct error *);
 status cpu_gather_rows(struct backend *, const struct gather_rows *, struct error *);
 status cpu_scatter_rows(struct backend *, const struct scatter_rows *, struct error *);
 status cpu_column_sum(struct backend *, const struct column_sum *, struct error *);

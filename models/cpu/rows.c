@@ -104,6 +104,15 @@ status cpu_activate_backward(struct backend *backend, const struct activate_back
     return OK;
 }
 
+status cpu_number_rows(struct backend *backend, const struct number_rows *o, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    for (size_t i = 0; i < o->count; i++)
+        o->out[i] = o->first + (int32_t)i * o->step;
+    return OK;
+}
+
 static void gather_some(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     (void)cpu;

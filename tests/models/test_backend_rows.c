@@ -151,6 +151,23 @@ static void rows_are_gathered_and_scattered(void **state)
     on_all_shapes(gathers);
 }
 
+static void numbers(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    struct operand out = blank(d, c->rows);
+    must(d->ops->number_rows(
+        d->backend, &(struct number_rows){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device}, &error));
+    const int32_t *found = from_device(d, out.device, c->rows * sizeof *found);
+    for (size_t i = 0; i < c->rows; i++)
+        assert_int_equal(found[i], -3 + 7 * (int32_t)i);
+}
+
+static void rows_are_numbered(void **state)
+{
+    (void)state;
+    on_all_shapes(numbers);
+}
+
 static void normalizes(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
@@ -293,6 +310,7 @@ int main(void)
         cmocka_unit_test(layer_norm_and_back),
         cmocka_unit_test(activation_and_back),
         cmocka_unit_test(rows_are_gathered_and_scattered),
+        cmocka_unit_test(rows_are_numbered),
         cmocka_unit_test(rows_are_normalised),
         cmocka_unit_test(positions_are_averaged),
         cmocka_unit_test(attention_and_back),
