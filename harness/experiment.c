@@ -48,6 +48,8 @@ static status open_model(struct experiment *e, struct error *error)
         TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED, error));
         TRY(adapters_initialize(e->adapters, e->seed, error));
     }
+    if (e->trains == TRAINS_WEIGHTS) /* all weights but logit_scale (spec 7) */
+        TRY(e->backend->ops->zero(e->backend, e->clip->parameters->flags + CLIP_FLAG_LOGIT_SCALE, sizeof(int32_t), error));
     struct tensor memory;
     TRY(tensor_take(&memory, &e->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->state}, error));
     e->state = memory.data;

@@ -27,7 +27,8 @@ static status weight_at(struct declaration *d, struct weight *weight, const char
     char full[160];
     size_t index;
     snprintf(full, sizeof full, "%s%s", d->prefix, name);
-    return parameters_add(d->clip->parameters, full, rank, shape, 1, strcmp(full, "logit_scale") == 0, &index, error);
+    size_t flag = strcmp(full, "logit_scale") == 0 ? CLIP_FLAG_LOGIT_SCALE : CLIP_FLAG_WEIGHTS;
+    return parameters_add(d->clip->parameters, full, rank, shape, 1, flag, &index, error);
 }
 
 static status linear_at(struct declaration *d, struct linear *linear, const char *weight, const char *bias, size_t out,

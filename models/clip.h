@@ -14,6 +14,9 @@
 #include "models/block.h"
 #include "models/clip_file.h"
 
+/* Update flags of the group: logit_scale has one of its own, so that it may stay while everything else is trained. */
+enum clip_flag { CLIP_FLAG_WEIGHTS, CLIP_FLAG_LOGIT_SCALE };
+
 struct clip {
     struct backend *backend;
     struct clip_dimensions dimensions;

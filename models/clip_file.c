@@ -1,5 +1,6 @@
 #include "models/clip_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,6 +319,19 @@ static status read_source(const struct clip_file *file, const struct source *sou
     return OK;
 }
 
+static status check_finite(const struct clip_file *file, const struct source *source, const float *values,
+                           struct error *error)
+{
+    size_t each = safetensor_elements(source->parts[0]), count = parts_of(file, &source->tensor) * each;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return error_set(error, ERROR_FORMAT,
+                             "%s: tensor '%s': expected finite numbers, found %g; the file is damaged or comes from a "
+                             "training that diverged",
+                             path_of(file), source->parts[i / each]->name, (double)values[i]);
+    return OK;
+}
+
 status clip_file_read(const struct clip_file *file, const char *name, int rank, const size_t *shape, float *values,
                       struct error *error)
 {
@@ -331,5 +345,6 @@ status clip_file_read(const struct clip_file *file, const char *name, int rank, 
     if (tensor->rank != rank || (rank > 0 && memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': expected shape %s, found %s", path_of(file), name,
                          shape_text(rank, shape).text, shape_text(tensor->rank, tensor->shape).text);
-    return read_source(file, source, values, error);
+    TRY(read_source(file, source, values, error));
+    return check_finite(file, source, values, error);
 }

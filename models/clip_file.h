@@ -29,7 +29,8 @@ void clip_file_close(struct clip_file *file); /* NULL is allowed */
 const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file);
 const char *clip_file_naming(const struct clip_file *file); /* "openai" or "huggingface" */
 
-/* The tensor with OpenAI's name and this shape, as floats (F16 and BF16 are widened; q, k, v are stacked; projections transposed). */
+/* The tensor with OpenAI's name and this shape, as floats (F16 and BF16 are widened; q, k, v are stacked; projections transposed).
+ * NaN or infinity in it is an error. */
 status clip_file_read(const struct clip_file *file, const char *name, int rank, const size_t *shape, float *values,
                       struct error *error);
 
