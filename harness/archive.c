@@ -19,8 +19,10 @@ status archive_open(struct archive **archive, const char *path, struct error *er
 {
     TRY(archive_create(archive, error));
     status result = safetensors_open(&(*archive)->file, path, error);
-    if (result != OK)
+    if (result != OK) {
         archive_close(*archive);
+        *archive = NULL;
+    }
     return result;
 }
 
@@ -48,7 +50,8 @@ static status add(struct archive *archive, const char *name, enum safetensor_typ
         archive->capacity = capacity;
     }
     char *copy = strdup(name);
-    *data = malloc(array_size(count, safetensor_type_size(type)) + 1);
+    size_t bytes = array_size(count, safetensor_type_size(type));
+    *data = malloc(bytes > 0 ? bytes : 1);
     if (copy == NULL || *data == NULL) {
         free(copy);
         free(*data);

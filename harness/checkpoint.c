@@ -121,7 +121,9 @@ static status read_place(const struct archive *archive, const struct experiment 
 {
     const char *task = archive_metadata(archive, "task"), *iteration = archive_metadata(archive, "iteration");
     int64_t t, i;
-    if (task == NULL || iteration == NULL || !parse_integer(task, &t) || !parse_integer(iteration, &i) || t < 0 || (size_t)t > e->task_count || i < 0)
+    bool numbers = task != NULL && iteration != NULL && parse_integer(task, &t) && parse_integer(iteration, &i);
+    if (!numbers || t < 0 || (size_t)t > e->task_count || i < 0 ||
+        (size_t)i > ((size_t)t < e->task_count ? e->tasks[t].settings.iterations : 0))
         return error_set(error, ERROR_FORMAT, "%s: resume file without a valid task and iteration; delete it to start this run afresh", path);
     *place = (struct checkpoint_place){(size_t)t, (size_t)i};
     return OK;

@@ -83,14 +83,15 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         const struct task *task = &e->tasks[k];
         estimate->training += training_cost(e, task);
         estimate->evaluation += evaluation_cost(e, k);
-        size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task), e->settings.adapter.top_k);
+        size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task), e->settings.adapter.top_k,
+                                       e->settings.adapter.bottleneck);
         largest = e->trains != TRAINS_NOTHING && bytes > largest ? bytes : largest;
     }
     double trained = 4.0 * (double)experiment_trainable(e), weights = 4.0 * (double)cost_weights(n);
     double copies = e->trains == TRAINS_NOTHING ? 0 : e->trains == TRAINS_ADAPTERS ? 4 : 3;
     estimate->memory = weights + copies * trained + (double)largest;
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL ? (double)e->task_count : e->settings.checkpoints == CHECKPOINTS_LAST ? 1 : 0;
-    estimate->disk = trained * (kept + (e->settings.checkpoint_every > 0 ? 3 : 1));
+    estimate->disk = trained * (kept + 3); /* a resume file within a task has Adam's moments too */
     return product_rate(e->backend, &e->step, &estimate->rate, error);
 }
 

@@ -223,7 +223,7 @@ void selector_choose(const struct selector *selector, const float *const *errors
     size_t together = s->decision == DECIDE_PER_BATCH ? s->decision_batch : 1;
     for (size_t first = 0; first < n; first += together) {
         size_t last = first + together < n ? first + together : n;
-        float means[1024];
+        float means[SETTINGS_TASKS];
         for (size_t k = 0; k < selector->trained; k++) {
             double total = 0;
             for (size_t i = first; i < last; i++)

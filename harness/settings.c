@@ -173,6 +173,8 @@ static status check(const struct settings *s, struct error *error)
 {
     if (s->task_count == 0)
         return error_set(error, ERROR_ARGUMENT, "suite: data.order names no task; expected at least one dataset");
+    if (s->task_count > SETTINGS_TASKS)
+        return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count, SETTINGS_TASKS);
     if (s->adapter.top_k > s->adapter.experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
                          "or raise adapter.experts", s->adapter.top_k, s->adapter.experts);
@@ -216,6 +218,7 @@ void settings_of_task(struct task_settings *t, const struct suite *suite, const 
                                 .reader = reader != NULL ? reader : name,
                                 .root = root != NULL ? root : options_text(suite_options(suite, "data"), "root"),
                                 .iterations = whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
+                                .schedule_end = whole(o, "iterations"),
                                 .warmup = whole(o, "warmup"),
                                 .batch = whole(o, "batch"),
                                 .rate = options_real(o, "learning_rate"),
@@ -235,5 +238,15 @@ status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, st
     if (!parse_integer(text, &value) || value < 0)
         return error_set(error, ERROR_ARGUMENT, "suite: run.seeds: expected whole numbers from 0, found \"%s\"", text);
     *seed = (uint64_t)value;
+    return OK;
+}
+
+status settings_check_seeds(const struct suite *suite, struct error *error)
+{
+    uint64_t seed;
+    if (settings_seeds(suite) == 0)
+        return error_set(error, ERROR_ARGUMENT, "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
+    for (size_t i = 0; i < settings_seeds(suite); i++)
+        TRY(settings_seed(suite, i, &seed, error));
     return OK;
 }

@@ -17,6 +17,8 @@
 
 extern const struct suite_section settings_sections[];
 
+enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
+
 enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };
 enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
 enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
@@ -52,14 +54,18 @@ struct settings {
 struct task_settings {
     const char *name, *reader, *root;
     size_t iterations, warmup, batch;
+    size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
     double rate, weight_decay;
     float smoothing;
 };
 
-/* Strings and options are borrowed from the suite. */
+/* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is told here. */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
+
+/* Seed index of settings_seeds: one run each. settings_check_seeds tells an empty list and what is no seed before anything starts. */
 status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error);
 size_t settings_seeds(const struct suite *suite);
+status settings_check_seeds(const struct suite *suite, struct error *error);
 
 #endif

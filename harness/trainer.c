@@ -77,7 +77,6 @@ static status read_batch(struct experiment *e, struct feed *feed, size_t step, s
     return e->backend->ops->upload(e->backend, labels.data, feed->labels, tensor_bytes(&labels), error);
 }
 
-/* logit_scale is never trained: its flag is 1, everybody else's 0 (models/clip.c). */
 static status update(struct experiment *e, const struct task *task, struct error *error)
 {
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay};
@@ -91,7 +90,7 @@ static status one_iteration(const struct training *training, struct feed *feed, 
     struct experiment *e = training->experiment;
     const struct task *task = training->task;
     const struct method *method = e->settings.method;
-    struct schedule schedule = {task->settings.rate, task->settings.warmup, task->settings.iterations};
+    struct schedule schedule = {task->settings.rate, task->settings.warmup, task->settings.schedule_end};
     struct batch batch;
     float loss = 0;
     report->rate = schedule_rate(&schedule, step);

@@ -65,9 +65,10 @@ size_t cost_weights(const struct clip_dimensions *n)
 
 /* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation
  * (block.h). */
-size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k)
+size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k,
+                       size_t bottleneck)
 {
-    size_t image = n->image_blocks * images * image_positions(n) * (10 * n->image_width + 64 * top_k);
-    size_t text = n->text_blocks * texts * positions * (10 * n->text_width + 64 * top_k);
+    size_t image = n->image_blocks * images * image_positions(n) * (10 * n->image_width + bottleneck * top_k);
+    size_t text = n->text_blocks * texts * positions * (10 * n->text_width + bottleneck * top_k);
     return 4 * (image + text);
 }

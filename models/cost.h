@@ -26,6 +26,6 @@ size_t cost_weights(const struct clip_dimensions *dimensions);
 
 /* Bytes that a training step keeps of both towers' forward passes. */
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
-                       size_t top_k);
+                       size_t top_k, size_t bottleneck);
 
 #endif

@@ -243,8 +243,8 @@ status store_run_start(struct store *store, const struct run_description *descri
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
 {
     status result = run_once(store,
-                             "UPDATE runs SET status = ?2, message = ?3, finished = strftime('%Y-%m-%dT%H:%M:%SZ', "
-                             "'now') WHERE run = ?1",
+                             "UPDATE runs SET finished = iif(status = 'finished', finished, "
+                             "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
                              VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
     lock_give(&store->locks, run);
     return result;

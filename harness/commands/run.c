@@ -56,8 +56,6 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     const char *database = options_text(suite_options(suite, "run"), "database");
     struct store *store;
     uint64_t seed;
-    for (size_t i = 0; i < settings_seeds(suite); i++) /* a typo in the last seed is told before the first one runs */
-        TRY(settings_seed(suite, i, &seed, error));
     TRY(store_open(&store, database, STORE_WRITE, error));
     status result = OK;
     for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
@@ -90,7 +88,9 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct suite *suite;
     TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1, error));
-    status result = options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
+    status result = settings_check_seeds(suite, error);
+    if (result == OK)
+        result = options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
     suite_destroy(suite);
     return result;
 }
