@@ -8,6 +8,7 @@
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
 BUILD := build
 FLAGS :=
+CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
 .PHONY: demo test build build-tests dependencies clean
 
@@ -19,11 +20,11 @@ test: dependencies build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure
 
 build:
-	cmake -S . -B $(BUILD) -G Ninja -DMTIL_TESTS=OFF $(FLAGS)
+	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }
 	cmake --build $(BUILD)
 
 build-tests:
-	cmake -S . -B $(BUILD) -G Ninja -DMTIL_TESTS=ON $(FLAGS)
+	@$(CONFIGURE) -DMTIL_TESTS=ON $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }
 	cmake --build $(BUILD)
 
 dependencies:
