@@ -96,22 +96,19 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     return e->backend->ops->normalize(e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
 }
 
-status class_features(struct experiment *e, const struct dataset *dataset, int router, struct arena *arena, struct tensor *features,
+status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena, struct tensor *features,
                       struct error *error)
 {
     enum { PROMPTS = 256 }; /* encoded at a time */
-    size_t classes = dataset_classes(dataset), templates = dataset_templates(dataset), context = e->clip->dimensions.context;
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset), context = e->clip->dimensions.context;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1, embed = e->clip->dimensions.embed;
-    int32_t *tokens;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
-    TRY(experiment_tokenize(e, dataset, 0, templates, &tokens, error));
-    status result = OK;
-    for (size_t first = 0; result == OK && first < classes; first += chunk) {
+    for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk;
-        result = encode_classes(e, tokens + first * templates * context, count, templates, router, (float *)features->data + first * embed, error);
+        TRY(encode_classes(e, task->test_prompts + first * templates * context, count, templates, router, (float *)features->data + first * embed,
+                           error));
     }
-    free(tokens);
-    return result;
+    return OK;
 }
 
 /* --- Predictions --- */
@@ -198,7 +195,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     int32_t *best = malloc(array_size(e->settings.evaluation_batch, sizeof *best));
     status result = best != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch");
     if (result == OK)
-        result = class_features(e, set->task->dataset, router, &e->per_task, &classes, error);
+        result = class_features(e, set->task, router, &e->per_task, &classes, error);
     if (result == OK)
         result = source_open(&source, e, set, items, n, error);
     for (size_t done = 0, step = 0; result == OK && done < n; step++) {
@@ -235,7 +232,7 @@ static status zero_shot_predictions(struct experiment *e, struct test_set *set, 
     struct tensor classes;
     size_t embed = e->clip->dimensions.embed;
     int32_t best[ROWS];
-    TRY(class_features(e, set->task->dataset, -1, &e->per_task, &classes, error));
+    TRY(class_features(e, set->task, -1, &e->per_task, &classes, error));
     for (size_t first = 0; first < set->n; first += ROWS) {
         size_t count = set->n - first < ROWS ? set->n - first : ROWS;
         struct tensor features;
@@ -250,32 +247,42 @@ static status zero_shot_predictions(struct experiment *e, struct test_set *set, 
     return OK;
 }
 
-/* Keeps the decoded test images where the cache has room. */
-static status cache_pixels(struct evaluator *evaluator, struct test_set *set, struct error *error)
+static status decode_all(struct loader *loader, struct test_set *set, size_t bytes_each, const struct stop *stop, struct error *error)
+{
+    for (size_t done = 0, step = 0; done < set->n; step++) {
+        size_t count;
+        if (stop_requested(stop))
+            return error_set(error, ERROR_STOPPED, "stopped while the test images of %s were decoded", set->task->settings.name);
+        TRY(loader_read(loader, step, set->pixels + done * bytes_each, NULL, NULL, &count, error));
+        done += count;
+    }
+    return OK;
+}
+
+status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    size_t r = e->clip->dimensions.resolution, bytes = array_size(set->n, r * r * 3), batch = e->settings.evaluation_batch;
-    if (bytes > evaluator->cache_left)
+    struct test_set *set = &evaluator->sets[j];
+    size_t r = e->clip->dimensions.resolution, bytes = array_size(set->n, r * r * 3);
+    if (set->pixels != NULL || bytes > evaluator->cache_left)
         return OK;
-    struct loader_settings settings = {.dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)r, .batch = batch, .threads = 1, .ahead = 4};
+    struct loader_settings settings = {.dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)r,
+                                       .batch = e->settings.evaluation_batch, .threads = 1, .ahead = 4};
     struct loader *loader;
-    uint8_t *pixels = malloc(bytes);
-    if (pixels == NULL)
+    set->pixels = malloc(bytes);
+    if (set->pixels == NULL)
         return OK; /* a cache is a convenience */
     status result = loader_create(&loader, &settings, error);
-    for (size_t done = 0, step = 0; result == OK && done < set->n; step++) {
-        size_t count;
-        result = loader_read(loader, step, pixels + done * r * r * 3, NULL, NULL, &count, error);
-        done += result == OK ? count : 0;
-        if (result != OK || done >= set->n)
-            loader_destroy(loader);
+    if (result == OK) {
+        result = decode_all(loader, set, r * r * 3, stop, error);
+        loader_destroy(loader);
     }
     if (result != OK) {
-        free(pixels);
+        free(set->pixels);
+        set->pixels = NULL;
         return result;
     }
     evaluator->cache_left -= bytes;
-    set->pixels = pixels;
     return OK;
 }
 
@@ -298,7 +305,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
 {
     struct experiment *e = evaluator->experiment;
     struct test_set *set = &evaluator->sets[j];
-    TRY(cache_pixels(evaluator, set, error));
+    TRY(evaluator_keep_images(evaluator, j, stop, error));
     TRY(encode_test_images(e, set, stop, error));
     TRY(zero_shot_predictions(e, set, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
@@ -323,8 +330,12 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
         float *errors = malloc(array_size(set->n, sizeof *errors));
         if (errors == NULL)
             return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", set->n);
+        status result = selector_errors(evaluator->selector, k, set->means, set->n, errors, error);
+        if (result != OK) {
+            free(errors);
+            return result;
+        }
         set->errors[k] = errors;
-        TRY(selector_errors(evaluator->selector, k, set->means, set->n, errors, error));
     }
     selector_choose(evaluator->selector, (const float *const *)set->errors, set->n, set->router);
     return OK;

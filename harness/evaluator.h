@@ -1,7 +1,7 @@
 /* Test accuracies: one matrix row per checkpoint, computing only what can have changed (spec 5, 6).
  *
  *     TRY(evaluator_create(&evaluator, experiment, selector, error));             // selector NULL: the data names the task
- *     TRY(evaluator_zero_shot(evaluator, stop, error));                            // features of the untouched CLIP, kept
+ *     TRY(evaluator_zero_shot(evaluator, j, stop, error));                         // features of the untouched CLIP, kept
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
  */
@@ -39,7 +39,11 @@ void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 /* Computes and keeps the frozen features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
-/* Evaluates task j with the weights after `checkpoint` tasks less one (checkpoint k: tasks 0 … k are trained). */
+/* Decodes the test images of task j once for all evaluations, where the cache has room. Zero-shot does it by itself. */
+status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
+
+/* Evaluates task j at checkpoint k: tasks 0 … k are trained. Images that the selector leaves to the untouched model keep their zero-shot
+ * prediction. */
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop, struct error *error);
 
 /* Every image of the set through one router (−1: none), whatever a selector says. */
@@ -48,9 +52,9 @@ status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, 
 /* Every image of the set again, through the model as it is now, without adapters. */
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
-/* Class features of a dataset with a router (−1: adapters off): prompts through all templates, each normalised, their mean normalised.
- * [classes, embed] in the arena. */
-status class_features(struct experiment *experiment, const struct dataset *dataset, int router, struct arena *arena, struct tensor *features,
+/* Class features of a task's dataset with a router (−1: adapters off): prompts through all templates, each normalised, their mean
+ * normalised. [classes, embed] in the arena. */
+status class_features(struct experiment *experiment, const struct task *task, int router, struct arena *arena, struct tensor *features,
                       struct error *error);
 
 #endif

@@ -6,6 +6,37 @@
 #include "core/file.h"
 #include "harness/weights.h"
 
+static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index, size_t template_index, int32_t *row,
+                              struct error *error)
+{
+    size_t tokens, context = e->clip->dimensions.context;
+    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
+    if (prompt == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
+    status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
+    if (result == OK && tokens > context)
+        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt, tokens, context);
+    free(prompt);
+    return result;
+}
+
+/* Every template of every class; the first ones are trained with. Prompts that are cut are warned about here, once. */
+static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
+{
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset), context = e->clip->dimensions.context;
+    task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
+    task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
+    if (task->prompts == NULL || task->test_prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset), classes * templates);
+    for (size_t c = 0; c < classes; c++) {
+        int32_t *of_class = task->test_prompts + c * templates * context;
+        for (size_t t = 0; t < templates; t++)
+            TRY(tokenize_prompt(e, task->dataset, c, t, of_class + t * context, error));
+        memcpy(task->prompts + c * context, of_class, context * sizeof *of_class);
+    }
+    return OK;
+}
+
 static status open_tasks(struct experiment *e, struct error *error)
 {
     const struct options *data = suite_options(e->suite, "data");
@@ -25,7 +56,7 @@ static status open_tasks(struct experiment *e, struct error *error)
         if (dataset_size(task->dataset, SPLIT_TRAIN) == 0 || dataset_size(task->dataset, SPLIT_TEST) == 0)
             return error_set(error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,
                              task->settings.root, dataset_size(task->dataset, SPLIT_TRAIN), dataset_size(task->dataset, SPLIT_TEST));
-        TRY(experiment_tokenize(e, task->dataset, 0, 1, &task->prompts, error));
+        TRY(tokenize_prompts(e, task, error));
     }
     return OK;
 }
@@ -113,6 +144,7 @@ void experiment_close(struct experiment *e)
     for (size_t k = 0; k < e->task_count; k++) {
         dataset_close(e->tasks[k].dataset);
         free(e->tasks[k].prompts);
+        free(e->tasks[k].test_prompts);
     }
     free(e->tasks);
     expert_changes_free(&e->changes);
@@ -140,38 +172,6 @@ status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int3
     TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
     *filled = memory.data;
     return e->backend->ops->number_rows(e->backend, &(struct number_rows){.count = n, .first = value, .out = memory.data}, error);
-}
-
-static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index, size_t template_index, int32_t *row,
-                              struct error *error)
-{
-    size_t tokens, context = e->clip->dimensions.context;
-    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
-    if (prompt == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
-    status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
-    if (result == OK && tokens > context)
-        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt, tokens, context);
-    free(prompt);
-    return result;
-}
-
-status experiment_tokenize(const struct experiment *e, const struct dataset *dataset, size_t first, size_t templates, int32_t **tokens,
-                           struct error *error)
-{
-    size_t classes = dataset_classes(dataset), context = e->clip->dimensions.context;
-    *tokens = malloc(array_size(array_size(classes, templates), context * sizeof **tokens));
-    if (*tokens == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(dataset), classes * templates);
-    status result = OK;
-    for (size_t c = 0; result == OK && c < classes; c++)
-        for (size_t t = 0; result == OK && t < templates; t++)
-            result = tokenize_prompt(e, dataset, c, first + t, *tokens + (c * templates + t) * context, error);
-    if (result != OK) {
-        free(*tokens);
-        *tokens = NULL;
-    }
-    return result;
 }
 
 static status clear_frozen(struct adapters *adapters, struct error *error)

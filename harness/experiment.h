@@ -19,7 +19,8 @@ struct task {
     size_t index;
     struct task_settings settings;
     struct dataset *dataset;
-    int32_t *prompts; /* host [classes, context]: the first template of each class */
+    int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
+    int32_t *test_prompts; /* host [classes, templates, context] */
 };
 
 struct experiment {
@@ -65,10 +66,6 @@ status experiment_set_step(struct experiment *experiment, size_t task, size_t st
 
 /* n times value in device memory of the arena. */
 status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value, const int32_t **filled, struct error *error);
-
-/* Tokens [n, context] of formatted prompts on the host; warns of prompts that are cut. The caller frees. */
-status experiment_tokenize(const struct experiment *experiment, const struct dataset *dataset, size_t first_template, size_t templates,
-                           int32_t **tokens, struct error *error);
 
 /* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that learn every task alone. */
 status experiment_restart(struct experiment *experiment, struct error *error);

@@ -1,9 +1,11 @@
 #include "harness/sequence.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +13,8 @@
 #include "adapters/adapter_file.h"
 #include "core/file.h"
 #include "harness/trainer.h"
+
+enum { WORTH_KEEPING_SECONDS = 30 };
 
 /* What a run holds besides the experiment. */
 struct run {
@@ -20,6 +24,8 @@ struct run {
     struct selector *selector; /* NULL: none is needed */
     struct evaluator *evaluator;
     char *folder, *resume;
+    int folder_lock;         /* descriptor of the folder; −1: not held */
+    double saved;            /* when the last resume point was written */
     const struct task *task; /* being trained */
     double last_loss;
 };
@@ -50,6 +56,7 @@ static status save_place(struct run *r, size_t task, size_t iteration, struct er
 {
     TRY(store_commit(r->sequence->store, error));
     TRY(checkpoint_save(r->e, r->selector, r->resume, &(struct checkpoint_place){task, iteration}, error));
+    r->saved = now();
     return store_begin(r->sequence->store, error);
 }
 
@@ -81,8 +88,10 @@ static status after_iteration(void *context, const struct step_report *report, s
                     &(struct progress_state){.activity = "train", .subject = r->task->settings.name, .task = task + 1, .tasks = r->e->task_count,
                                              .step = report->iteration, .steps = report->iterations, .loss = r->last_loss, .images = report->images,
                                              .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
-    bool last = report->iteration == report->iterations, due = every > 0 && report->iteration % every == 0;
-    return !last && (due || stop_requested(r->sequence->stop)) ? save_place(r, task, report->iteration, error) : OK;
+    /* Selector and evaluation still follow the last iteration; a training worth keeping is kept before them. */
+    bool last = report->iteration == report->iterations, worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
+    bool due = !last && every > 0 && report->iteration % every == 0;
+    return due || worth_keeping || stop_requested(r->sequence->stop) ? save_place(r, task, report->iteration, error) : OK;
 }
 
 static status train(struct run *r, size_t task, size_t first, struct error *error)
@@ -117,6 +126,10 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
     int64_t images = 0;
     for (size_t j = 0; j < r->e->task_count; j++) {
         report_evaluation(r, "zero-shot", j);
+        if (!record && r->e->trains == TRAINS_WEIGHTS) { /* the weights are no longer untouched, and nobody asks */
+            TRY(evaluator_keep_images(r->evaluator, j, r->sequence->stop, error));
+            continue;
+        }
         TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
         if (record)
             TRY(record_evaluation(&r->recorder, -1, &r->evaluator->sets[j], false, error));
@@ -178,6 +191,18 @@ static status save_weights(struct run *r, size_t task, struct error *error)
 
 /* --- The sequence --- */
 
+/* The database keeps a run from being written twice; this keeps two databases' runs out of one folder. */
+static status lock_folder(struct run *r, struct error *error)
+{
+    r->folder_lock = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->folder_lock < 0)
+        return error_errno(error, errno, "%s: cannot open the run's folder", r->folder);
+    if (flock(r->folder_lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return error_set(error, ERROR_BUSY, "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder",
+                         r->folder);
+    return OK; /* a file system without locks is no reason to stop */
+}
+
 static status open_run(struct run *r, struct error *error)
 {
     const struct settings *s = &r->e->settings;
@@ -186,6 +211,7 @@ static status open_run(struct run *r, struct error *error)
     if (r->resume == NULL)
         return error_set(error, ERROR_MEMORY, "run: no memory for a path");
     TRY(directory_create(r->folder, error));
+    TRY(lock_folder(r, error));
     if (s->method->selects && s->selector.kind == SELECTOR_CLIP)
         TRY(selector_create(&r->selector, r->e, error));
     return evaluator_create(&r->evaluator, r->e, r->selector, error);
@@ -195,6 +221,8 @@ static void close_run(struct run *r)
 {
     evaluator_destroy(r->evaluator);
     selector_destroy(r->selector);
+    if (r->folder_lock >= 0)
+        close(r->folder_lock);
     free(r->resume);
     free(r->folder);
 }
@@ -215,11 +243,30 @@ static status run_tasks(struct run *r, struct checkpoint_place place, struct err
     return OK;
 }
 
+/* A resume file tells what the database has; one that was written beside another database does not. */
+static status check_rows(struct run *r, const struct checkpoint_place *place, struct error *error)
+{
+    struct run_matrix rows;
+    TRY(store_read_matrix(r->sequence->store, r->recorder.run, &rows, error));
+    const struct accuracy_matrix *matrix = &rows.matrix;
+    bool there = matrix->tasks == r->e->task_count && !isnan(matrix->zero_shot[0]);
+    for (size_t k = 0; there && k < place->task; k++)
+        there = !isnan(matrix->accuracy[k * matrix->tasks + k]);
+    run_matrix_free(&rows);
+    if (there)
+        return OK;
+    return error_set(error, ERROR_FORMAT, "%s: expected the rows of the zero-shot model and of %zu finished tasks in %s, found fewer: the resume "
+                     "file belongs to a run in another database; name that one, or delete the file to start afresh", r->resume, place->task,
+                     store_path(r->sequence->store));
+}
+
 static status run_from_place(struct run *r, struct error *error)
 {
     struct checkpoint_place place;
     bool resumed;
     TRY(checkpoint_load(r->e, r->selector, r->resume, &place, &resumed, error));
+    if (resumed)
+        TRY(check_rows(r, &place, error));
     TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1, resumed ? (int64_t)place.iteration : 0, error));
     if (resumed)
         log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1, r->e->task_count, place.iteration, r->resume);
@@ -251,7 +298,7 @@ static status end_run(struct run *r, status result, struct error *error)
 
 status sequence_run(struct sequence *sequence, struct error *error)
 {
-    struct run run = {.sequence = sequence, .e = sequence->experiment,
+    struct run run = {.sequence = sequence, .e = sequence->experiment, .folder_lock = -1, .saved = now(),
                       .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
     struct run_start start;
     TRY(record_start(&run.recorder, &start, error));
