@@ -1,0 +1,62 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "models/schedule.h"
+
+/* Worked out by hand from spec 3: lr·(i+1)/warmup, then lr·½(1 + cos(π (i − warmup) / (end − warmup))). */
+static const struct {
+    struct schedule schedule;
+    size_t iteration;
+    double rate;
+} expected[] = {
+    {{1.0, 100, 1000}, 0, 0.01},
+    {{1.0, 100, 1000}, 49, 0.5},
+    {{1.0, 100, 1000}, 99, 1.0},
+    {{1.0, 100, 1000}, 100, 1.0},             /* cos 0 */
+    {{1.0, 100, 1000}, 400, 0.75},            /* a third of the way: cos π/3 = ½ */
+    {{1.0, 100, 1000}, 550, 0.5},             /* half way */
+    {{1.0, 100, 1000}, 700, 0.25},            /* two thirds */
+    {{5e-3, 100, 1000}, 325, 4.267766953e-3}, /* a quarter: ½(1 + √½) */
+    {{1.0, 100, 1000}, 1000, 0.0},            /* the step that the reference runs beyond */
+    {{1.0, 100, 1000}, 5000, 0.0},
+    {{2.0, 0, 4}, 0, 2.0}, /* no warm-up */
+    {{2.0, 0, 4}, 2, 1.0},
+    {{1.0, 8, 4}, 3, 0.5}, /* the training ends before the warm-up does */
+    {{1.0, 4, 4}, 3, 1.0},
+    {{1.0, 4, 4}, 4, 0.0},
+    {{0.0, 2, 4}, 1, 0.0},
+    {{1.0, 0, 1}, 0, 1.0},
+};
+
+static void equals_the_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        double rate = schedule_rate(&expected[i].schedule, expected[i].iteration);
+        if (!(fabs(rate - expected[i].rate) < 1e-12 + 1e-9 * expected[i].rate))
+            fail_msg("row %zu, iteration %zu: expected %.12g, found %.12g", i, expected[i].iteration, expected[i].rate,
+                     rate);
+    }
+}
+
+static void rises_then_falls(void **state)
+{
+    (void)state;
+    struct schedule s = {3e-3, 10, 60};
+    for (size_t i = 1; i < 60; i++) {
+        double before = schedule_rate(&s, i - 1), rate = schedule_rate(&s, i);
+        assert_true(i < 10 ? rate > before : i == 10 ? rate == before : rate < before);
+        assert_true(rate > 0 && rate <= s.peak);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_the_table), cmocka_unit_test(rises_then_falls)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
