@@ -51,7 +51,7 @@ static status add(struct archive *archive, const char *name, enum safetensor_typ
     }
     char *copy = strdup(name);
     size_t bytes = array_size(count, safetensor_type_size(type));
-    *data = malloc(bytes > 0 ? bytes : 1);
+    *data = bytes < SIZE_MAX ? malloc(bytes > 0 ? bytes : 1) : NULL;
     if (copy == NULL || *data == NULL) {
         free(copy);
         free(*data);
@@ -65,7 +65,8 @@ status archive_put(struct archive *archive, const char *name, enum safetensor_ty
 {
     void *data;
     TRY(add(archive, name, type, count, &data, error));
-    memcpy(data, values, count * safetensor_type_size(type));
+    if (count > 0)
+        memcpy(data, values, count * safetensor_type_size(type));
     return OK;
 }
 
@@ -93,7 +94,8 @@ status archive_get(const struct archive *archive, const char *name, enum safeten
 {
     const struct safetensor *found;
     TRY(find(archive, name, type, count, &found, error));
-    memcpy(values, found->data, count * safetensor_type_size(type));
+    if (count > 0)
+        memcpy(values, found->data, count * safetensor_type_size(type));
     return OK;
 }
 

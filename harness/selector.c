@@ -176,29 +176,33 @@ static status set_threshold(struct selector *selector, const struct task *task, 
     return result;
 }
 
-status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
+status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used, size_t held_out,
+                    struct error *error)
 {
     struct experiment *e = selector->experiment;
     struct autoencoder *coder = selector->coders[task->index];
-    size_t width = e->clip->dimensions.image_width;
+    TRY(autoencoder_initialize(coder, e->seed, (uint32_t)task->index, error));
+    TRY(parameters_reset(coder->parameters, error));
+    TRY(train_coder(e, coder, task, features, used, error));
+    TRY(set_threshold(selector, task, features + used * e->clip->dimensions.image_width, held_out, error));
+    selector->trained = task->index + 1;
+    return OK;
+}
+
+status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = selector->experiment;
     struct selector_items chosen = {0};
     TRY(choose_items(e, task, &chosen, error));
     size_t n = chosen.used + chosen.held_out;
-    float *means = malloc(array_size(n * width, sizeof *means));
+    float *means = malloc(array_size(n, e->clip->dimensions.image_width * sizeof *means));
     status result = means != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
     if (result == OK)
         result = frozen_features(e, task->dataset, SPLIT_TRAIN, chosen.items, n, means, NULL, stop, error);
     if (result == OK)
-        result = autoencoder_initialize(coder, e->seed, (uint32_t)task->index, error);
-    if (result == OK)
-        result = parameters_reset(coder->parameters, error);
-    if (result == OK)
-        result = train_coder(e, coder, task, means, chosen.used, error);
-    if (result == OK)
-        result = set_threshold(selector, task, means + chosen.used * width, chosen.held_out, error);
+        result = selector_fit(selector, task, means, chosen.used, chosen.held_out, error);
     free(means);
     free(chosen.items);
-    selector->trained = result == OK ? task->index + 1 : selector->trained;
     return result;
 }
 

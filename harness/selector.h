@@ -24,6 +24,10 @@ void selector_destroy(struct selector *selector); /* NULL is allowed */
 /* Trains the task's autoencoder on nine tenths of its training images and takes the threshold from the rest. */
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
 
+/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others decide the threshold. */
+status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used, size_t held_out,
+                    struct error *error);
+
 /* errors [n] of autoencoder k, from features [n, width] on the host. */
 status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors, struct error *error);
 

@@ -1,0 +1,126 @@
+#include "tests/harness/small_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+
+struct error error;
+
+static const char suite_text_small[] = "data: {order: [first, second, third], order_name: small}\n"
+                                       "adapter: {experts: 5, top_k: 2, bottleneck: 8}\n"
+                                       "training: {iterations: 6, batch: 8, learning_rate: 5e-3, warmup: 2}\n"
+                                       "merge: {every: 3}\n"
+                                       "selector: {code: 8, iterations: 40, batch: 8}\n"
+                                       "run: {threads: 2, evaluation_batch: 4}\n"
+                                       "tasks:\n"
+                                       "  first: {reader: toy, classes: 2, train: 6, test: 3}\n"
+                                       "  second: {reader: toy, classes: 3, train: 6, test: 3}\n"
+                                       "  third: {reader: toy, classes: 4, train: 6, test: 3}\n";
+
+void must(status result)
+{
+    if (result != OK)
+        fail_msg("%s", error.message);
+}
+
+const char *small_run_file(const struct small_run *run, const char *name)
+{
+    return scratch_file(&run->scratch, name);
+}
+
+static void make_model(const struct small_run *run)
+{
+    static const char *const texts[] = {"a photo of a red square", "a green photo", "blue and yellow", "red green"};
+    struct clip_dimensions dimensions = {.embed = 16,
+                                         .resolution = 16,
+                                         .patch = 8,
+                                         .image_width = 64,
+                                         .image_blocks = 2,
+                                         .context = 24,
+                                         .text_width = 64,
+                                         .text_blocks = 2};
+    struct tokenizer *tokenizer;
+    struct backend *backend;
+    struct arena arena;
+    struct clip *clip;
+    must(tokenizer_learn(texts, 4, 8, small_run_file(run, "vocabulary.txt"), &error));
+    must(tokenizer_open(&tokenizer, small_run_file(run, "vocabulary.txt"), &error));
+    dimensions.vocabulary = tokenizer_vocabulary(tokenizer);
+    must(backend_open(&backend, "cpu", 1, &error));
+    must(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error));
+    must(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
+    must(clip_initialize(clip, 5, &error));
+    must(clip_save(clip, small_run_file(run, "clip.safetensors"), &error));
+    clip_destroy(clip);
+    backend->ops->arena_destroy(backend, &arena);
+    backend_close(backend);
+    tokenizer_close(tokenizer);
+}
+
+static void open_experiment(struct small_run *run, uint64_t seed, const char *const *overrides)
+{
+    const char *all[32];
+    char *paths[] = {path_format("model.weights=%s/clip.safetensors", run->scratch.path),
+                     path_format("model.vocabulary=%s/vocabulary.txt", run->scratch.path),
+                     path_format("data.root=%s", run->scratch.path),
+                     path_format("run.folder=%s/runs", run->scratch.path)};
+    size_t count = 0;
+    for (; count < sizeof paths / sizeof *paths; count++)
+        all[count] = paths[count];
+    for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++)
+        all[count++] = overrides[i];
+    must(suite_parse(&run->suite, suite_text_small, sizeof suite_text_small - 1, "small.yaml", settings_sections, all,
+                     count, &error));
+    must(experiment_open(&run->experiment, run->suite, seed, NULL, &error));
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        free(paths[i]);
+}
+
+void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides)
+{
+    *run = (struct small_run){0};
+    scratch_create(&run->scratch);
+    make_model(run);
+    open_experiment(run, seed, overrides);
+}
+
+static void close_experiment(struct small_run *run)
+{
+    experiment_close(run->experiment);
+    suite_destroy(run->suite);
+}
+
+void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides)
+{
+    close_experiment(run);
+    open_experiment(run, seed, overrides);
+}
+
+void small_run_close(struct small_run *run)
+{
+    close_experiment(run);
+    scratch_remove(&run->scratch);
+}
+
+float *small_run_values(const struct small_run *run, const float *device, size_t n)
+{
+    struct backend *backend = run->experiment->backend;
+    float *values = malloc(n * sizeof *values);
+    assert_non_null(values);
+    must(backend->ops->download(backend, values, device, n * sizeof *values, &error));
+    return values;
+}
+
+float *small_run_adapters(const struct small_run *run, enum tower tower)
+{
+    const struct parameters *group = run->experiment->adapters->towers[tower].parameters;
+    return small_run_values(run, group->values, group->values_count);
+}
+
+void error_tells(const char *const *words)
+{
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strstr(error.message, words[i]) == NULL)
+            fail_msg("expected \"%s\" in: %s", words[i], error.message);
+}

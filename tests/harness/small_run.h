@@ -1,0 +1,51 @@
+/* An experiment small enough for a test: a random CLIP, its vocabulary and three tasks of the `toy` dataset.
+ *
+ *     struct small_run run;
+ *     small_run_open(&run, 1, (const char *const[]){"adapter.experts=6", NULL});       // overrides of the suite
+ *     … run.experiment, small_run_file(&run, "resume.safetensors") …
+ *     small_run_close(&run);
+ */
+#ifndef MTIL_TESTS_HARNESS_SMALL_RUN_H
+#define MTIL_TESTS_HARNESS_SMALL_RUN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "harness/experiment.h"
+#include "tests/datasets/scratch.h"
+
+enum { SMALL_RUN_TASKS = 3 };
+
+struct small_run {
+    struct scratch scratch;
+    struct suite *suite;
+    struct experiment *experiment;
+};
+
+extern struct error error; /* of the last call that failed */
+void must(status result);
+
+/* Tasks first, second and third have 2, 3 and 4 classes of 6 training and 3 test images each. overrides end with NULL. */
+void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides);
+
+/* Another experiment on the same files; run->experiment is closed first. */
+void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides);
+void small_run_close(struct small_run *run);
+
+/* A path in the run's folder; the next call overwrites it. */
+const char *small_run_file(const struct small_run *run, const char *name);
+
+/* n floats from the device, the caller frees. */
+float *small_run_values(const struct small_run *run, const float *device, size_t n);
+
+/* The adapters' values of a tower. */
+float *small_run_adapters(const struct small_run *run, enum tower tower);
+
+/* Whether the message of the last failure has all these words in it; the list ends with NULL. Fails the test otherwise. */
+void error_tells(const char *const *words);
+
+#endif

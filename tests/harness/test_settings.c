@@ -1,0 +1,272 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "harness/settings.h"
+
+static struct error error;
+
+/* The suite of some YAML and overrides (ended by NULL), and its settings. */
+static status read_suite(struct suite **suite, struct settings *settings, const char *yaml,
+                         const char *const *overrides)
+{
+    size_t count = 0;
+    while (overrides != NULL && overrides[count] != NULL)
+        count++;
+    *suite = NULL;
+    TRY(suite_parse(suite, yaml, strlen(yaml), "test.yaml", settings_sections, overrides, count, &error));
+    return settings_read(settings, *suite, &error);
+}
+
+static void expect_refused(const char *yaml, const char *override, const char *const *words)
+{
+    struct suite *suite;
+    struct settings settings;
+    if (read_suite(&suite, &settings, yaml, (const char *const[]){override, NULL}) == OK)
+        fail_msg("accepted: %s %s", yaml, override != NULL ? override : "");
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strstr(error.message, words[i]) == NULL)
+            fail_msg("expected \"%s\" in: %s", words[i], error.message);
+    suite_destroy(suite);
+}
+
+/* The defaults are the published system's (spec 2 to 5). */
+static void defaults(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    uint64_t seed;
+    assert_int_equal(read_suite(&suite, &s, "data: {root: here}\n", NULL), OK);
+    assert_int_equal(s.task_count, 11);
+    assert_string_equal(s.order, "I");
+    assert_int_equal(s.adapter.experts, 22);
+    assert_int_equal(s.adapter.top_k, 2);
+    assert_int_equal(s.adapter.bottleneck, 64);
+    assert_int_equal(s.adapter.tasks, 11);
+    assert_float_equal(s.adapter.scale, 0.1, 1e-9);
+    assert_float_equal(s.adapter.dropout, 0.1, 1e-9);
+    assert_float_equal(s.adapter.noise_epsilon, 0.01, 1e-9);
+    assert_int_equal(s.adapter.input, EXPERT_INPUT_RESIDUAL);
+    assert_int_equal(s.freeze_top_k, 2);
+    assert_string_equal(s.policy->name, "most_used");
+    assert_int_equal(s.merge_every, 100);
+    assert_int_equal(s.moments, MOMENTS_KEEP);
+    assert_string_equal(s.method->name, "moe_adapters");
+    assert_int_equal(s.selector.kind, SELECTOR_CLIP);
+    assert_int_equal(s.selector.decision, DECIDE_PER_IMAGE);
+    assert_int_equal(s.selector.decision_batch, 128);
+    assert_int_equal(s.selector.iterations, 300);
+    assert_int_equal(s.selector.code, 100);
+    assert_true(fabs(s.selector.quantile - 0.99) < 1e-12 && s.selector.threshold == 0 && s.selector.l2 == 1e-4);
+    assert_int_equal(s.checkpoints, CHECKPOINTS_LAST);
+    assert_int_equal(s.activation, ACTIVATION_QUICK_GELU);
+    settings_of_task(&task, suite, "dtd");
+    assert_string_equal(task.reader, "dtd");
+    assert_string_equal(task.root, "here");
+    assert_int_equal(task.iterations, 1000);
+    assert_int_equal(task.schedule_end, 1000);
+    assert_int_equal(task.warmup, 100);
+    assert_int_equal(task.batch, 64);
+    assert_true(task.rate == 1e-3 && task.weight_decay == 0);
+    assert_float_equal(task.smoothing, 0.2, 1e-7);
+    assert_int_equal(settings_seeds(suite), 1);
+    assert_int_equal(settings_seed(suite, 0, &seed, &error), OK);
+    assert_int_equal(seed, 1);
+    suite_destroy(suite);
+}
+
+static void tasks_inherit_and_override(void **state)
+{
+    (void)state;
+    static const char yaml[] = "data: {order: [dtd, again, mnist], root: here}\n"
+                               "training: {iterations: 50, batch: 7, learning_rate: 0.25}\n"
+                               "tasks:\n"
+                               "  again: {reader: dtd, root: there, iterations: 20, reference_iterations: yes}\n"
+                               "  mnist: {learning_rate: 0.5}\n";
+    struct suite *suite;
+    struct settings s;
+    struct task_settings dtd, again, mnist;
+    assert_int_equal(read_suite(&suite, &s, yaml, (const char *const[]){"tasks.mnist.warmup=3", NULL}), OK);
+    settings_of_task(&dtd, suite, "dtd");
+    settings_of_task(&again, suite, "again");
+    settings_of_task(&mnist, suite, "mnist");
+    assert_true(dtd.rate == 0.25 && again.rate == 0.25 && mnist.rate == 0.5);
+    assert_true(dtd.iterations == 50 && mnist.iterations == 50 && dtd.batch == 7 && again.batch == 7);
+    assert_int_equal(again.iterations, 21); /* the reference's one step more, on a schedule of 20 */
+    assert_int_equal(again.schedule_end, 20);
+    assert_string_equal(again.reader, "dtd");
+    assert_string_equal(again.root, "there");
+    assert_string_equal(dtd.root, "here");
+    assert_int_equal(mnist.warmup, 3);
+    assert_int_equal(dtd.warmup, 100);
+    suite_destroy(suite);
+}
+
+/* --- Ranges --- */
+
+static status try_value(const char *section, bool task, const char *name, double value)
+{
+    char override[200];
+    struct suite *suite;
+    struct settings settings;
+    snprintf(override, sizeof override, "%s%s.%s=%.17g", section, task ? ".mnist" : "", name, value);
+    status result = read_suite(&suite, &settings, "data: {order: [mnist]}\n", (const char *const[]){override, NULL});
+    suite_destroy(suite);
+    return result;
+}
+
+static size_t check_ranges(const struct suite_section *section, const struct option *options, bool task)
+{
+    size_t checked = 0;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if ((o->type != OPTION_INTEGER && o->type != OPTION_REAL) || (o->minimum == 0 && o->maximum == 0))
+            continue;
+        const double beyond[] = {o->minimum - 1, o->maximum + (o->type == OPTION_INTEGER ? 1 : 0.5),
+                                 o->maximum * 2 + 1};
+        for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+            if (try_value(section->name, task, o->name, beyond[i]) == OK)
+                fail_msg("%s.%s accepts %g; its range is %g to %g", section->name, o->name, beyond[i], o->minimum,
+                         o->maximum);
+            if (strstr(error.message, o->name) == NULL)
+                fail_msg("%s.%s=%g is refused without its name: %s", section->name, o->name, beyond[i], error.message);
+        }
+        if (options_find(options, o->name) != o)
+            fail_msg("%s.%s is declared twice", section->name, o->name);
+        checked++;
+    }
+    return checked;
+}
+
+static void every_range_is_kept(void **state)
+{
+    (void)state;
+    size_t checked = 0;
+    for (const struct suite_section *section = settings_sections; section->name != NULL; section++) {
+        checked += check_ranges(section, section->options, section->each_of != NULL);
+        for (const struct suite_section *from = settings_sections; section->inherits != NULL && from->name != NULL;
+             from++)
+            if (strcmp(from->name, section->inherits) == 0)
+                checked += check_ranges(section, from->options, true);
+    }
+    assert_true(checked > 30);
+}
+
+static void bounds_are_inside(void **state)
+{
+    (void)state;
+    assert_int_equal(try_value("adapter", false, "freeze_top_k", 0), OK);
+    assert_int_equal(try_value("adapter", false, "experts", 1024), OK);
+    assert_int_equal(try_value("training", false, "warmup", 1e9), OK);
+    assert_int_equal(try_value("tasks", true, "label_smoothing", 1), OK);
+    assert_int_equal(try_value("selector", false, "quantile", 0), OK);
+}
+
+/* --- What no range can say --- */
+
+static void values_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    expect_refused("adapter: {experts: 4, top_k: 5, freeze_top_k: 0}\n", NULL,
+                   (const char *const[]){"top_k is 5", "4 experts", "lower", NULL});
+    expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 2}\n", NULL,
+                   (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
+    expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
+    expect_refused("run: {precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
+    expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
+    expect_refused("merge: {policy: most_usd}\n", NULL, (const char *const[]){"most_usd", "most_used", NULL});
+    expect_refused("method: {name: zeroshot}\n", NULL, (const char *const[]){"zeroshot", "zero_shot", NULL});
+    expect_refused("data: {order: [nist]}\n", NULL, (const char *const[]){"nist", "mnist", NULL});
+    expect_refused("data: {order: []}\n", NULL, (const char *const[]){"data.order", NULL});
+    expect_refused("data: {order: [dtd, dtd]}\n", NULL, (const char *const[]){"dtd", "twice", NULL});
+    expect_refused("selector: {kind: clip}\n", "selector.kind=alexnet", (const char *const[]){"kind", "oracle", NULL});
+    expect_refused("training: {batch: many}\n", NULL, (const char *const[]){"test.yaml:1", "batch", "many", NULL});
+    expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
+}
+
+/* Keys of a method that was not chosen are unknown; those of the chosen one are read. */
+static void a_method_brings_its_keys(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    expect_refused("method: {train: adapters}\n", NULL, (const char *const[]){"train", NULL});
+    assert_int_equal(read_suite(&suite, &s, "method: {name: finetune, train: adapters}\n", NULL), OK);
+    assert_int_equal(s.method->trains(s.method_options), TRAINS_ADAPTERS);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "method: {name: finetune}\n", NULL), OK);
+    assert_int_equal(s.method->trains(s.method_options), TRAINS_WEIGHTS);
+    suite_destroy(suite);
+}
+
+static void seeds(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    uint64_t seed;
+    static const char *const bad[] = {"run.seeds=1,x", "run.seeds=-1", "run.seeds=1.5", "run.seeds="};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", (const char *const[]){bad[i], NULL}), OK);
+        if (settings_check_seeds(suite, &error) != ERROR_ARGUMENT)
+            fail_msg("accepted: %s", bad[i]);
+        assert_non_null(strstr(error.message, "run.seeds"));
+        suite_destroy(suite);
+    }
+    assert_int_equal(read_suite(&suite, &s, "run: {seeds: [7, 0]}\n", NULL), OK);
+    assert_int_equal(settings_check_seeds(suite, &error), OK);
+    assert_int_equal(settings_seeds(suite), 2);
+    assert_int_equal(settings_seed(suite, 1, &seed, &error), OK);
+    assert_int_equal(seed, 0);
+    suite_destroy(suite);
+}
+
+static size_t hash_differs(const char *override)
+{
+    struct suite *plain, *other;
+    struct settings s;
+    assert_int_equal(read_suite(&plain, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd]}\n", (const char *const[]){override, NULL}), OK);
+    bool differs = strcmp(suite_hash(plain), suite_hash(other)) != 0;
+    suite_destroy(plain);
+    suite_destroy(other);
+    return differs;
+}
+
+/* A run that is told apart by threads or folders would not go on after a stop. */
+static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
+{
+    (void)state;
+    assert_false(hash_differs("run.threads=3"));
+    assert_false(hash_differs("run.seeds=4,5"));
+    assert_false(hash_differs("data.root=elsewhere"));
+    assert_false(hash_differs("run.checkpoint_every=7"));
+    assert_true(hash_differs("training.batch=32"));
+    assert_true(hash_differs("tasks.dtd.warmup=5"));
+    assert_true(hash_differs("selector.decision=per_batch"));
+    assert_true(hash_differs("merge.moments=reset"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(tasks_inherit_and_override),
+        cmocka_unit_test(every_range_is_kept),
+        cmocka_unit_test(bounds_are_inside),
+        cmocka_unit_test(values_that_do_not_fit_together),
+        cmocka_unit_test(a_method_brings_its_keys),
+        cmocka_unit_test(seeds),
+        cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
