@@ -77,7 +77,7 @@ static const struct option run_options[] = {
     {.name = "backend", .type = OPTION_CHOICE, .choices = "auto|cpu|cuda", .fallback = "auto", .help = "where the arithmetic is done"},
     {.name = "precision", .type = OPTION_CHOICE, .choices = "auto|f32|bf16", .fallback = "auto", .help = "of the products"},
     {.name = "threads", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .help = "0: one per core; results do not depend on it"},
-    {.name = "evaluation_batch", .type = OPTION_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "64", .help = "test images encoded at a time"},
+    {.name = "evaluation_batch", .type = OPTION_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "64", .help = "test images encoded at a time; features may differ in their last bits with it"},
     {.name = "cache_megabytes", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e7, .fallback = "1024", .help = "memory for decoded test images"},
     {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "where checkpoints go"},
     {.name = "database", .type = OPTION_TEXT, .fallback = "results.db", .help = "where results go"},
@@ -120,7 +120,8 @@ const struct suite_section settings_sections[] = {
     {.name = "selector", .options = selector_options},
     {.name = "evaluation", .options = evaluation_options},
     {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = "training", .chooser = "reader", .chosen = reader_keys},
-    {.name = "run", .options = run_options, .incidental = "*"},
+    {.name = "run", .options = run_options,
+     .incidental = "seeds|backend|precision|threads|cache_megabytes|folder|database|checkpoints|checkpoint_every|log_every"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)

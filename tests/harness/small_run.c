@@ -103,6 +103,52 @@ void small_run_close(struct small_run *run)
     scratch_remove(&run->scratch);
 }
 
+/* --- Watching the backend: operations have no context of their own, so there is one spy --- */
+
+static struct {
+    struct backend_spy *spy;
+    const struct backend_ops *watched;
+    struct backend_ops ops;
+} watch;
+
+static void raise_at(size_t count, size_t at)
+{
+    if (at > 0 && count == at)
+        watch.spy->stop->signal = 2;
+}
+
+static status watch_patchify(struct backend *backend, const struct patchify *arguments, struct error *failure)
+{
+    watch.spy->encodings++;
+    return watch.watched->patchify(backend, arguments, failure);
+}
+
+static status watch_adamw(struct backend *backend, const struct adamw *arguments, struct error *failure)
+{
+    raise_at(++watch.spy->updates, watch.spy->stop_at_update);
+    return watch.watched->adamw(backend, arguments, failure);
+}
+
+static status watch_predict(struct backend *backend, const struct predict *arguments, struct error *failure)
+{
+    raise_at(++watch.spy->predictions, watch.spy->stop_at_prediction);
+    return watch.watched->predict(backend, arguments, failure);
+}
+
+void small_run_watch(struct small_run *run, struct backend_spy *spy)
+{
+    struct backend *backend = run->experiment->backend;
+    watch.spy = spy;
+    if (backend->ops == &watch.ops)
+        return;
+    watch.watched = backend->ops;
+    watch.ops = *backend->ops;
+    watch.ops.patchify = watch_patchify;
+    watch.ops.adamw = watch_adamw;
+    watch.ops.predict = watch_predict;
+    backend->ops = &watch.ops;
+}
+
 float *small_run_values(const struct small_run *run, const float *device, size_t n)
 {
     struct backend *backend = run->experiment->backend;

@@ -45,6 +45,14 @@ float *small_run_values(const struct small_run *run, const float *device, size_t
 /* The adapters' values of a tower. */
 float *small_run_adapters(const struct small_run *run, enum tower tower);
 
+/* Counts what the backend is asked for from now on, and raises a wish to stop at the n-th of it (0: never). One at a time. */
+struct backend_spy {
+    size_t encodings, updates, predictions; /* batches of images, optimizer steps of a group, batches of predictions */
+    struct stop *stop;
+    size_t stop_at_update, stop_at_prediction;
+};
+void small_run_watch(struct small_run *run, struct backend_spy *spy);
+
 /* Whether the message of the last failure has all these words in it; the list ends with NULL. Fails the test otherwise. */
 void error_tells(const char *const *words);
 

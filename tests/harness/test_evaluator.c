@@ -1,0 +1,213 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluator.h"
+#include "harness/trainer.h"
+#include "tests/harness/small_run.h"
+
+static void train(struct small_run *run, size_t task)
+{
+    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->tasks[task]}, &error));
+}
+
+static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
+{
+    struct evaluator *evaluator;
+    must(evaluator_create(&evaluator, run->experiment, selector, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+    return evaluator;
+}
+
+static void check_counts(const struct test_set *set)
+{
+    size_t right = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);
+        right += set->right[i];
+    }
+    assert_int_equal(set->correct, right);
+}
+
+/* The prediction of an image, worked out here from its features and the class features. */
+static uint16_t nearest_class(const float *image, const float *classes, size_t count, size_t embed)
+{
+    size_t best = 0;
+    double highest = -INFINITY;
+    for (size_t c = 0; c < count; c++) {
+        double dot = 0;
+        for (size_t i = 0; i < embed; i++)
+            dot += (double)image[i] * (double)classes[c * embed + i];
+        if (dot > highest) {
+            highest = dot;
+            best = c;
+        }
+    }
+    return (uint16_t)best;
+}
+
+static void zero_shot_is_the_nearest_class(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    struct experiment *e = run.experiment;
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    size_t embed = e->clip->dimensions.embed;
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        const struct test_set *set = &evaluator->sets[j];
+        size_t classes = dataset_classes(set->task->dataset);
+        struct tensor features;
+        must(class_features(e, set->task, -1, &e->per_task, &features, &error));
+        float *host = small_run_values(&run, features.data, classes * embed);
+        assert_int_equal(set->n, 3 * (j + 2));
+        for (size_t c = 0; c < classes; c++) {
+            double norm = 0;
+            for (size_t i = 0; i < embed; i++)
+                norm += (double)host[c * embed + i] * (double)host[c * embed + i];
+            assert_true(fabs(norm - 1) < 1e-5);
+        }
+        for (size_t i = 0; i < set->n; i++) {
+            assert_int_equal(set->predicted[i], nearest_class(set->features + i * embed, host, classes, embed));
+            assert_int_equal(set->router[i], -1);
+        }
+        check_counts(set);
+        free(host);
+    }
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* With the data naming the task: trained ones through their router, the others as the untouched model has it, without encoding an image. */
+static void oracle_computes_only_what_was_trained(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct backend_spy spy = {0};
+    small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    train(&run, 0);
+    small_run_watch(&run, &spy);
+    for (size_t j = 1; j < SMALL_RUN_TASKS; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        must(evaluator_task(evaluator, 0, j, NULL, &error));
+        for (size_t i = 0; i < set->n; i++)
+            assert_int_equal(set->router[i], -1);
+        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+        check_counts(set);
+    }
+    assert_int_equal(spy.encodings, 0);
+    must(evaluator_task(evaluator, 0, 0, NULL, &error));
+    assert_int_equal(spy.encodings, 2); /* 6 images, 4 at a time */
+    assert_int_equal(evaluator->sets[0].router[0], 0);
+    check_counts(&evaluator->sets[0]);
+    must(evaluator_task(evaluator, 1, 1, NULL, &error)); /* router 1 now, though it was never trained */
+    assert_int_equal(evaluator->sets[1].router[0], 1);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* The best that each seed of training reaches on its own task is above the untouched, random model's. */
+static void a_trained_router_changes_the_answers(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"training.iterations=60", "training.learning_rate=1e-2", "training.batch=16",
+                                         "training.label_smoothing=0", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    size_t before = evaluator->sets[2].correct;
+    train(&run, 2);
+    must(evaluator_with_router(evaluator, 2, 2, NULL, &error));
+    assert_true(evaluator->sets[2].correct > before);
+    must(evaluator_with_router(evaluator, 2, -1, NULL, &error));
+    assert_int_equal(evaluator->sets[2].correct, before);
+    must(evaluator_without_adapters(evaluator, 2, NULL, &error)); /* computed again, the same */
+    assert_int_equal(evaluator->sets[2].correct, before);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* Decoded once or again for every evaluation: the same features and predictions. */
+static void the_cache_changes_nothing(void **state)
+{
+    (void)state;
+    struct small_run run;
+    static const char *const caches[] = {"run.cache_megabytes=64", "run.cache_megabytes=0"};
+    uint16_t predicted[2][12];
+    float means[2][12 * 64];
+    small_run_open(&run, 1, NULL);
+    for (int i = 0; i < 2; i++) {
+        small_run_reopen(&run, 1, (const char *const[]){caches[i], NULL});
+        struct evaluator *evaluator = open_evaluator(&run, NULL);
+        assert_true((evaluator->sets[2].pixels == NULL) == (i == 1));
+        train(&run, 2);
+        must(evaluator_task(evaluator, 2, 2, NULL, &error));
+        memcpy(predicted[i], evaluator->sets[2].predicted, sizeof predicted[i]);
+        memcpy(means[i], evaluator->sets[2].means, sizeof means[i]);
+        evaluator_destroy(evaluator);
+    }
+    assert_memory_equal(predicted[0], predicted[1], sizeof predicted[0]);
+    assert_memory_equal(means[0], means[1], sizeof means[0]);
+    small_run_close(&run);
+}
+
+/* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot answer. */
+static void errors_are_kept(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    small_run_open(&run, 1, NULL);
+    must(selector_create(&selector, run.experiment, &error));
+    struct evaluator *evaluator = open_evaluator(&run, selector);
+    struct test_set *set = &evaluator->sets[1];
+    must(selector_train(selector, &run.experiment->tasks[0], NULL, &error));
+    must(evaluator_task(evaluator, 0, 1, NULL, &error));
+    const float *kept = set->errors[0];
+    assert_non_null(kept);
+    assert_null(set->errors[1]);
+    selector->thresholds[0] = 0; /* nothing is below */
+    must(evaluator_task(evaluator, 0, 1, NULL, &error));
+    assert_ptr_equal(set->errors[0], kept);
+    for (size_t i = 0; i < set->n; i++)
+        assert_int_equal(set->router[i], -1);
+    assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+    selector->thresholds[0] = INFINITY; /* everything is */
+    must(evaluator_task(evaluator, 0, 1, NULL, &error));
+    for (size_t i = 0; i < set->n; i++)
+        assert_int_equal(set->router[i], 0);
+    evaluator_destroy(evaluator);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+static void stops_at_once(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct stop stop = {.signal = 2};
+    struct evaluator *evaluator;
+    small_run_open(&run, 1, NULL);
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    assert_int_equal(evaluator_zero_shot(evaluator, 0, &stop, &error), ERROR_STOPPED);
+    assert_null(evaluator->sets[0].pixels); /* half a cache is none */
+    must(evaluator_zero_shot(evaluator, 0, NULL, &error));
+    assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zero_shot_is_the_nearest_class),
+        cmocka_unit_test(oracle_computes_only_what_was_trained),
+        cmocka_unit_test(a_trained_router_changes_the_answers),
+        cmocka_unit_test(the_cache_changes_nothing),
+        cmocka_unit_test(errors_are_kept),
+        cmocka_unit_test(stops_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
