@@ -1,8 +1,11 @@
 #include "harness/pretrain.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "core/rng.h"
@@ -13,7 +16,7 @@
 #include "models/schedule.h"
 #include "models/tokenizer.h"
 
-enum { VOCABULARY_CAPTIONS = 8000, HELD_OUT_BATCHES = 8 };
+enum { HELD_OUT_BATCHES = 8 };
 static const uint64_t held_out_first = (uint64_t)1 << 40; /* drawings that training never reaches */
 
 struct pretraining {
@@ -38,6 +41,7 @@ struct pretrain_settings pretrain_defaults(void)
                                       .batch = 128,
                                       .plain_steps = 2400,
                                       .harder_steps = 1000,
+                                      .captions = 8000,
                                       .merges = 400,
                                       .plain_rate = 1.5e-3,
                                       .harder_rate = 8e-4,
@@ -273,20 +277,21 @@ static status retrieval(struct pretraining *p, enum captioned_level level, doubl
 /* The vocabulary of the first captions of both levels. */
 static status learn_vocabulary(struct pretraining *p, const char *path, struct error *error)
 {
-    char *captions = malloc((size_t)VOCABULARY_CAPTIONS * CAPTION_CAPACITY);
-    const char **texts = malloc(VOCABULARY_CAPTIONS * sizeof *texts);
+    size_t count = p->settings->captions;
+    char *captions = malloc(array_size(count, CAPTION_CAPACITY));
+    const char **texts = malloc(array_size(count, sizeof *texts));
     uint8_t *pixels = malloc(CAPTIONED_PIXELS);
     status result = captions != NULL && texts != NULL && pixels != NULL
                         ? OK
                         : error_set(error, ERROR_MEMORY, "pretrain: no memory for captions");
-    for (size_t i = 0; result == OK && i < VOCABULARY_CAPTIONS; i++) {
+    for (size_t i = 0; result == OK && i < count; i++) {
         char *caption = captions + i * CAPTION_CAPACITY;
         texts[i] = caption;
         result = captioned_drawing(p->settings->seed, i, i % 2 == 0 ? CAPTIONED_PLAIN : CAPTIONED_HARDER, pixels,
                                    caption, CAPTION_CAPACITY, error);
     }
     if (result == OK)
-        result = tokenizer_learn(texts, VOCABULARY_CAPTIONS, p->settings->merges, path, error);
+        result = tokenizer_learn(texts, count, p->settings->merges, path, error);
     if (result == OK)
         result = tokenizer_open(&p->tokenizer, path, error);
     free(pixels);
@@ -328,6 +333,10 @@ static status open_model(struct pretraining *p, struct error *error)
     return OK;
 }
 
+struct pretrain_files {
+    char *weights, *vocabulary, *learnt; /* learnt: the vocabulary while the weights are not there */
+};
+
 static void close_all(struct pretraining *p)
 {
     clip_destroy(p->clip);
@@ -361,23 +370,34 @@ static status train_and_save(struct pretraining *p, const char *weights, const s
     return clip_save(p->clip, weights, error);
 }
 
+/* The vocabulary waits under another name until the weights that go with it are there. */
+static status learn_and_train(struct pretraining *p, const struct pretrain_files *files, const struct log *log,
+                              struct progress *progress, const struct stop *stop, struct error *error)
+{
+    TRY(threads_create(&p->threads, p->settings->threads, error));
+    TRY(learn_vocabulary(p, files->learnt, error));
+    TRY(train_and_save(p, files->weights, log, progress, stop, error));
+    if (rename(files->learnt, files->vocabulary) != 0)
+        return error_errno(error, errno, "%s: cannot be renamed to %s", files->learnt, files->vocabulary);
+    return OK;
+}
+
 status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log,
                 struct progress *progress, const struct stop *stop, struct error *error)
 {
     struct pretraining p = {.settings = settings};
     TRY(directory_create(folder, error));
-    char *weights = path_format("%s/mini-clip.safetensors", folder),
-         *vocabulary = path_format("%s/mini-vocabulary.txt", folder);
-    status result =
-        weights != NULL && vocabulary != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for names", folder);
-    if (result == OK)
-        result = threads_create(&p.threads, settings->threads, error);
-    if (result == OK)
-        result = learn_vocabulary(&p, vocabulary, error);
-    if (result == OK)
-        result = train_and_save(&p, weights, log, progress, stop, error);
+    struct pretrain_files files = {.weights = path_format("%s/mini-clip.safetensors", folder),
+                                   .vocabulary = path_format("%s/mini-vocabulary.txt", folder),
+                                   .learnt = path_format("%s/mini-vocabulary.learnt.txt", folder)};
+    bool named = files.weights != NULL && files.vocabulary != NULL && files.learnt != NULL;
+    status result = named ? learn_and_train(&p, &files, log, progress, stop, error)
+                          : error_set(error, ERROR_MEMORY, "%s: no memory for names", folder);
+    if (named && result != OK)
+        unlink(files.learnt);
     close_all(&p);
-    free(vocabulary);
-    free(weights);
+    free(files.weights);
+    free(files.vocabulary);
+    free(files.learnt);
     return result;
 }

@@ -2,7 +2,8 @@
  * of a batch).
  *
  *     struct pretrain_settings settings = pretrain_defaults();
- *     TRY(pretrain(&settings, "models/weights", call, error));     // writes mini-clip.safetensors and mini-vocabulary.txt
+ *     TRY(pretrain(&settings, "models/weights", log, progress, stop, error));
+ *                                                         // writes mini-clip.safetensors and mini-vocabulary.txt
  *
  * First plain drawings with half of the patches dropped in the first three quarters (Li et al. 2023, FLIP), then harder ones.
  */
@@ -16,14 +17,16 @@
 
 struct pretrain_settings {
     uint64_t seed;
-    size_t batch, plain_steps, harder_steps, merges, threads;
+    size_t batch, plain_steps, harder_steps, threads;
+    size_t captions, merges; /* the vocabulary: captions it is learnt from, and merges at most */
     double plain_rate, harder_rate, weight_decay;
     struct clip_dimensions dimensions; /* the vocabulary is filled in */
 };
 
 struct pretrain_settings pretrain_defaults(void);
 
-/* Files are written at the end, whole or not at all. Held-out retrieval goes to the log. */
+/* Both files appear at the end; stopped or failed, it leaves the folder's files as they were. Held-out retrieval goes to the log. progress
+ * and stop may be NULL. */
 status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log, struct progress *progress,
                 const struct stop *stop, struct error *error);
 
