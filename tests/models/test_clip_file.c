@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,43 @@ static void half_precision_is_widened(void **state)
     }
 }
 
+static void not_finite(struct fixture *fixture, const struct set *set, const char *openai, const char *name,
+                       const char *found)
+{
+    struct clip_file *file;
+    struct error error;
+    write_set(fixture, set);
+    assert_int_equal(clip_file_open(&file, fixture->path, &error), OK);
+    for (size_t i = 0; i < clip_tensors(clip_file_dimensions(file)); i++) {
+        struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), i);
+        float *values = malloc(elements_of(&tensor) * sizeof *values);
+        bool bad = strcmp(tensor.openai, openai) == 0;
+        assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error),
+                         bad ? ERROR_FORMAT : OK);
+        if (bad && (strstr(error.message, name) == NULL || strstr(error.message, found) == NULL ||
+                    strstr(error.message, fixture->path) == NULL))
+            fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, error.message);
+        free(values);
+    }
+    clip_file_close(file);
+}
+
+static void numbers_that_are_none_are_refused(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct set set = fixture->openai;
+    static const float nan = NAN;
+    set_find(&set, "logit_scale")->data = &nan;
+    not_finite(fixture, &set, "logit_scale", "logit_scale", "nan");
+
+    set = fixture->huggingface; /* told by the file's own name, not by the one it is stacked under */
+    struct safetensor *key = set_find(&set, "text_model.encoder.layers.1.self_attn.k_proj.bias");
+    float values[64] = {[63] = -INFINITY};
+    assert_int_equal(key->shape[0], 64);
+    key->data = values;
+    not_finite(fixture, &set, "transformer.resblocks.1.attn.in_proj_bias", key->name, "-inf");
+}
+
 static void wrong_tensors_are_named(void **state)
 {
     struct fixture *fixture = require(state);
@@ -396,6 +434,7 @@ int main(void)
         cmocka_unit_test(both_namings_encode_to_the_same_bits),
         cmocka_unit_test(wrappers_and_harmless_extras_are_seen_through),
         cmocka_unit_test(half_precision_is_widened),
+        cmocka_unit_test(numbers_that_are_none_are_refused),
         cmocka_unit_test(wrong_tensors_are_named),
         cmocka_unit_test(impossible_models_are_refused),
         cmocka_unit_test(unknown_names_and_shapes_are_refused_on_reading),
