@@ -56,6 +56,9 @@ static status open_tasks(struct experiment *e, struct error *error)
         if (dataset_size(task->dataset, SPLIT_TRAIN) == 0 || dataset_size(task->dataset, SPLIT_TEST) == 0)
             return error_set(error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,
                              task->settings.root, dataset_size(task->dataset, SPLIT_TRAIN), dataset_size(task->dataset, SPLIT_TEST));
+        if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/per_image.h) */
+            return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", name,
+                             task->settings.root, UINT16_MAX, dataset_classes(task->dataset));
         TRY(tokenize_prompts(e, task, error));
     }
     return OK;
@@ -176,7 +179,7 @@ status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int3
 
 static status clear_frozen(struct adapters *adapters, struct error *error)
 {
-    int32_t none[1024] = {0};
+    int32_t none[SETTINGS_EXPERTS] = {0};
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++)
             TRY(adapters_write_frozen(adapters, (enum tower)t, b, none, error));

@@ -20,7 +20,7 @@ static const struct option data_options[] = {
     {0}};
 
 static const struct option adapter_options[] = {
-    {.name = "experts", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1024, .fallback = "22", .help = "experts per block"},
+    {.name = "experts", .type = OPTION_INTEGER, .minimum = 1, .maximum = SETTINGS_EXPERTS, .fallback = "22", .help = "experts per block"},
     {.name = "top_k", .type = OPTION_INTEGER, .minimum = 1, .maximum = 64, .fallback = "2", .help = "experts chosen per sample"},
     {.name = "bottleneck", .type = OPTION_INTEGER, .minimum = 4, .maximum = 4096, .fallback = "64", .help = "hidden units of an expert"},
     {.name = "scale", .type = OPTION_REAL, .minimum = 0, .maximum = 100, .fallback = "0.1", .help = "factor of an expert's output"},

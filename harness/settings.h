@@ -17,7 +17,7 @@
 
 extern const struct suite_section settings_sections[];
 
-enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
+enum { SETTINGS_TASKS = 1024, SETTINGS_EXPERTS = 1024 }; /* at most in a suite, in a block */
 
 enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };
 enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };

@@ -1,6 +1,7 @@
 /* How much work a model is: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
  *
- *     double step = 2 * cost_images(&dimensions, 16) + …;
+ *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, 2, 64);   // 16 images, 100 prompts of 14 tokens: 1.4e12
+ *     double share = step / seconds / rate;
  */
 #ifndef MTIL_MODELS_COST_H
 #define MTIL_MODELS_COST_H
