@@ -39,7 +39,8 @@ void archive_close(struct archive *archive)
     free(archive);
 }
 
-static status add(struct archive *archive, const char *name, enum safetensor_type type, size_t count, void **data, struct error *error)
+static status add(struct archive *archive, const char *name, enum safetensor_type type, size_t count, void **data,
+                  struct error *error)
 {
     if (archive->count == archive->capacity) {
         size_t capacity = archive->capacity * 2 + 32;
@@ -57,11 +58,13 @@ static status add(struct archive *archive, const char *name, enum safetensor_typ
         free(*data);
         return error_set(error, ERROR_MEMORY, "checkpoint: no memory for %s, %zu values", name, count);
     }
-    archive->tensors[archive->count++] = (struct safetensor){.name = copy, .type = type, .rank = 1, .shape = {count}, .data = *data};
+    archive->tensors[archive->count++] =
+        (struct safetensor){.name = copy, .type = type, .rank = 1, .shape = {count}, .data = *data};
     return OK;
 }
 
-status archive_put(struct archive *archive, const char *name, enum safetensor_type type, size_t count, const void *values, struct error *error)
+status archive_put(struct archive *archive, const char *name, enum safetensor_type type, size_t count,
+                   const void *values, struct error *error)
 {
     void *data;
     TRY(add(archive, name, type, count, &data, error));
@@ -70,27 +73,28 @@ status archive_put(struct archive *archive, const char *name, enum safetensor_ty
     return OK;
 }
 
-status archive_put_device(struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type, size_t count,
-                          const void *device, struct error *error)
+status archive_put_device(struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type,
+                          size_t count, const void *device, struct error *error)
 {
     void *data;
     TRY(add(archive, name, type, count, &data, error));
     return backend->ops->download(backend, data, device, count * safetensor_type_size(type), error);
 }
 
-status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata, size_t metadata_count,
-                     struct error *error)
+status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata,
+                     size_t metadata_count, struct error *error)
 {
     return safetensors_write(path, archive->tensors, archive->count, metadata, metadata_count, error);
 }
 
-static status find(const struct archive *archive, const char *name, enum safetensor_type type, size_t count, const struct safetensor **found,
-                   struct error *error)
+static status find(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
+                   const struct safetensor **found, struct error *error)
 {
     return safetensors_expect(archive->file, name, type, 1, &count, found, error);
 }
 
-status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count, void *values, struct error *error)
+status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
+                   void *values, struct error *error)
 {
     const struct safetensor *found;
     TRY(find(archive, name, type, count, &found, error));
@@ -99,8 +103,8 @@ status archive_get(const struct archive *archive, const char *name, enum safeten
     return OK;
 }
 
-status archive_get_device(const struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type, size_t count,
-                          void *device, struct error *error)
+status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,
+                          enum safetensor_type type, size_t count, void *device, struct error *error)
 {
     const struct safetensor *found;
     TRY(find(archive, name, type, count, &found, error));

@@ -21,16 +21,18 @@ status archive_open(struct archive **archive, const char *path, struct error *er
 void archive_close(struct archive *archive); /* NULL is allowed */
 
 /* Copies count values of type. */
-status archive_put(struct archive *archive, const char *name, enum safetensor_type type, size_t count, const void *values, struct error *error);
-status archive_put_device(struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type, size_t count,
-                          const void *device, struct error *error);
-status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata, size_t metadata_count,
-                     struct error *error);
+status archive_put(struct archive *archive, const char *name, enum safetensor_type type, size_t count,
+                   const void *values, struct error *error);
+status archive_put_device(struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type,
+                          size_t count, const void *device, struct error *error);
+status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata,
+                     size_t metadata_count, struct error *error);
 
 /* The array must be there with this type and count. */
-status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count, void *values, struct error *error);
-status archive_get_device(const struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type, size_t count,
-                          void *device, struct error *error);
+status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
+                   void *values, struct error *error);
+status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,
+                          enum safetensor_type type, size_t count, void *device, struct error *error);
 const char *archive_metadata(const struct archive *archive, const char *key); /* NULL: absent */
 
 #endif

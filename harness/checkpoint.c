@@ -15,8 +15,8 @@ struct passage {
     bool saving;
 };
 
-static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type, size_t count, void *device,
-                         struct error *error)
+static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
+                         size_t count, void *device, struct error *error)
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s", prefix, name);
@@ -25,7 +25,8 @@ static status pass_array(const struct passage *p, const char *prefix, const char
 }
 
 /* Between tasks the optimizer starts afresh, so its state is only kept within one. */
-static status pass_parameters(const struct passage *p, const char *prefix, struct parameters *group, bool optimizer, struct error *error)
+static status pass_parameters(const struct passage *p, const char *prefix, struct parameters *group, bool optimizer,
+                              struct error *error)
 {
     TRY(pass_array(p, prefix, "values", SAFETENSOR_F32, group->values_count, group->values, error));
     if (!optimizer)
@@ -58,11 +59,13 @@ static status pass_selector(const struct passage *p, struct selector *selector, 
     }
     size_t tasks = selector->experiment->task_count;
     selector->trained = trained;
-    return p->saving ? archive_put(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error)
-                     : archive_get(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
+    return p->saving
+               ? archive_put(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error)
+               : archive_get(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
 }
 
-static status pass_all(const struct passage *p, struct experiment *e, struct selector *selector, const struct checkpoint_place *place, struct error *error)
+static status pass_all(const struct passage *p, struct experiment *e, struct selector *selector,
+                       const struct checkpoint_place *place, struct error *error)
 {
     const struct method *method = e->settings.method;
     bool optimizer = place->iteration > 0;
@@ -88,8 +91,8 @@ static void make_labels(struct labels *labels, const struct experiment *e, const
     snprintf(labels->iteration, sizeof labels->iteration, "%zu", place->iteration);
 }
 
-status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path, const struct checkpoint_place *place,
-                       struct error *error)
+status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
+                       const struct checkpoint_place *place, struct error *error)
 {
     struct archive *archive;
     struct labels labels;
@@ -108,29 +111,34 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
     return result;
 }
 
-static status same(const struct archive *archive, const char *path, const char *key, const char *expected, struct error *error)
+static status same(const struct archive *archive, const char *path, const char *key, const char *expected,
+                   struct error *error)
 {
     const char *found = archive_metadata(archive, key);
     if (found != NULL && strcmp(found, expected) == 0)
         return OK;
-    return error_set(error, ERROR_FORMAT, "%s: resume file of another run: expected %s %s, found %s; delete it to start this run afresh", path, key,
-                     expected, found != NULL ? found : "none");
+    return error_set(error, ERROR_FORMAT,
+                     "%s: resume file of another run: expected %s %s, found %s; delete it to start this run afresh",
+                     path, key, expected, found != NULL ? found : "none");
 }
 
-static status read_place(const struct archive *archive, const struct experiment *e, const char *path, struct checkpoint_place *place, struct error *error)
+static status read_place(const struct archive *archive, const struct experiment *e, const char *path,
+                         struct checkpoint_place *place, struct error *error)
 {
     const char *task = archive_metadata(archive, "task"), *iteration = archive_metadata(archive, "iteration");
     int64_t t, i;
     bool numbers = task != NULL && iteration != NULL && parse_integer(task, &t) && parse_integer(iteration, &i);
     if (!numbers || t < 0 || (size_t)t > e->task_count || i < 0 ||
         (size_t)i > ((size_t)t < e->task_count ? e->tasks[t].settings.iterations : 0))
-        return error_set(error, ERROR_FORMAT, "%s: resume file without a valid task and iteration; delete it to start this run afresh", path);
+        return error_set(error, ERROR_FORMAT,
+                         "%s: resume file without a valid task and iteration; delete it to start this run afresh",
+                         path);
     *place = (struct checkpoint_place){(size_t)t, (size_t)i};
     return OK;
 }
 
-status checkpoint_load(struct experiment *e, struct selector *selector, const char *path, struct checkpoint_place *place, bool *found,
-                       struct error *error)
+status checkpoint_load(struct experiment *e, struct selector *selector, const char *path,
+                       struct checkpoint_place *place, bool *found, struct error *error)
 {
     struct archive *archive;
     struct labels labels;

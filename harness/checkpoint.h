@@ -1,4 +1,5 @@
-/* Where a run stands, in one file: written after the database has the rows that belong to it, read when the same run starts again.
+/* Where a run stands, in one file: written after the database has the rows that belong to it, read when the same run
+ * starts again.
  *
  *     TRY(checkpoint_save(experiment, selector, path, &(struct checkpoint_place){.task = 3, .iteration = 40}, error));
  *     TRY(checkpoint_load(experiment, selector, path, &place, &found, error));
@@ -18,7 +19,7 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
                        const struct checkpoint_place *place, struct error *error);
 
 /* *found is false when there is no file. A file of another suite, seed or program version is an error that says so. */
-status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path, struct checkpoint_place *place, bool *found,
-                       struct error *error);
+status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path,
+                       struct checkpoint_place *place, bool *found, struct error *error);
 
 #endif

@@ -68,9 +68,15 @@ static double training_cost(const struct experiment *e, const struct task *task)
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
     const struct clip_dimensions *n = &e->clip->dimensions;
-    double image = cost_images(n, 1) + (e->trains == TRAINS_ADAPTERS ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck) : 0);
+    double image =
+        cost_images(n, 1) + (e->trains == TRAINS_ADAPTERS
+                                 ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck)
+                                 : 0);
     double images = (double)dataset_size(e->tasks[k].dataset, SPLIT_TEST);
-    double checkpoints = e->trains == TRAINS_NOTHING ? 0 : e->settings.method->alone ? 1 : e->trains == TRAINS_WEIGHTS ? (double)e->task_count : (double)(e->task_count - k);
+    double checkpoints = e->trains == TRAINS_NOTHING   ? 0
+                         : e->settings.method->alone   ? 1
+                         : e->trains == TRAINS_WEIGHTS ? (double)e->task_count
+                                                       : (double)(e->task_count - k);
     return images * (cost_images(n, 1) + checkpoints * image);
 }
 
@@ -83,14 +89,16 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         const struct task *task = &e->tasks[k];
         estimate->training += training_cost(e, task);
         estimate->evaluation += evaluation_cost(e, k);
-        size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task), e->settings.adapter.top_k,
-                                       e->settings.adapter.bottleneck);
+        size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
+                                       e->settings.adapter.top_k, e->settings.adapter.bottleneck);
         largest = e->trains != TRAINS_NOTHING && bytes > largest ? bytes : largest;
     }
     double trained = 4.0 * (double)experiment_trainable(e), weights = 4.0 * (double)cost_weights(n);
     double copies = e->trains == TRAINS_NOTHING ? 0 : e->trains == TRAINS_ADAPTERS ? 4 : 3;
     estimate->memory = weights + copies * trained + (double)largest;
-    double kept = e->settings.checkpoints == CHECKPOINTS_ALL ? (double)e->task_count : e->settings.checkpoints == CHECKPOINTS_LAST ? 1 : 0;
+    double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->task_count
+                  : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
+                                                                : 0;
     estimate->disk = trained * (kept + 3); /* a resume file within a task has Adam's moments too */
     return product_rate(e->backend, &e->step, &estimate->rate, error);
 }
@@ -109,8 +117,9 @@ static void print_duration(FILE *out, const char *what, double seconds)
 void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out)
 {
     double share = 0.65 * estimate->rate, count = (double)seeds;
-    fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation at a product rate of %.0f GFLOP/s\n", seeds, seeds == 1 ? "" : "s",
-            estimate->training / 1e12, estimate->evaluation / 1e12, estimate->rate / 1e9);
+    fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation at a product rate of %.0f GFLOP/s\n",
+            seeds, seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12, estimate->rate / 1e9);
     print_duration(out, "# time   ", count * (estimate->training + estimate->evaluation) / share);
-    fprintf(out, "\n# memory  about %.0f MiB\n# disk    about %.0f MiB in checkpoints\n", estimate->memory / (1 << 20), count * estimate->disk / (1 << 20));
+    fprintf(out, "\n# memory  about %.0f MiB\n# disk    about %.0f MiB in checkpoints\n", estimate->memory / (1 << 20),
+            count * estimate->disk / (1 << 20));
 }

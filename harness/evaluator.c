@@ -6,7 +6,8 @@
 #include "datasets/loader.h"
 #include "models/contrastive.h"
 
-static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task, struct error *error)
+static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
+                         struct error *error)
 {
     const struct clip_dimensions *n = &evaluator->experiment->clip->dimensions;
     size_t images = dataset_size(task->dataset, SPLIT_TEST);
@@ -20,8 +21,8 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
                              .predicted = calloc(images, sizeof *set->predicted),
                              .router = calloc(images, sizeof *set->router),
                              .right = calloc(images, 1)};
-    if (set->labels == NULL || set->means == NULL || set->features == NULL || set->zero_shot == NULL || set->errors == NULL ||
-        set->predicted == NULL || set->router == NULL || set->right == NULL)
+    if (set->labels == NULL || set->means == NULL || set->features == NULL || set->zero_shot == NULL ||
+        set->errors == NULL || set->predicted == NULL || set->router == NULL || set->right == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
     for (size_t i = 0; i < images; i++)
         set->labels[i] = dataset_label(task->dataset, SPLIT_TEST, i);
@@ -33,9 +34,13 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
     struct evaluator *evaluator = calloc(1, sizeof *evaluator);
     if (evaluator == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for its description");
-    *evaluator = (struct evaluator){.experiment = e, .selector = selector, .cache_left = e->settings.cache_megabytes << 20,
+    *evaluator = (struct evaluator){.experiment = e,
+                                    .selector = selector,
+                                    .cache_left = e->settings.cache_megabytes << 20,
                                     .sets = calloc(e->task_count, sizeof *evaluator->sets)};
-    status made = evaluator->sets != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
+    status made = evaluator->sets != NULL
+                      ? OK
+                      : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
     for (size_t j = 0; made == OK && j < e->task_count; j++)
         made = create_set(evaluator, &evaluator->sets[j], &e->tasks[j], error);
     if (made != OK) {
@@ -71,8 +76,8 @@ void evaluator_destroy(struct evaluator *evaluator)
 /* --- Class features --- */
 
 /* features [classes, embed] of `classes` classes with `templates` prompts each, tokens class by class */
-static status encode_classes(struct experiment *e, const int32_t *tokens, size_t classes, size_t templates, int router, void *features,
-                             struct error *error)
+static status encode_classes(struct experiment *e, const int32_t *tokens, size_t classes, size_t templates, int router,
+                             void *features, struct error *error)
 {
     struct block_hook hook;
     struct encoding encoding = {.arena = &e->step, .state = e->state};
@@ -90,41 +95,49 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     TRY(clip_encode_texts(e->clip, &encoding, &texts, &pass, &each, error));
     TRY(tensor_take(&normal, &e->step, TENSOR_F32, "normalised prompts", 2, each.shape, error));
     TRY(tensor_take(&mean, &e->step, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
-    TRY(e->backend->ops->normalize(e->backend, &(struct normalize){.x = matrix_of(&each), .y = matrix_of(&normal)}, error));
-    TRY(e->backend->ops->mean_positions(e->backend, &(struct mean_positions){.batch = classes, .positions = templates, .width = embed,
-                                                                             .x = normal.data, .out = mean.data}, error));
-    return e->backend->ops->normalize(e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
+    TRY(e->backend->ops->normalize(e->backend, &(struct normalize){.x = matrix_of(&each), .y = matrix_of(&normal)},
+                                   error));
+    TRY(e->backend->ops->mean_positions(
+        e->backend,
+        &(struct mean_positions){
+            .batch = classes, .positions = templates, .width = embed, .x = normal.data, .out = mean.data},
+        error));
+    return e->backend->ops->normalize(
+        e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
 }
 
-status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena, struct tensor *features,
-                      struct error *error)
+status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena,
+                      struct tensor *features, struct error *error)
 {
     enum { PROMPTS = 256 }; /* encoded at a time */
-    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset), context = e->clip->dimensions.context;
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
+           context = e->clip->dimensions.context;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1, embed = e->clip->dimensions.embed;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
     for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk;
-        TRY(encode_classes(e, task->test_prompts + first * templates * context, count, templates, router, (float *)features->data + first * embed,
-                           error));
+        TRY(encode_classes(e, task->test_prompts + first * templates * context, count, templates, router,
+                           (float *)features->data + first * embed, error));
     }
     return OK;
 }
 
 /* --- Predictions --- */
 
-static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best, struct error *error)
+static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best,
+                      struct error *error)
 {
     struct contrastive c;
     struct tensor predicted;
     TRY(contrastive_logits(e->backend, &e->step, images, classes, 100.0f, &c, error));
     TRY(tensor_take(&predicted, &e->step, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(e->backend->ops->predict(e->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = predicted.data}, error));
+    TRY(e->backend->ops->predict(e->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = predicted.data},
+                                 error));
     return e->backend->ops->download(e->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
-static status predict_pixels(struct experiment *e, const uint8_t *pixels, size_t count, int router, const struct tensor *classes, int32_t *best,
-                             struct error *error)
+static status predict_pixels(struct experiment *e, const uint8_t *pixels, size_t count, int router,
+                             const struct tensor *classes, int32_t *best, struct error *error)
 {
     struct block_hook hook;
     struct encoding encoding = {.arena = &e->step, .state = e->state};
@@ -153,17 +166,28 @@ struct pixel_source {
     uint8_t *pixels;
 };
 
-static status source_open(struct pixel_source *source, const struct experiment *e, const struct test_set *set, const uint32_t *items, size_t n,
-                          struct error *error)
+static status source_open(struct pixel_source *source, const struct experiment *e, const struct test_set *set,
+                          const uint32_t *items, size_t n, struct error *error)
 {
     size_t r = e->clip->dimensions.resolution, batch = e->settings.evaluation_batch;
-    *source = (struct pixel_source){.set = set, .items = items, .n = n, .resolution = r, .batch = batch, .pixels = malloc(array_size(batch, r * r * 3))};
+    *source = (struct pixel_source){.set = set,
+                                    .items = items,
+                                    .n = n,
+                                    .resolution = r,
+                                    .batch = batch,
+                                    .pixels = malloc(array_size(batch, r * r * 3))};
     if (source->pixels == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
     if (set->pixels != NULL)
         return OK;
-    struct loader_settings settings = {.dataset = set->task->dataset, .split = SPLIT_TEST, .items = items, .item_count = n, .resolution = (int)r,
-                                       .batch = batch, .threads = 1, .ahead = 4};
+    struct loader_settings settings = {.dataset = set->task->dataset,
+                                       .split = SPLIT_TEST,
+                                       .items = items,
+                                       .item_count = n,
+                                       .resolution = (int)r,
+                                       .batch = batch,
+                                       .threads = 1,
+                                       .ahead = 4};
     return loader_create(&source->loader, &settings, error);
 }
 
@@ -185,8 +209,8 @@ static void source_close(struct pixel_source *source)
 }
 
 /* Predictions of the listed items, all through one router. */
-static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n, int router, const struct stop *stop,
-                            struct error *error)
+static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
+                            int router, const struct stop *stop, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
     struct arena_mark mark = arena_mark(&e->per_task);
@@ -238,7 +262,8 @@ static status zero_shot_predictions(struct experiment *e, struct test_set *set, 
         struct tensor features;
         arena_reset(&e->step);
         TRY(tensor_take(&features, &e->step, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error));
-        TRY(e->backend->ops->upload(e->backend, features.data, set->features + first * embed, tensor_bytes(&features), error));
+        TRY(e->backend->ops->upload(e->backend, features.data, set->features + first * embed, tensor_bytes(&features),
+                                    error));
         TRY(predict(e, &features, &classes, best, error));
         for (size_t i = 0; i < count; i++)
             set->zero_shot[first + i] = (uint16_t)best[i];
@@ -247,12 +272,14 @@ static status zero_shot_predictions(struct experiment *e, struct test_set *set, 
     return OK;
 }
 
-static status decode_all(struct loader *loader, struct test_set *set, size_t bytes_each, const struct stop *stop, struct error *error)
+static status decode_all(struct loader *loader, struct test_set *set, size_t bytes_each, const struct stop *stop,
+                         struct error *error)
 {
     for (size_t done = 0, step = 0; done < set->n; step++) {
         size_t count;
         if (stop_requested(stop))
-            return error_set(error, ERROR_STOPPED, "stopped while the test images of %s were decoded", set->task->settings.name);
+            return error_set(error, ERROR_STOPPED, "stopped while the test images of %s were decoded",
+                             set->task->settings.name);
         TRY(loader_read(loader, step, set->pixels + done * bytes_each, NULL, NULL, &count, error));
         done += count;
     }
@@ -266,8 +293,12 @@ status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct
     size_t r = e->clip->dimensions.resolution, bytes = array_size(set->n, r * r * 3);
     if (set->pixels != NULL || bytes > evaluator->cache_left)
         return OK;
-    struct loader_settings settings = {.dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)r,
-                                       .batch = e->settings.evaluation_batch, .threads = 1, .ahead = 4};
+    struct loader_settings settings = {.dataset = set->task->dataset,
+                                       .split = SPLIT_TEST,
+                                       .resolution = (int)r,
+                                       .batch = e->settings.evaluation_batch,
+                                       .threads = 1,
+                                       .ahead = 4};
     struct loader *loader;
     set->pixels = malloc(bytes);
     if (set->pixels == NULL)
@@ -287,16 +318,19 @@ status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct
 }
 
 /* Batch by batch from the cache, or decoded on the way. */
-static status encode_test_images(struct experiment *e, struct test_set *set, const struct stop *stop, struct error *error)
+static status encode_test_images(struct experiment *e, struct test_set *set, const struct stop *stop,
+                                 struct error *error)
 {
-    size_t r = e->clip->dimensions.resolution, width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
+    size_t r = e->clip->dimensions.resolution, width = e->clip->dimensions.image_width,
+           embed = e->clip->dimensions.embed;
     if (set->pixels == NULL)
         return frozen_features(e, set->task->dataset, SPLIT_TEST, NULL, set->n, set->means, set->features, stop, error);
     for (size_t first = 0; first < set->n; first += e->settings.evaluation_batch) {
         size_t left = set->n - first, count = left < e->settings.evaluation_batch ? left : e->settings.evaluation_batch;
         if (stop_requested(stop))
             return error_set(error, ERROR_STOPPED, "stopped while features were computed");
-        TRY(frozen_features_of(e, set->pixels + first * r * r * 3, count, set->means + first * width, set->features + first * embed, error));
+        TRY(frozen_features_of(e, set->pixels + first * r * r * 3, count, set->means + first * width,
+                               set->features + first * embed, error));
     }
     return OK;
 }
@@ -319,7 +353,8 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
 static status choose_routers(struct evaluator *evaluator, size_t checkpoint, size_t j, struct error *error)
 {
     struct test_set *set = &evaluator->sets[j];
-    if (evaluator->selector == NULL) { /* the data names the task; without a router for it, the untouched model answers */
+    if (evaluator->selector ==
+        NULL) { /* the data names the task; without a router for it, the untouched model answers */
         for (size_t i = 0; i < set->n; i++)
             set->router[i] = j <= checkpoint ? (int16_t)j : -1;
         return OK;
@@ -342,7 +377,8 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
 }
 
 /* Images grouped by router; those of the untouched model have their answer already. */
-static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop, struct error *error)
+static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
+                             struct error *error)
 {
     uint32_t *items = malloc(array_size(set->n, sizeof *items));
     if (items == NULL)
@@ -382,7 +418,8 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
     return result;
 }
 
-status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop, struct error *error)
+status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
+                      struct error *error)
 {
     if (evaluator->experiment->trains == TRAINS_WEIGHTS)
         return evaluator_without_adapters(evaluator, j, stop, error);
@@ -390,7 +427,8 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);
 }
 
-status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop, struct error *error)
+status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop,
+                             struct error *error)
 {
     struct test_set *set = &evaluator->sets[j];
     for (size_t i = 0; i < set->n; i++)

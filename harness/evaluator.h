@@ -1,7 +1,7 @@
 /* Test accuracies: one matrix row per checkpoint, computing only what can have changed (spec 5, 6).
  *
- *     TRY(evaluator_create(&evaluator, experiment, selector, error));             // selector NULL: the data names the task
- *     TRY(evaluator_zero_shot(evaluator, j, stop, error));                         // features of the untouched CLIP, kept
+ *     TRY(evaluator_create(&evaluator, experiment, selector, error));  // selector NULL: the data names the task
+ *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of the untouched CLIP, kept
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
  */
@@ -15,10 +15,10 @@ struct test_set {
     const struct task *task;
     size_t n;
     int32_t *labels;
-    float *means, *features;  /* frozen: [n, image_width], [n, embed] */
-    uint16_t *zero_shot;      /* predictions of the untouched CLIP */
-    uint8_t *pixels;          /* [n, R, R, 3], NULL: decoded again when needed */
-    float **errors;           /* [tasks] autoencoder errors [n], NULL: not computed yet */
+    float *means, *features; /* frozen: [n, image_width], [n, embed] */
+    uint16_t *zero_shot;     /* predictions of the untouched CLIP */
+    uint8_t *pixels;         /* [n, R, R, 3], NULL: decoded again when needed */
+    float **errors;          /* [tasks] autoencoder errors [n], NULL: not computed yet */
     /* of the last evaluation */
     uint16_t *predicted;
     int16_t *router;
@@ -33,7 +33,8 @@ struct evaluator {
     struct test_set *sets;
 };
 
-status evaluator_create(struct evaluator **evaluator, struct experiment *experiment, struct selector *selector, struct error *error);
+status evaluator_create(struct evaluator **evaluator, struct experiment *experiment, struct selector *selector,
+                        struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 
 /* Computes and keeps the frozen features of task j's test images; its set then holds the zero-shot evaluation. */
@@ -42,19 +43,21 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
 /* Decodes the test images of task j once for all evaluations, where the cache has room. Zero-shot does it by itself. */
 status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
-/* Evaluates task j at checkpoint k: tasks 0 … k are trained. Images that the selector leaves to the untouched model keep their zero-shot
- * prediction. */
-status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop, struct error *error);
+/* Evaluates task j at checkpoint k: tasks 0 … k are trained. Images that the selector leaves to the untouched model
+ * keep their zero-shot prediction. */
+status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
+                      struct error *error);
 
 /* Every image of the set through one router (−1: none), whatever a selector says. */
-status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop, struct error *error);
+status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop,
+                             struct error *error);
 
 /* Every image of the set again, through the model as it is now, without adapters. */
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
-/* Class features of a task's dataset with a router (−1: adapters off): prompts through all templates, each normalised, their mean
- * normalised. [classes, embed] in the arena. */
-status class_features(struct experiment *experiment, const struct task *task, int router, struct arena *arena, struct tensor *features,
-                      struct error *error);
+/* Class features of a task's dataset with a router (−1: adapters off): prompts through all templates, each
+ * normalised, their mean normalised. [classes, embed] in the arena. */
+status class_features(struct experiment *experiment, const struct task *task, int router, struct arena *arena,
+                      struct tensor *features, struct error *error);
 
 #endif

@@ -6,8 +6,8 @@
 #include "core/file.h"
 #include "harness/weights.h"
 
-static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index, size_t template_index, int32_t *row,
-                              struct error *error)
+static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
+                              size_t template_index, int32_t *row, struct error *error)
 {
     size_t tokens, context = e->clip->dimensions.context;
     char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
@@ -15,7 +15,8 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
         return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
     status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
     if (result == OK && tokens > context)
-        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt, tokens, context);
+        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
+                 tokens, context);
     free(prompt);
     return result;
 }
@@ -23,11 +24,13 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
 /* Every template of every class; the first ones are trained with. Prompts that are cut are warned about here, once. */
 static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
 {
-    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset), context = e->clip->dimensions.context;
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
+           context = e->clip->dimensions.context;
     task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
     task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
     if (task->prompts == NULL || task->test_prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset), classes * templates);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset),
+                         classes * templates);
     for (size_t c = 0; c < classes; c++) {
         int32_t *of_class = task->test_prompts + c * templates * context;
         for (size_t t = 0; t < templates; t++)
@@ -50,12 +53,17 @@ static status open_tasks(struct experiment *e, struct error *error)
         e->task_count = k + 1;
         settings_of_task(&task->settings, e->suite, name);
         if (!file_is_directory(task->settings.root))
-            return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
-                             "there: mtil data mini %s", task->settings.root, task->settings.root);
-        TRY(dataset_open(&task->dataset, task->settings.reader, task->settings.root, suite_entry(e->suite, "tasks", name), e->log, error));
+            return error_set(
+                error, ERROR_IO,
+                "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
+                "there: mtil data mini %s",
+                task->settings.root, task->settings.root);
+        TRY(dataset_open(&task->dataset, task->settings.reader, task->settings.root,
+                         suite_entry(e->suite, "tasks", name), e->log, error));
         if (dataset_size(task->dataset, SPLIT_TRAIN) == 0 || dataset_size(task->dataset, SPLIT_TEST) == 0)
-            return error_set(error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,
-                             task->settings.root, dataset_size(task->dataset, SPLIT_TRAIN), dataset_size(task->dataset, SPLIT_TEST));
+            return error_set(
+                error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,
+                task->settings.root, dataset_size(task->dataset, SPLIT_TRAIN), dataset_size(task->dataset, SPLIT_TEST));
         if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/per_image.h) */
             return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", name,
                              task->settings.root, UINT16_MAX, dataset_classes(task->dataset));
@@ -79,11 +87,13 @@ static status open_model(struct experiment *e, struct error *error)
     free(path);
     TRY(result);
     if (e->trains == TRAINS_ADAPTERS) {
-        TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED, error));
+        TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED,
+                            error));
         TRY(adapters_initialize(e->adapters, e->seed, error));
     }
     if (e->trains == TRAINS_WEIGHTS) /* all weights but logit_scale (spec 7) */
-        TRY(e->backend->ops->zero(e->backend, e->clip->parameters->flags + CLIP_FLAG_LOGIT_SCALE, sizeof(int32_t), error));
+        TRY(e->backend->ops->zero(e->backend, e->clip->parameters->flags + CLIP_FLAG_LOGIT_SCALE, sizeof(int32_t),
+                                  error));
     struct tensor memory;
     TRY(tensor_take(&memory, &e->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->state}, error));
     e->state = memory.data;
@@ -101,13 +111,15 @@ static status open_tokenizer(struct experiment *e, struct error *error)
     free(path);
     TRY(result);
     if (tokenizer_vocabulary(e->tokenizer) != e->clip->dimensions.vocabulary)
-        return error_set(error, ERROR_ARGUMENT, "%s has %zu tokens, but the model %s knows %zu: they do not belong together", e->settings.vocabulary,
-                         tokenizer_vocabulary(e->tokenizer), e->settings.weights, e->clip->dimensions.vocabulary);
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
+                         e->settings.vocabulary, tokenizer_vocabulary(e->tokenizer), e->settings.weights,
+                         e->clip->dimensions.vocabulary);
     return OK;
 }
 
-static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen, const struct log *log,
-                              struct error *error)
+static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen,
+                              const struct log *log, struct error *error)
 {
     struct experiment *e = calloc(1, sizeof *e);
     if (e == NULL)
@@ -130,12 +142,14 @@ static status open_experiment(struct experiment **result, const struct suite *su
     return OK;
 }
 
-status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error)
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
+                       struct error *error)
 {
     return open_experiment(experiment, suite, seed, false, log, error);
 }
 
-status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log, struct error *error)
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
+                              struct error *error)
 {
     return open_experiment(experiment, suite, 0, true, log, error);
 }
@@ -165,16 +179,19 @@ void experiment_close(struct experiment *e)
 
 status experiment_set_step(struct experiment *e, size_t task, size_t step, double rate, struct error *error)
 {
-    struct step_state state = {.seed = e->seed, .task = (uint32_t)task, .step = (uint32_t)step, .learning_rate = (float)rate};
+    struct step_state state = {
+        .seed = e->seed, .task = (uint32_t)task, .step = (uint32_t)step, .learning_rate = (float)rate};
     return e->backend->ops->upload(e->backend, e->state, &state, sizeof state, error);
 }
 
-status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int32_t value, const int32_t **filled, struct error *error)
+status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int32_t value, const int32_t **filled,
+                       struct error *error)
 {
     struct tensor memory;
     TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
     *filled = memory.data;
-    return e->backend->ops->number_rows(e->backend, &(struct number_rows){.count = n, .first = value, .out = memory.data}, error);
+    return e->backend->ops->number_rows(e->backend,
+                                        &(struct number_rows){.count = n, .first = value, .out = memory.data}, error);
 }
 
 static status clear_frozen(struct adapters *adapters, struct error *error)

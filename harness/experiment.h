@@ -53,21 +53,26 @@ struct batch {
     size_t count;
 };
 
-/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the experiment. */
-status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error);
+/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the
+ * experiment. */
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
+                       struct error *error);
 
-/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some into `adapters`, which
- * then belong to the experiment. */
-status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log, struct error *error);
+/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some
+ * into `adapters`, which then belong to the experiment. */
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
+                              struct error *error);
 void experiment_close(struct experiment *experiment); /* NULL is allowed */
 
 /* Sets learning rate, task and step for the operations of a step. */
 status experiment_set_step(struct experiment *experiment, size_t task, size_t step, double rate, struct error *error);
 
 /* n times value in device memory of the arena. */
-status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value, const int32_t **filled, struct error *error);
+status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value,
+                       const int32_t **filled, struct error *error);
 
-/* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that learn every task alone. */
+/* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that
+ * learn every task alone. */
 status experiment_restart(struct experiment *experiment, struct error *error);
 
 /* Parameters that training a task updates. */

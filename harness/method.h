@@ -1,4 +1,5 @@
-/* How a task is learnt: a table of fixed points, called in this order. One method is one file in methods/ and one line in method.c.
+/* How a task is learnt: a table of fixed points, called in this order. One method is one file in methods/ and one line
+ * in method.c.
  *
  *     begin_task → (loss → optimizer step → after_step) for every iteration → end_task
  *
@@ -28,7 +29,8 @@ struct method {
     enum method_trains (*trains)(const struct options *options);
     status (*begin_task)(struct experiment *experiment, const struct task *task, struct error *error);
     /* Adds the loss to experiment->loss (device) and its gradients to the parameters. */
-    status (*loss)(struct experiment *experiment, const struct task *task, const struct batch *batch, struct error *error);
+    status (*loss)(struct experiment *experiment, const struct task *task, const struct batch *batch,
+                   struct error *error);
     /* iteration counts from 1: the step just taken. */
     status (*after_step)(struct experiment *experiment, const struct task *task, size_t iteration, struct error *error);
     status (*end_task)(struct experiment *experiment, const struct task *task, struct error *error);

@@ -1,11 +1,12 @@
-/* Trains the built-in small CLIP on captioned drawings (Radford et al. 2021, Figure 3: symmetric cross-entropy over the images and captions
- * of a batch).
+/* Trains the built-in small CLIP on captioned drawings (Radford et al. 2021, Figure 3: symmetric cross-entropy over the
+ * images and captions of a batch).
  *
  *     struct pretrain_settings settings = pretrain_defaults();
  *     TRY(pretrain(&settings, "models/weights", log, progress, stop, error));
  *                                                         // writes mini-clip.safetensors and mini-vocabulary.txt
  *
- * First plain drawings with half of the patches dropped in the first three quarters (Li et al. 2023, FLIP), then harder ones.
+ * First plain drawings with half of the patches dropped in the first three quarters (Li et al. 2023, FLIP), then harder
+ * ones.
  */
 #ifndef MTIL_HARNESS_PRETRAIN_H
 #define MTIL_HARNESS_PRETRAIN_H
@@ -25,9 +26,9 @@ struct pretrain_settings {
 
 struct pretrain_settings pretrain_defaults(void);
 
-/* Both files appear at the end; stopped or failed, it leaves the folder's files as they were. Held-out retrieval goes to the log. progress
- * and stop may be NULL. */
-status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log, struct progress *progress,
-                const struct stop *stop, struct error *error);
+/* Both files appear at the end; stopped or failed, it leaves the folder's files as they were. Held-out retrieval
+ * goes to the log. progress and stop may be NULL. */
+status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log,
+                struct progress *progress, const struct stop *stop, struct error *error);
 
 #endif

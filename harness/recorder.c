@@ -29,7 +29,9 @@ status record_start(struct recorder *r, struct run_start *start, struct error *e
         .setting = e->settings.setting,
         .method = e->settings.method->name,
         .policy = adapters && e->settings.method->after_step != NULL ? e->settings.policy->name : "none",
-        .selector = !e->settings.method->selects ? "none" : e->settings.selector.kind == SELECTOR_CLIP ? "clip" : "oracle",
+        .selector = !e->settings.method->selects                 ? "none"
+                    : e->settings.selector.kind == SELECTOR_CLIP ? "clip"
+                                                                 : "oracle",
         .selection = selection_name(e),
         .order = e->settings.order,
         .model = model,
@@ -60,7 +62,8 @@ status record_tasks(const struct recorder *r, struct error *error)
     return OK;
 }
 
-static status record_routers(const struct recorder *r, int64_t checkpoint, const struct test_set *set, struct error *error)
+static status record_routers(const struct recorder *r, int64_t checkpoint, const struct test_set *set,
+                             struct error *error)
 {
     size_t tasks = r->experiment->task_count;
     uint64_t *counts = calloc(tasks + 1, sizeof *counts);
@@ -68,23 +71,32 @@ static status record_routers(const struct recorder *r, int64_t checkpoint, const
         return error_set(error, ERROR_MEMORY, "results: no memory for %zu routers", tasks);
     for (size_t i = 0; i < set->n; i++)
         counts[set->router[i] + 1]++;
-    struct router_choices_row row = {.checkpoint = checkpoint, .task = (int64_t)set->task->index, .counts = counts, .routers = tasks};
+    struct router_choices_row row = {
+        .checkpoint = checkpoint, .task = (int64_t)set->task->index, .counts = counts, .routers = tasks};
     status result = store_add_router_choices(r->store, r->run, &row, error);
     free(counts);
     return result;
 }
 
-status record_evaluation(const struct recorder *r, int64_t checkpoint, const struct test_set *set, bool routed, struct error *error)
+status record_evaluation(const struct recorder *r, int64_t checkpoint, const struct test_set *set, bool routed,
+                         struct error *error)
 {
-    struct per_image per_image = {.kind = r->experiment->settings.per_image, .images = set->n, .right = set->right, .predicted = set->predicted,
+    struct per_image per_image = {.kind = r->experiment->settings.per_image,
+                                  .images = set->n,
+                                  .right = set->right,
+                                  .predicted = set->predicted,
                                   .router = set->router};
-    struct evaluation_row row = {.checkpoint = checkpoint, .task = (int64_t)set->task->index, .correct = (int64_t)set->correct,
-                                 .images = (int64_t)set->n, .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
+    struct evaluation_row row = {.checkpoint = checkpoint,
+                                 .task = (int64_t)set->task->index,
+                                 .correct = (int64_t)set->correct,
+                                 .images = (int64_t)set->n,
+                                 .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
     TRY(store_add_evaluation(r->store, r->run, &row, error));
     return routed ? record_routers(r, checkpoint, set, error) : OK;
 }
 
-static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change, struct error *error)
+static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change,
+                           struct error *error)
 {
     const struct merge *merge = &change->merge;
     int64_t sources[MERGE_SOURCES];
@@ -94,18 +106,29 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
         weights[i] = (double)merge->weight[i];
     }
     bool done = change->kind == CHANGE_MERGE;
-    struct expert_event_row row = {.event = done ? EVENT_MERGE : EVENT_SKIP, .task = (int64_t)task, .iteration = (int64_t)iteration,
-                                   .encoder = encoders[change->tower], .block = (int64_t)merge->block, .target = merge->target,
-                                   .sources = merge->sources, .source = sources, .weight = weights,
+    struct expert_event_row row = {.event = done ? EVENT_MERGE : EVENT_SKIP,
+                                   .task = (int64_t)task,
+                                   .iteration = (int64_t)iteration,
+                                   .encoder = encoders[change->tower],
+                                   .block = (int64_t)merge->block,
+                                   .target = merge->target,
+                                   .sources = merge->sources,
+                                   .source = sources,
+                                   .weight = weights,
                                    .reason = done ? NULL : merge_skip_name(merge->skip)};
     return store_add_expert_event(r->store, r->run, &row, error);
 }
 
-static status record_freezes(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change, struct error *error)
+static status record_freezes(const struct recorder *r, size_t task, size_t iteration,
+                             const struct expert_change *change, struct error *error)
 {
     for (size_t i = 0; i < change->merge.sources; i++) {
-        struct expert_event_row row = {.event = EVENT_FREEZE, .task = (int64_t)task, .iteration = (int64_t)iteration, .encoder = encoders[change->tower],
-                                       .block = (int64_t)change->merge.block, .target = change->merge.source[i]};
+        struct expert_event_row row = {.event = EVENT_FREEZE,
+                                       .task = (int64_t)task,
+                                       .iteration = (int64_t)iteration,
+                                       .encoder = encoders[change->tower],
+                                       .block = (int64_t)change->merge.block,
+                                       .target = change->merge.source[i]};
         TRY(store_add_expert_event(r->store, r->run, &row, error));
     }
     return OK;
@@ -115,7 +138,8 @@ status record_changes(const struct recorder *r, size_t task, size_t iteration, s
 {
     struct expert_changes *changes = &r->experiment->changes;
     for (size_t i = 0; i < changes->count; i++)
-        TRY((changes->changes[i].kind == CHANGE_FREEZE ? record_freezes : record_merge)(r, task, iteration, &changes->changes[i], error));
+        TRY((changes->changes[i].kind == CHANGE_FREEZE ? record_freezes : record_merge)(r, task, iteration,
+                                                                                        &changes->changes[i], error));
     expert_changes_clear(changes);
     return OK;
 }
@@ -133,7 +157,8 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
             TRY(adapters_read_counts(adapters, (enum tower)t, b, counts, error));
             for (size_t e = 0; e < experts; e++)
                 wide[e] = (uint64_t)counts[e];
-            struct expert_counts_row row = {.task = (int64_t)task, .block = (int64_t)b, .encoder = encoders[t], .counts = wide, .experts = experts};
+            struct expert_counts_row row = {
+                .task = (int64_t)task, .block = (int64_t)b, .encoder = encoders[t], .counts = wide, .experts = experts};
             TRY(store_add_expert_counts(r->store, r->run, &row, error));
         }
     return OK;

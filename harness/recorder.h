@@ -20,12 +20,15 @@ status record_start(struct recorder *recorder, struct run_start *start, struct e
 status record_tasks(const struct recorder *recorder, struct error *error);
 
 /* checkpoint −1: zero-shot. With a selector, the routers chosen are recorded too. */
-status record_evaluation(const struct recorder *recorder, int64_t checkpoint, const struct test_set *set, bool routed, struct error *error);
+status record_evaluation(const struct recorder *recorder, int64_t checkpoint, const struct test_set *set, bool routed,
+                         struct error *error);
 
 /* The experiment's changes since the last call (merges, skips, freezes), which are then cleared. */
 status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
 status record_counts(const struct recorder *recorder, size_t task, struct error *error);
-status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task, struct error *error);
-status record_file(const struct recorder *recorder, int64_t task, const char *kind, const char *path, struct error *error);
+status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task,
+                        struct error *error);
+status record_file(const struct recorder *recorder, int64_t task, const char *kind, const char *path,
+                   struct error *error);
 
 #endif

@@ -14,10 +14,12 @@ status selector_create(struct selector **result, struct experiment *e, struct er
     selector->experiment = e;
     selector->coders = calloc(e->task_count, sizeof *selector->coders);
     selector->thresholds = calloc(e->task_count, sizeof *selector->thresholds);
-    status made = selector->coders != NULL && selector->thresholds != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", e->task_count);
+    status made = selector->coders != NULL && selector->thresholds != NULL
+                      ? OK
+                      : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", e->task_count);
     for (size_t k = 0; made == OK && k < e->task_count; k++)
-        made = autoencoder_create(&selector->coders[k], e->backend, &e->model, e->clip->dimensions.image_width, e->settings.selector.code,
-                                  PARAMETERS_TRAINED, error);
+        made = autoencoder_create(&selector->coders[k], e->backend, &e->model, e->clip->dimensions.image_width,
+                                  e->settings.selector.code, PARAMETERS_TRAINED, error);
     if (made != OK) {
         selector_destroy(selector);
         return made;
@@ -37,7 +39,8 @@ void selector_destroy(struct selector *selector)
     free(selector);
 }
 
-status frozen_features_of(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features, struct error *error)
+status frozen_features_of(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features,
+                          struct error *error)
 {
     size_t r = e->clip->dimensions.resolution;
     struct encoding encoding = {.arena = &e->step, .whole = true};
@@ -54,8 +57,8 @@ status frozen_features_of(struct experiment *e, const uint8_t *pixels, size_t co
     return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
 }
 
-static status encode_all(struct experiment *e, struct loader *loader, size_t n, uint8_t *pixels, float *means, float *features,
-                         const struct stop *stop, struct error *error)
+static status encode_all(struct experiment *e, struct loader *loader, size_t n, uint8_t *pixels, float *means,
+                         float *features, const struct stop *stop, struct error *error)
 {
     size_t width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
     for (size_t done = 0, step = 0; done < n; step++) {
@@ -63,18 +66,25 @@ static status encode_all(struct experiment *e, struct loader *loader, size_t n, 
         if (stop_requested(stop))
             return error_set(error, ERROR_STOPPED, "stopped while features were computed");
         TRY(loader_read(loader, step, pixels, NULL, NULL, &count, error));
-        TRY(frozen_features_of(e, pixels, count, means + done * width, features != NULL ? features + done * embed : NULL, error));
+        TRY(frozen_features_of(e, pixels, count, means + done * width,
+                               features != NULL ? features + done * embed : NULL, error));
         done += count;
     }
     return OK;
 }
 
-status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items, size_t n, float *means,
-                       float *features, const struct stop *stop, struct error *error)
+status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items,
+                       size_t n, float *means, float *features, const struct stop *stop, struct error *error)
 {
     size_t r = e->clip->dimensions.resolution, batch = e->settings.evaluation_batch;
-    struct loader_settings settings = {.dataset = dataset, .split = split, .items = items, .item_count = n, .resolution = (int)r, .batch = batch,
-                                       .threads = 1, .ahead = 4};
+    struct loader_settings settings = {.dataset = dataset,
+                                       .split = split,
+                                       .items = items,
+                                       .item_count = n,
+                                       .resolution = (int)r,
+                                       .batch = batch,
+                                       .threads = 1,
+                                       .ahead = 4};
     struct loader *loader;
     uint8_t *pixels = malloc(array_size(batch, r * r * 3));
     if (pixels == NULL)
@@ -105,18 +115,22 @@ static float quantile(float *values, size_t n, double share)
 
 static status upload_rows(struct experiment *e, const float *rows, size_t n, struct tensor *tensor, struct error *error)
 {
-    TRY(tensor_take(tensor, &e->step, TENSOR_F32, "selector features", 2, (size_t[]){n, e->clip->dimensions.image_width}, error));
+    TRY(tensor_take(tensor, &e->step, TENSOR_F32, "selector features", 2,
+                    (size_t[]){n, e->clip->dimensions.image_width}, error));
     return e->backend->ops->upload(e->backend, tensor->data, rows, tensor_bytes(tensor), error);
 }
 
 /* n rows of features, drawn epoch by epoch. */
-static status train_coder(struct experiment *e, struct autoencoder *coder, const struct task *task, const float *features, size_t n, struct error *error)
+static status train_coder(struct experiment *e, struct autoencoder *coder, const struct task *task,
+                          const float *features, size_t n, struct error *error)
 {
     const struct selector_settings *s = &e->settings.selector;
-    size_t width = e->clip->dimensions.image_width, batch = s->batch < n ? s->batch : n, per_epoch = (n + batch - 1) / batch;
+    size_t width = e->clip->dimensions.image_width, batch = s->batch < n ? s->batch : n,
+           per_epoch = (n + batch - 1) / batch;
     uint32_t *order = malloc(array_size(n, sizeof *order));
     float *rows = malloc(array_size(batch * width, sizeof *rows));
-    status result = order != NULL && rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
+    status result =
+        order != NULL && rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
     for (size_t i = 0; result == OK && i < s->iterations; i++) {
         size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch;
@@ -145,9 +159,11 @@ struct selector_items {
     size_t used, held_out;
 };
 
-static status choose_items(const struct experiment *e, const struct task *task, struct selector_items *chosen, struct error *error)
+static status choose_items(const struct experiment *e, const struct task *task, struct selector_items *chosen,
+                           struct error *error)
 {
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1, most = e->settings.selector.iterations * e->settings.selector.batch;
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1,
+           most = e->settings.selector.iterations * e->settings.selector.batch;
     chosen->items = malloc(array_size(n, sizeof *chosen->items));
     if (chosen->items == NULL)
         return error_set(error, ERROR_MEMORY, "selector: no memory for %zu items", n);
@@ -155,11 +171,13 @@ static status choose_items(const struct experiment *e, const struct task *task, 
     rng_permutation(&rng, n, chosen->items);
     chosen->held_out = n > 1 ? held_out : 0;
     chosen->used = n - chosen->held_out < most ? n - chosen->held_out : most;
-    memmove(chosen->items + chosen->used, chosen->items + n - chosen->held_out, chosen->held_out * sizeof *chosen->items);
+    memmove(chosen->items + chosen->used, chosen->items + n - chosen->held_out,
+            chosen->held_out * sizeof *chosen->items);
     return OK;
 }
 
-static status set_threshold(struct selector *selector, const struct task *task, const float *held_out, size_t n, struct error *error)
+static status set_threshold(struct selector *selector, const struct task *task, const float *held_out, size_t n,
+                            struct error *error)
 {
     const struct selector_settings *s = &selector->experiment->settings.selector;
     if (s->threshold > 0 || n == 0) {
@@ -176,8 +194,8 @@ static status set_threshold(struct selector *selector, const struct task *task, 
     return result;
 }
 
-status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used, size_t held_out,
-                    struct error *error)
+status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used,
+                    size_t held_out, struct error *error)
 {
     struct experiment *e = selector->experiment;
     struct autoencoder *coder = selector->coders[task->index];
@@ -206,7 +224,8 @@ status selector_train(struct selector *selector, const struct task *task, const 
     return result;
 }
 
-status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors, struct error *error)
+status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors,
+                       struct error *error)
 {
     enum { ROWS = 4096 };
     struct experiment *e = selector->experiment;

@@ -24,22 +24,26 @@ void selector_destroy(struct selector *selector); /* NULL is allowed */
 /* Trains the task's autoencoder on nine tenths of its training images and takes the threshold from the rest. */
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
 
-/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others decide the threshold. */
-status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used, size_t held_out,
-                    struct error *error);
+/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others decide the
+ * threshold. */
+status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used,
+                    size_t held_out, struct error *error);
 
 /* errors [n] of autoencoder k, from features [n, width] on the host. */
-status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors, struct error *error);
+status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors,
+                       struct error *error);
 
 /* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
 
-/* Frozen features of count images, pixels [count, R, R, 3] on the host: means [count, image_width] and, unless NULL, features
- * [count, embed], unnormalised. */
-status frozen_features_of(struct experiment *experiment, const uint8_t *pixels, size_t count, float *means, float *features, struct error *error);
+/* Frozen features of count images, pixels [count, R, R, 3] on the host: means [count, image_width] and, unless NULL,
+ * features [count, embed], unnormalised. */
+status frozen_features_of(struct experiment *experiment, const uint8_t *pixels, size_t count, float *means,
+                          float *features, struct error *error);
 
 /* The same of n items of a split, decoded on the way: means [n, image_width], features [n, embed] or NULL. */
-status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split, const uint32_t *items, size_t n,
-                       float *means, float *features, const struct stop *stop, struct error *error);
+status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split,
+                       const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
+                       struct error *error);
 
 #endif

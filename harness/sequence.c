@@ -43,11 +43,16 @@ static int64_t peak_bytes(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-static status record_time(struct run *r, int64_t task, int64_t iteration, const char *phase, double since, int64_t iterations, int64_t images,
-                          struct error *error)
+static status record_time(struct run *r, int64_t task, int64_t iteration, const char *phase, double since,
+                          int64_t iterations, int64_t images, struct error *error)
 {
-    struct timing_row row = {.task = task, .iteration = iteration, .phase = phase, .seconds = now() - since, .iterations = iterations,
-                             .images = images, .peak_bytes = peak_bytes()};
+    struct timing_row row = {.task = task,
+                             .iteration = iteration,
+                             .phase = phase,
+                             .seconds = now() - since,
+                             .iterations = iterations,
+                             .images = images,
+                             .peak_bytes = peak_bytes()};
     return store_add_timing(r->sequence->store, r->recorder.run, &row, error);
 }
 
@@ -81,25 +86,42 @@ static status after_iteration(void *context, const struct step_report *report, s
     TRY(record_changes(&r->recorder, task, report->iteration, error));
     if (!isnan(report->loss)) {
         r->last_loss = report->loss;
-        struct step_row row = {.task = (int64_t)task, .iteration = (int64_t)report->iteration, .loss = report->loss, .learning_rate = report->rate};
+        struct step_row row = {.task = (int64_t)task,
+                               .iteration = (int64_t)report->iteration,
+                               .loss = report->loss,
+                               .learning_rate = report->rate};
         TRY(store_add_step(r->sequence->store, r->recorder.run, &row, error));
     }
-    progress_report(r->sequence->progress,
-                    &(struct progress_state){.activity = "train", .subject = r->task->settings.name, .task = task + 1, .tasks = r->e->task_count,
-                                             .step = report->iteration, .steps = report->iterations, .loss = r->last_loss, .images = report->images,
-                                             .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
+    progress_report(
+        r->sequence->progress,
+        &(struct progress_state){.activity = "train",
+                                 .subject = r->task->settings.name,
+                                 .task = task + 1,
+                                 .tasks = r->e->task_count,
+                                 .step = report->iteration,
+                                 .steps = report->iterations,
+                                 .loss = r->last_loss,
+                                 .images = report->images,
+                                 .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
     /* Selector and evaluation still follow the last iteration; a training worth keeping is kept before them. */
-    bool last = report->iteration == report->iterations, worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
+    bool last = report->iteration == report->iterations,
+         worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
     bool due = !last && every > 0 && report->iteration % every == 0;
-    return due || worth_keeping || stop_requested(r->sequence->stop) ? save_place(r, task, report->iteration, error) : OK;
+    return due || worth_keeping || stop_requested(r->sequence->stop) ? save_place(r, task, report->iteration, error)
+                                                                     : OK;
 }
 
 static status train(struct run *r, size_t task, size_t first, struct error *error)
 {
     double start = now();
     r->task = &r->e->tasks[task];
-    struct training training = {.experiment = r->e, .task = r->task, .first = first, .stop = r->sequence->stop, .wants_loss = wants_loss,
-                                .after = after_iteration, .context = r};
+    struct training training = {.experiment = r->e,
+                                .task = r->task,
+                                .first = first,
+                                .stop = r->sequence->stop,
+                                .wants_loss = wants_loss,
+                                .after = after_iteration,
+                                .context = r};
     TRY(train_task(&training, error));
     size_t iterations = r->task->settings.iterations;
     r->sequence->training_seconds += now() - start;
@@ -116,8 +138,10 @@ static void report_evaluation(struct run *r, const char *activity, size_t j)
     double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->task_count) : 0;
     progress_report(r->sequence->progress, &(struct progress_state){.activity = activity,
                                                                     .task = r->task != NULL ? r->task->index + 1 : 0,
-                                                                    .tasks = r->task != NULL ? r->e->task_count : 0, .step = j + 1,
-                                                                    .steps = r->e->task_count, .done = base});
+                                                                    .tasks = r->task != NULL ? r->e->task_count : 0,
+                                                                    .step = j + 1,
+                                                                    .steps = r->e->task_count,
+                                                                    .done = base});
 }
 
 static status zero_shot_row(struct run *r, bool record, struct error *error)
@@ -146,7 +170,8 @@ static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct e
         TRY(evaluator_with_router(r->evaluator, j, (int)checkpoint, r->sequence->stop, error));
     else
         TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
-    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], r->e->trains == TRAINS_ADAPTERS, error);
+    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], r->e->trains == TRAINS_ADAPTERS,
+                             error);
 }
 
 static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
@@ -158,7 +183,8 @@ static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
         TRY(evaluate_task(r, checkpoint, j, error));
         images += (int64_t)r->evaluator->sets[j].n;
     }
-    return record_time(r, (int64_t)checkpoint, (int64_t)r->task->settings.iterations, "evaluate", start, 0, images, error);
+    return record_time(r, (int64_t)checkpoint, (int64_t)r->task->settings.iterations, "evaluate", start, 0, images,
+                       error);
 }
 
 static status train_selector(struct run *r, size_t task, struct error *error)
@@ -179,7 +205,8 @@ static status save_weights(struct run *r, size_t task, struct error *error)
         return OK;
     bool adapters = r->e->trains == TRAINS_ADAPTERS;
     const char *kind = adapters ? "adapters" : "weights";
-    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind) : path_format("%s/%s.safetensors", r->folder, kind);
+    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
+                                         : path_format("%s/%s.safetensors", r->folder, kind);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
     status result = adapters ? adapters_save(r->e->adapters, path, error) : clip_save(r->e->clip, path, error);
@@ -198,8 +225,9 @@ static status lock_folder(struct run *r, struct error *error)
     if (r->folder_lock < 0)
         return error_errno(error, errno, "%s: cannot open the run's folder", r->folder);
     if (flock(r->folder_lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return error_set(error, ERROR_BUSY, "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder",
-                         r->folder);
+        return error_set(
+            error, ERROR_BUSY,
+            "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", r->folder);
     return OK; /* a file system without locks is no reason to stop */
 }
 
@@ -255,9 +283,11 @@ static status check_rows(struct run *r, const struct checkpoint_place *place, st
     run_matrix_free(&rows);
     if (there)
         return OK;
-    return error_set(error, ERROR_FORMAT, "%s: expected the rows of the zero-shot model and of %zu finished tasks in %s, found fewer: the resume "
-                     "file belongs to a run in another database; name that one, or delete the file to start afresh", r->resume, place->task,
-                     store_path(r->sequence->store));
+    return error_set(
+        error, ERROR_FORMAT,
+        "%s: expected the rows of the zero-shot model and of %zu finished tasks in %s, found fewer: the resume "
+        "file belongs to a run in another database; name that one, or delete the file to start afresh",
+        r->resume, place->task, store_path(r->sequence->store));
 }
 
 static status run_from_place(struct run *r, struct error *error)
@@ -267,9 +297,11 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(checkpoint_load(r->e, r->selector, r->resume, &place, &resumed, error));
     if (resumed)
         TRY(check_rows(r, &place, error));
-    TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1, resumed ? (int64_t)place.iteration : 0, error));
+    TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1,
+                         resumed ? (int64_t)place.iteration : 0, error));
     if (resumed)
-        log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1, r->e->task_count, place.iteration, r->resume);
+        log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1,
+                 r->e->task_count, place.iteration, r->resume);
     TRY(store_begin(r->sequence->store, error));
     TRY(record_tasks(&r->recorder, error));
     TRY(zero_shot_row(r, !resumed, error));
@@ -298,7 +330,10 @@ static status end_run(struct run *r, status result, struct error *error)
 
 status sequence_run(struct sequence *sequence, struct error *error)
 {
-    struct run run = {.sequence = sequence, .e = sequence->experiment, .folder_lock = -1, .saved = now(),
+    struct run run = {.sequence = sequence,
+                      .e = sequence->experiment,
+                      .folder_lock = -1,
+                      .saved = now(),
                       .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
     struct run_start start;
     TRY(record_start(&run.recorder, &start, error));
@@ -317,5 +352,6 @@ status sequence_run(struct sequence *sequence, struct error *error)
 
 char *sequence_folder(const struct experiment *e)
 {
-    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), suite_hash(e->suite), (unsigned long long)e->seed);
+    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), suite_hash(e->suite),
+                       (unsigned long long)e->seed);
 }

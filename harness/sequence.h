@@ -14,14 +14,14 @@ struct sequence {
     struct store *store;
     struct progress *progress;
     const struct stop *stop;
-    int64_t run;           /* out: the row in the database */
-    bool finished_before;  /* out: nothing had to be done */
+    int64_t run;             /* out: the row in the database */
+    bool finished_before;    /* out: nothing had to be done */
     double training_seconds; /* out: of the iterations of this call, which are counted beside it */
     size_t iterations;
 };
 
-/* The run of the experiment's suite and seed. A finished one is left alone; one that was stopped, failed or died goes on from its resume
- * file. When it is stopped (ERROR_STOPPED) everything up to the last iteration is on disk. */
+/* The run of the experiment's suite and seed. A finished one is left alone; one that was stopped, failed or died
+ * goes on from its resume file. When it is stopped (ERROR_STOPPED) everything up to the last iteration is on disk. */
 status sequence_run(struct sequence *sequence, struct error *error);
 
 /* The folder of the run's files: FOLDER/SUITE-HASH/seedN. The caller frees; NULL when out of memory. */

@@ -6,84 +6,274 @@
 #include "datasets/dataset.h"
 
 static const struct option model_options[] = {
-    {.name = "weights", .type = OPTION_TEXT, .fallback = "mini", .help = "CLIP weights, a safetensors file; mini: the small model that ships"},
-    {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the tokenizer's vocabulary file; mini: the small model's"},
-    {.name = "activation", .type = OPTION_CHOICE, .choices = "quick_gelu|gelu", .fallback = "quick_gelu", .help = "of the MLPs; gelu for open_clip's other weights"},
+    {.name = "weights",
+     .type = OPTION_TEXT,
+     .fallback = "mini",
+     .help = "CLIP weights, a safetensors file; mini: the small model that ships"},
+    {.name = "vocabulary",
+     .type = OPTION_TEXT,
+     .fallback = "mini",
+     .help = "the tokenizer's vocabulary file; mini: the small model's"},
+    {.name = "activation",
+     .type = OPTION_CHOICE,
+     .choices = "quick_gelu|gelu",
+     .fallback = "quick_gelu",
+     .help = "of the MLPs; gelu for open_clip's other weights"},
     {0}};
 
 static const struct option data_options[] = {
-    {.name = "root", .type = OPTION_TEXT, .fallback = "data/mini", .help = "folder that holds the datasets side by side"},
-    {.name = "order", .type = OPTION_LIST, .fallback = "aircraft caltech101 cifar100 dtd eurosat flowers food mnist oxford_pet stanford_cars sun397",
+    {.name = "root",
+     .type = OPTION_TEXT,
+     .fallback = "data/mini",
+     .help = "folder that holds the datasets side by side"},
+    {.name = "order",
+     .type = OPTION_LIST,
+     .fallback = "aircraft caltech101 cifar100 dtd eurosat flowers food mnist oxford_pet stanford_cars sun397",
      .help = "the tasks in the order they are learnt"},
     {.name = "order_name", .type = OPTION_TEXT, .fallback = "I", .help = "what the results call this order"},
-    {.name = "setting", .type = OPTION_CHOICE, .choices = "full_shot", .fallback = "full_shot", .help = "how many images of a task are seen"},
+    {.name = "setting",
+     .type = OPTION_CHOICE,
+     .choices = "full_shot",
+     .fallback = "full_shot",
+     .help = "how many images of a task are seen"},
     {0}};
 
-static const struct option adapter_options[] = {
-    {.name = "experts", .type = OPTION_INTEGER, .minimum = 1, .maximum = SETTINGS_EXPERTS, .fallback = "22", .help = "experts per block"},
-    {.name = "top_k", .type = OPTION_INTEGER, .minimum = 1, .maximum = 64, .fallback = "2", .help = "experts chosen per sample"},
-    {.name = "bottleneck", .type = OPTION_INTEGER, .minimum = 4, .maximum = 4096, .fallback = "64", .help = "hidden units of an expert"},
-    {.name = "scale", .type = OPTION_REAL, .minimum = 0, .maximum = 100, .fallback = "0.1", .help = "factor of an expert's output"},
-    {.name = "dropout", .type = OPTION_REAL, .minimum = 0, .maximum = 0.99, .fallback = "0.1", .help = "of an expert's hidden units"},
-    {.name = "noise_epsilon", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01", .help = "least standard deviation of the router's noise"},
-    {.name = "expert_input", .type = OPTION_CHOICE, .choices = "residual|post_ln", .fallback = "residual", .help = "what experts read: the residual stream or ln_2's output"},
-    {.name = "freeze_top_k", .type = OPTION_INTEGER, .minimum = 0, .maximum = MERGE_SOURCES, .fallback = "2", .help = "most used experts frozen after each task"},
-    {0}};
+static const struct option adapter_options[] = {{.name = "experts",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 1,
+                                                 .maximum = SETTINGS_EXPERTS,
+                                                 .fallback = "22",
+                                                 .help = "experts per block"},
+                                                {.name = "top_k",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 1,
+                                                 .maximum = 64,
+                                                 .fallback = "2",
+                                                 .help = "experts chosen per sample"},
+                                                {.name = "bottleneck",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 4,
+                                                 .maximum = 4096,
+                                                 .fallback = "64",
+                                                 .help = "hidden units of an expert"},
+                                                {.name = "scale",
+                                                 .type = OPTION_REAL,
+                                                 .minimum = 0,
+                                                 .maximum = 100,
+                                                 .fallback = "0.1",
+                                                 .help = "factor of an expert's output"},
+                                                {.name = "dropout",
+                                                 .type = OPTION_REAL,
+                                                 .minimum = 0,
+                                                 .maximum = 0.99,
+                                                 .fallback = "0.1",
+                                                 .help = "of an expert's hidden units"},
+                                                {.name = "noise_epsilon",
+                                                 .type = OPTION_REAL,
+                                                 .minimum = 0,
+                                                 .maximum = 10,
+                                                 .fallback = "0.01",
+                                                 .help = "least standard deviation of the router's noise"},
+                                                {.name = "expert_input",
+                                                 .type = OPTION_CHOICE,
+                                                 .choices = "residual|post_ln",
+                                                 .fallback = "residual",
+                                                 .help = "what experts read: the residual stream or ln_2's output"},
+                                                {.name = "freeze_top_k",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 0,
+                                                 .maximum = MERGE_SOURCES,
+                                                 .fallback = "2",
+                                                 .help = "most used experts frozen after each task"},
+                                                {0}};
 
-static const struct option merge_options[] = {
-    {.name = "policy", .type = OPTION_TEXT, .fallback = "most_used", .help = "which experts are merged; see mtil list policies"},
-    {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e9, .fallback = "100", .help = "iterations between merges"},
-    {.name = "moments", .type = OPTION_CHOICE, .choices = MERGE_MOMENTS_CHOICES, .fallback = "keep", .help = "Adam's moments of the expert that is replaced"},
-    {0}};
+static const struct option merge_options[] = {{.name = "policy",
+                                               .type = OPTION_TEXT,
+                                               .fallback = "most_used",
+                                               .help = "which experts are merged; see mtil list policies"},
+                                              {.name = "every",
+                                               .type = OPTION_INTEGER,
+                                               .minimum = 1,
+                                               .maximum = 1e9,
+                                               .fallback = "100",
+                                               .help = "iterations between merges"},
+                                              {.name = "moments",
+                                               .type = OPTION_CHOICE,
+                                               .choices = MERGE_MOMENTS_CHOICES,
+                                               .fallback = "keep",
+                                               .help = "Adam's moments of the expert that is replaced"},
+                                              {0}};
 
-static const struct option training_options[] = {
-    {.name = "iterations", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e9, .fallback = "1000", .help = "optimizer steps per task"},
-    {.name = "reference_iterations", .type = OPTION_BOOLEAN, .fallback = "no", .help = "one step more, as the reference runs"},
-    {.name = "batch", .type = OPTION_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "64", .help = "images per iteration"},
-    {.name = "learning_rate", .type = OPTION_REAL, .minimum = 0, .maximum = 100, .fallback = "1e-3", .help = "peak of the schedule"},
-    {.name = "warmup", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e9, .fallback = "100", .help = "iterations of linear warm-up"},
-    {.name = "label_smoothing", .type = OPTION_REAL, .minimum = 0, .maximum = 1, .fallback = "0.2", .help = "of the cross-entropy"},
-    {.name = "weight_decay", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0", .help = "decoupled, of AdamW"},
-    {0}};
+static const struct option training_options[] = {{.name = "iterations",
+                                                  .type = OPTION_INTEGER,
+                                                  .minimum = 1,
+                                                  .maximum = 1e9,
+                                                  .fallback = "1000",
+                                                  .help = "optimizer steps per task"},
+                                                 {.name = "reference_iterations",
+                                                  .type = OPTION_BOOLEAN,
+                                                  .fallback = "no",
+                                                  .help = "one step more, as the reference runs"},
+                                                 {.name = "batch",
+                                                  .type = OPTION_INTEGER,
+                                                  .minimum = 1,
+                                                  .maximum = 65536,
+                                                  .fallback = "64",
+                                                  .help = "images per iteration"},
+                                                 {.name = "learning_rate",
+                                                  .type = OPTION_REAL,
+                                                  .minimum = 0,
+                                                  .maximum = 100,
+                                                  .fallback = "1e-3",
+                                                  .help = "peak of the schedule"},
+                                                 {.name = "warmup",
+                                                  .type = OPTION_INTEGER,
+                                                  .minimum = 0,
+                                                  .maximum = 1e9,
+                                                  .fallback = "100",
+                                                  .help = "iterations of linear warm-up"},
+                                                 {.name = "label_smoothing",
+                                                  .type = OPTION_REAL,
+                                                  .minimum = 0,
+                                                  .maximum = 1,
+                                                  .fallback = "0.2",
+                                                  .help = "of the cross-entropy"},
+                                                 {.name = "weight_decay",
+                                                  .type = OPTION_REAL,
+                                                  .minimum = 0,
+                                                  .maximum = 10,
+                                                  .fallback = "0",
+                                                  .help = "decoupled, of AdamW"},
+                                                 {0}};
 
 static const struct option task_options[] = {
     {.name = "reader", .type = OPTION_TEXT, .help = "the dataset's reader; the task's own name if not given"},
     {.name = "root", .type = OPTION_TEXT, .help = "its folder, where it is not data.root"},
     {0}};
 
-static const struct option method_options[] = {
-    {.name = "name", .type = OPTION_TEXT, .fallback = "moe_adapters", .help = "how a task is learnt; see mtil list methods"},
-    {0}};
+static const struct option method_options[] = {{.name = "name",
+                                                .type = OPTION_TEXT,
+                                                .fallback = "moe_adapters",
+                                                .help = "how a task is learnt; see mtil list methods"},
+                                               {0}};
 
 static const struct option selector_options[] = {
-    {.name = "kind", .type = OPTION_CHOICE, .choices = "oracle|clip", .fallback = "clip", .help = "who names the task at test time: the data, or autoencoders on frozen features"},
-    {.name = "decision", .type = OPTION_CHOICE, .choices = "per_image|per_batch", .fallback = "per_image", .help = "one decision per image, or per batch of one dataset"},
-    {.name = "decision_batch", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e6, .fallback = "128", .help = "images that decide together with per_batch"},
-    {.name = "code", .type = OPTION_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "100", .help = "hidden units of an autoencoder"},
-    {.name = "iterations", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e6, .fallback = "300", .help = "steps of its training"},
-    {.name = "batch", .type = OPTION_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "64", .help = "images per step"},
-    {.name = "learning_rate", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01", .help = "divided by 10 every 10 epochs"},
-    {.name = "l2", .type = OPTION_REAL, .minimum = 0, .maximum = 1, .fallback = "1e-4", .help = "added to the gradient"},
-    {.name = "quantile", .type = OPTION_REAL, .minimum = 0, .maximum = 1, .fallback = "0.99", .help = "of a task's held-out losses: its threshold"},
-    {.name = "threshold", .type = OPTION_REAL, .minimum = 0, .maximum = 1e9, .fallback = "0", .help = "fixed threshold of all tasks; 0: the quantile"},
+    {.name = "kind",
+     .type = OPTION_CHOICE,
+     .choices = "oracle|clip",
+     .fallback = "clip",
+     .help = "who names the task at test time: the data, or autoencoders on frozen features"},
+    {.name = "decision",
+     .type = OPTION_CHOICE,
+     .choices = "per_image|per_batch",
+     .fallback = "per_image",
+     .help = "one decision per image, or per batch of one dataset"},
+    {.name = "decision_batch",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e6,
+     .fallback = "128",
+     .help = "images that decide together with per_batch"},
+    {.name = "code",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65536,
+     .fallback = "100",
+     .help = "hidden units of an autoencoder"},
+    {.name = "iterations",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e6,
+     .fallback = "300",
+     .help = "steps of its training"},
+    {.name = "batch",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65536,
+     .fallback = "64",
+     .help = "images per step"},
+    {.name = "learning_rate",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 10,
+     .fallback = "0.01",
+     .help = "divided by 10 every 10 epochs"},
+    {.name = "l2",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "1e-4",
+     .help = "added to the gradient"},
+    {.name = "quantile",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "0.99",
+     .help = "of a task's held-out losses: its threshold"},
+    {.name = "threshold",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "fixed threshold of all tasks; 0: the quantile"},
     {0}};
 
-static const struct option evaluation_options[] = {
-    {.name = "per_image", .type = OPTION_CHOICE, .choices = "none|bits|predictions", .fallback = "predictions", .help = "what is kept of every test image"},
-    {0}};
+static const struct option evaluation_options[] = {{.name = "per_image",
+                                                    .type = OPTION_CHOICE,
+                                                    .choices = "none|bits|predictions",
+                                                    .fallback = "predictions",
+                                                    .help = "what is kept of every test image"},
+                                                   {0}};
 
 static const struct option run_options[] = {
     {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "one run each"},
-    {.name = "backend", .type = OPTION_CHOICE, .choices = "auto|cpu|cuda", .fallback = "auto", .help = "where the arithmetic is done"},
-    {.name = "precision", .type = OPTION_CHOICE, .choices = "auto|f32|bf16", .fallback = "auto", .help = "of the products"},
-    {.name = "threads", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .help = "0: one per core; results do not depend on it"},
-    {.name = "evaluation_batch", .type = OPTION_INTEGER, .minimum = 1, .maximum = 65536, .fallback = "64", .help = "test images encoded at a time; features may differ in their last bits with it"},
-    {.name = "cache_megabytes", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e7, .fallback = "1024", .help = "memory for decoded test images"},
+    {.name = "backend",
+     .type = OPTION_CHOICE,
+     .choices = "auto|cpu|cuda",
+     .fallback = "auto",
+     .help = "where the arithmetic is done"},
+    {.name = "precision",
+     .type = OPTION_CHOICE,
+     .choices = "auto|f32|bf16",
+     .fallback = "auto",
+     .help = "of the products"},
+    {.name = "threads",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1024,
+     .fallback = "0",
+     .help = "0: one per core; results do not depend on it"},
+    {.name = "evaluation_batch",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65536,
+     .fallback = "64",
+     .help = "test images encoded at a time; features may differ in their last bits with it"},
+    {.name = "cache_megabytes",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e7,
+     .fallback = "1024",
+     .help = "memory for decoded test images"},
     {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "where checkpoints go"},
     {.name = "database", .type = OPTION_TEXT, .fallback = "results.db", .help = "where results go"},
-    {.name = "checkpoints", .type = OPTION_CHOICE, .choices = "last|all|none", .fallback = "last", .help = "which trained weights are kept"},
-    {.name = "checkpoint_every", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e9, .fallback = "0", .help = "iterations between resume points within a task; 0: none"},
-    {.name = "log_every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e9, .fallback = "10", .help = "iterations between stored losses"},
+    {.name = "checkpoints",
+     .type = OPTION_CHOICE,
+     .choices = "last|all|none",
+     .fallback = "last",
+     .help = "which trained weights are kept"},
+    {.name = "checkpoint_every",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "iterations between resume points within a task; 0: none"},
+    {.name = "log_every",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e9,
+     .fallback = "10",
+     .help = "iterations between stored losses"},
     {0}};
 
 static status policy_keys(const char *name, const struct option **table, struct error *error)
@@ -119,9 +309,16 @@ const struct suite_section settings_sections[] = {
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
     {.name = "selector", .options = selector_options},
     {.name = "evaluation", .options = evaluation_options},
-    {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = "training", .chooser = "reader", .chosen = reader_keys},
-    {.name = "run", .options = run_options,
-     .incidental = "seeds|backend|precision|threads|cache_megabytes|folder|database|checkpoints|checkpoint_every|log_every"},
+    {.name = "tasks",
+     .options = task_options,
+     .each_of = "data.order",
+     .inherits = "training",
+     .chooser = "reader",
+     .chosen = reader_keys},
+    {.name = "run",
+     .options = run_options,
+     .incidental =
+         "seeds|backend|precision|threads|cache_megabytes|folder|database|checkpoints|checkpoint_every|log_every"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)
@@ -175,34 +372,43 @@ static status check(const struct settings *s, struct error *error)
     if (s->task_count == 0)
         return error_set(error, ERROR_ARGUMENT, "suite: data.order names no task; expected at least one dataset");
     if (s->task_count > SETTINGS_TASKS)
-        return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count, SETTINGS_TASKS);
+        return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count,
+                         SETTINGS_TASKS);
     if (s->adapter.top_k > s->adapter.experts)
-        return error_set(error, ERROR_ARGUMENT, "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
-                         "or raise adapter.experts", s->adapter.top_k, s->adapter.experts);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
+            "or raise adapter.experts",
+            s->adapter.top_k, s->adapter.experts);
     if (s->freeze_top_k > s->adapter.experts)
-        return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts", s->freeze_top_k, s->adapter.experts);
+        return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
+                         s->freeze_top_k, s->adapter.experts);
     if (s->adapter.bottleneck % 4 != 0)
-        return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu", s->adapter.bottleneck);
+        return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
+                         s->adapter.bottleneck);
     if (strcmp(s->precision, "bf16") == 0)
-        return error_set(error, ERROR_ARGUMENT, "suite: run.precision bf16 needs a backend that has it; the cpu backend computes in f32");
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: run.precision bf16 needs a backend that has it; the cpu backend computes in f32");
     return OK;
 }
 
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
-    const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"), *merge = suite_options(suite, "merge");
-    *s = (struct settings){.weights = options_text(model, "weights"),
-                           .vocabulary = options_text(model, "vocabulary"),
-                           .activation = options_choice(model, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
-                           .data_root = options_text(data, "root"),
-                           .order = options_text(data, "order_name"),
-                           .setting = options_text(data, "setting"),
-                           .task_count = options_list_size(data, "order"),
-                           .merge_every = whole(merge, "every"),
-                           .moments = (enum merge_moments)options_choice(merge, "moments"),
-                           .policy_options = merge,
-                           .method_options = suite_options(suite, "method"),
-                           .per_image = (enum per_image_kind)options_choice(suite_options(suite, "evaluation"), "per_image")};
+    const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
+                         *merge = suite_options(suite, "merge");
+    *s = (struct settings){
+        .weights = options_text(model, "weights"),
+        .vocabulary = options_text(model, "vocabulary"),
+        .activation = options_choice(model, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
+        .data_root = options_text(data, "root"),
+        .order = options_text(data, "order_name"),
+        .setting = options_text(data, "setting"),
+        .task_count = options_list_size(data, "order"),
+        .merge_every = whole(merge, "every"),
+        .moments = (enum merge_moments)options_choice(merge, "moments"),
+        .policy_options = merge,
+        .method_options = suite_options(suite, "method"),
+        .per_image = (enum per_image_kind)options_choice(suite_options(suite, "evaluation"), "per_image")};
     read_adapter(s, suite_options(suite, "adapter"));
     read_selector(&s->selector, suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
@@ -218,7 +424,8 @@ void settings_of_task(struct task_settings *t, const struct suite *suite, const 
     *t = (struct task_settings){.name = name,
                                 .reader = reader != NULL ? reader : name,
                                 .root = root != NULL ? root : options_text(suite_options(suite, "data"), "root"),
-                                .iterations = whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
+                                .iterations =
+                                    whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
                                 .schedule_end = whole(o, "iterations"),
                                 .warmup = whole(o, "warmup"),
                                 .batch = whole(o, "batch"),
@@ -246,7 +453,8 @@ status settings_check_seeds(const struct suite *suite, struct error *error)
 {
     uint64_t seed;
     if (settings_seeds(suite) == 0)
-        return error_set(error, ERROR_ARGUMENT, "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
     for (size_t i = 0; i < settings_seeds(suite); i++)
         TRY(settings_seed(suite, i, &seed, error));
     return OK;

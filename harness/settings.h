@@ -59,11 +59,13 @@ struct task_settings {
     float smoothing;
 };
 
-/* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is told here. */
+/* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is
+ * told here. */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
 
-/* Seed index of settings_seeds: one run each. settings_check_seeds tells an empty list and what is no seed before anything starts. */
+/* Seed index of settings_seeds: one run each. settings_check_seeds tells an empty list and what is no seed before
+ * anything starts. */
 status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error);
 size_t settings_seeds(const struct suite *suite);
 status settings_check_seeds(const struct suite *suite, struct error *error);

@@ -19,7 +19,8 @@ static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], 
     }
 }
 
-status contrastive_task_loss(struct experiment *e, const struct task *task, const struct batch *batch, struct error *error)
+status contrastive_task_loss(struct experiment *e, const struct task *task, const struct batch *batch,
+                             struct error *error)
 {
     struct block_hook hooks[TOWERS];
     struct encoding encodings[TOWERS];
@@ -29,8 +30,10 @@ status contrastive_task_loss(struct experiment *e, const struct task *task, cons
     float scale;
     encodings_of(e, hooks, encodings);
     struct image_batch images = {.images = batch->images};
-    TRY(clip_encode_images(e->clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE], &features[TOWER_IMAGE], error));
-    TRY(clip_encode_texts(e->clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT], &features[TOWER_TEXT], error));
+    TRY(clip_encode_images(e->clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE], &features[TOWER_IMAGE],
+                           error));
+    TRY(clip_encode_texts(e->clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT], &features[TOWER_TEXT],
+                          error));
     TRY(clip_logit_scale(e->clip, &scale, error));
     TRY(contrastive_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT], scale, &c, error));
     TRY(contrastive_loss(e->backend, &c, batch->labels, task->settings.smoothing, 1.0f, e->loss, error));
@@ -50,11 +53,20 @@ struct feed {
 static status open_feed(struct experiment *e, const struct task *task, struct feed *feed, struct error *error)
 {
     size_t r = e->clip->dimensions.resolution, batch = task->settings.batch;
-    *feed = (struct feed){.pixels = malloc(array_size(batch, r * r * 3)), .labels = malloc(array_size(batch, sizeof *feed->labels))};
+    *feed = (struct feed){.pixels = malloc(array_size(batch, r * r * 3)),
+                          .labels = malloc(array_size(batch, sizeof *feed->labels))};
     if (feed->pixels == NULL || feed->labels == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a batch of %zu images", task->settings.name, batch);
-    struct loader_settings settings = {.dataset = task->dataset, .split = SPLIT_TRAIN, .resolution = (int)r, .batch = batch, .shuffle = true,
-                                       .augment = true, .seed = e->seed, .task = (uint32_t)task->index, .threads = 1, .ahead = 4};
+    struct loader_settings settings = {.dataset = task->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)r,
+                                       .batch = batch,
+                                       .shuffle = true,
+                                       .augment = true,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index,
+                                       .threads = 1,
+                                       .ahead = 4};
     return loader_create(&feed->loader, &settings, error);
 }
 
@@ -79,13 +91,15 @@ static status read_batch(struct experiment *e, struct feed *feed, size_t step, s
 
 static status update(struct experiment *e, const struct task *task, struct error *error)
 {
-    struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay};
+    struct update_rule rule = {
+        .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay};
     if (e->trains == TRAINS_ADAPTERS)
         return adapters_step(e->adapters, e->state, &rule, error);
     return parameters_step(e->clip->parameters, e->state, &rule, error);
 }
 
-static status one_iteration(const struct training *training, struct feed *feed, size_t step, struct step_report *report, struct error *error)
+static status one_iteration(const struct training *training, struct feed *feed, size_t step, struct step_report *report,
+                            struct error *error)
 {
     struct experiment *e = training->experiment;
     const struct task *task = training->task;
@@ -110,8 +124,10 @@ static status one_iteration(const struct training *training, struct feed *feed, 
     TRY(e->backend->ops->download(e->backend, &loss, e->loss, sizeof loss, error));
     report->loss = (double)loss;
     if (!isfinite(loss))
-        return error_set(error, ERROR_ARGUMENT, "%s: the loss is %g after iteration %zu; lower training.learning_rate (now at %g) or lengthen "
-                         "training.warmup", task->settings.name, (double)loss, step + 1, report->rate);
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: the loss is %g after iteration %zu; lower training.learning_rate (now at %g) or lengthen "
+                         "training.warmup",
+                         task->settings.name, (double)loss, step + 1, report->rate);
     return OK;
 }
 
@@ -124,7 +140,8 @@ static status run_iterations(const struct training *training, struct feed *feed,
         if (training->after != NULL)
             TRY(training->after(training->context, &report, error));
         if (step + 1 < iterations && stop_requested(training->stop))
-            return error_set(error, ERROR_STOPPED, "%s: stopped after iteration %zu of %zu", training->task->settings.name, step + 1, iterations);
+            return error_set(error, ERROR_STOPPED, "%s: stopped after iteration %zu of %zu",
+                             training->task->settings.name, step + 1, iterations);
     }
     return OK;
 }

@@ -8,7 +8,8 @@
 
 #include "harness/experiment.h"
 
-/* After each iteration (counted from 1). loss is NAN except where wants_loss said so: reading it waits for the device. */
+/* After each iteration (counted from 1). loss is NAN except where wants_loss said so: reading it waits for the
+ * device. */
 struct step_report {
     size_t iteration, iterations, images; /* images: of this call of train_task so far */
     double loss, rate;
@@ -24,11 +25,13 @@ struct training {
     void *context;
 };
 
-/* Iterations first … iterations − 1 and then, unless it was stopped, the method's end_task. Stopping (ERROR_STOPPED) is between two
- * iterations, after `after`. A loss that is not finite is an error that says what to lower. */
+/* Iterations first … iterations − 1 and then, unless it was stopped, the method's end_task. Stopping (ERROR_STOPPED)
+ * is between two iterations, after `after`. A loss that is not finite is an error that says what to lower. */
 status train_task(const struct training *training, struct error *error);
 
-/* The contrastive loss of a batch against the task's prompts, with its gradients: what methods without a loss of their own do. */
-status contrastive_task_loss(struct experiment *experiment, const struct task *task, const struct batch *batch, struct error *error);
+/* The contrastive loss of a batch against the task's prompts, with its gradients: what methods without a loss of
+ * their own do. */
+status contrastive_task_loss(struct experiment *experiment, const struct task *task, const struct batch *batch,
+                             struct error *error);
 
 #endif

@@ -5,11 +5,13 @@
 #ifndef MTIL_HARNESS_WEIGHTS_H
 #define MTIL_HARNESS_WEIGHTS_H
 
-/* The caller frees; NULL when out of memory. "mini" is looked for in weights/ beside the executable, then in ../share/mtil/weights/. */
+/* The caller frees; NULL when out of memory. "mini" is looked for in weights/ beside the executable, then in
+ * ../share/mtil/weights/. */
 char *weights_path(const char *name);
 char *vocabulary_path(const char *name);
 
-/* What a model is called in results: the file name without its folder and ending. The caller frees; NULL when out of memory. */
+/* What a model is called in results: the file name without its folder and ending. The caller frees; NULL when out of
+ * memory. */
 char *weights_name(const char *name);
 
 #endif

@@ -9,10 +9,12 @@
 #include "harness/sequence.h"
 #include "results/query.h"
 
-static const struct option options[] = {
-    OUTPUT_FORMAT_OPTION,
-    {.name = "dry-run", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print the resolved suite, time, memory and disk, and do nothing"},
-    {0}};
+static const struct option options[] = {OUTPUT_FORMAT_OPTION,
+                                        {.name = "dry-run",
+                                         .type = OPTION_BOOLEAN,
+                                         .fallback = "no",
+                                         .help = "print the resolved suite, time, memory and disk, and do nothing"},
+                                        {0}};
 
 static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
 {
@@ -26,11 +28,12 @@ static status show_summary(const struct command_call *call, struct store *store,
 
 static void show_start(const struct command_call *call, const struct experiment *e)
 {
-    log_info(call->log, "%s, seed %llu: %s on %s", suite_name(e->suite), (unsigned long long)e->seed, e->settings.method->name,
-             e->backend->description);
+    log_info(call->log, "%s, seed %llu: %s on %s", suite_name(e->suite), (unsigned long long)e->seed,
+             e->settings.method->name, e->backend->description);
 }
 
-static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed, struct error *error)
+static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
+                       struct error *error)
 {
     struct experiment *e;
     TRY(experiment_open(&e, suite, seed, call->log, error));
@@ -40,7 +43,8 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     progress_end(call->progress);
     if (result == OK && sequence.iterations > 0)
         log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", experiment_trainable(e),
-                 (double)experiment_trainable(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
+                 (double)experiment_trainable(e) * 4.0 / (1 << 20),
+                 sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu was finished before; its results:", (unsigned long long)seed);
     if (result == OK)
@@ -87,10 +91,12 @@ static status dry_run(const struct command_call *call, const struct suite *suite
 static status run(const struct command_call *call, struct error *error)
 {
     struct suite *suite;
-    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1, error));
+    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1,
+                   error));
     status result = settings_check_seeds(suite, error);
     if (result == OK)
-        result = options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
+        result =
+            options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
     suite_destroy(suite);
     return result;
 }
@@ -100,7 +106,8 @@ const struct command command_run = {
     .arguments = "SUITE [key=value…]",
     .summary = "run a suite, or go on where it stopped",
     .details = "SUITE is a name (mtil list suites) or a YAML file; key=value overrides it, as in merge.every=50 or\n"
-               "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration; the same command goes on from there and\n"
+               "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration; the same command goes on "
+               "from there and\n"
                "ends with the same numbers. A run that is finished is only shown.\n",
     .example = "  mtil run mini run.seeds=1,2,3 merge.policy=none\n",
     .options = options,

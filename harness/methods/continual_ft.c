@@ -14,4 +14,5 @@ static status begin_task(struct experiment *e, const struct task *task, struct e
     return parameters_reset(e->clip->parameters, error);
 }
 
-const struct method method_continual_ft = {.name = "continual_ft", .source = "ZSCL, ICCV 2023", .trains = trains, .begin_task = begin_task};
+const struct method method_continual_ft = {
+    .name = "continual_ft", .source = "ZSCL, ICCV 2023", .trains = trains, .begin_task = begin_task};

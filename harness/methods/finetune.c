@@ -2,9 +2,12 @@
 #include "harness/experiment.h"
 #include "harness/methods/methods.h"
 
-static const struct option options[] = {
-    {.name = "train", .type = OPTION_CHOICE, .choices = "adapters|weights", .fallback = "weights", .help = "the adapters alone, or the whole model"},
-    {0}};
+static const struct option options[] = {{.name = "train",
+                                         .type = OPTION_CHOICE,
+                                         .choices = "adapters|weights",
+                                         .fallback = "weights",
+                                         .help = "the adapters alone, or the whole model"},
+                                        {0}};
 
 static enum method_trains trains(const struct options *values)
 {
@@ -14,7 +17,8 @@ static enum method_trains trains(const struct options *values)
 static status begin_task(struct experiment *e, const struct task *task, struct error *error)
 {
     TRY(experiment_restart(e, error));
-    return e->adapters != NULL ? adapters_begin_task(e->adapters, task->index, error) : parameters_reset(e->clip->parameters, error);
+    return e->adapters != NULL ? adapters_begin_task(e->adapters, task->index, error)
+                               : parameters_reset(e->clip->parameters, error);
 }
 
 const struct method method_finetune = {.name = "finetune",

@@ -1,4 +1,5 @@
-/* Mixture-of-experts adapters in sequence: MoE-Adapters (CVPR 2024) with merge policy none, Park's system with most_used. */
+/* Mixture-of-experts adapters in sequence: MoE-Adapters (CVPR 2024) with merge policy none, Park's system with
+ * most_used. */
 #include "harness/experiment.h"
 #include "harness/methods/methods.h"
 

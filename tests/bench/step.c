@@ -1,4 +1,5 @@
-/* Times a training step of the adapters and an evaluation batch, as a share of the machine's own f32 product rate in the same run.
+/* Times a training step of the adapters and an evaluation batch, as a share of the machine's own f32 product rate in
+ * the same run.
  *
  *     build/tests/step [vit_b_16|mini] [images] [prompts] [experts]
  *
@@ -23,8 +24,36 @@ static const struct shape {
     struct clip_dimensions dimensions;
     size_t images, prompts, experts, positions, repeats;
 } shapes[] = {
-    {"vit_b_16", {.embed = 512, .resolution = 224, .patch = 16, .image_width = 768, .image_blocks = 12, .context = 77, .vocabulary = 49408, .text_width = 512, .text_blocks = 12}, 16, 100, 55, 14, 2},
-    {"mini", {.embed = 128, .resolution = 64, .patch = 8, .image_width = 128, .image_blocks = 4, .context = 32, .vocabulary = 900, .text_width = 128, .text_blocks = 3}, 64, 10, 22, 10, 20},
+    {"vit_b_16",
+     {.embed = 512,
+      .resolution = 224,
+      .patch = 16,
+      .image_width = 768,
+      .image_blocks = 12,
+      .context = 77,
+      .vocabulary = 49408,
+      .text_width = 512,
+      .text_blocks = 12},
+     16,
+     100,
+     55,
+     14,
+     2},
+    {"mini",
+     {.embed = 128,
+      .resolution = 64,
+      .patch = 8,
+      .image_width = 128,
+      .image_blocks = 4,
+      .context = 32,
+      .vocabulary = 900,
+      .text_width = 128,
+      .text_blocks = 3},
+     64,
+     10,
+     22,
+     10,
+     20},
 };
 
 struct bench {
@@ -60,8 +89,13 @@ static double now(void)
 static void open_bench(struct bench *b)
 {
     const struct clip_dimensions *n = &b->shape->dimensions;
-    struct adapter_settings settings = {.experts = b->experts, .top_k = TOP_K, .tasks = TASKS, .bottleneck = BOTTLENECK, .scale = 0.1f,
-                                        .dropout = 0.1f, .noise_epsilon = 0.01f};
+    struct adapter_settings settings = {.experts = b->experts,
+                                        .top_k = TOP_K,
+                                        .tasks = TASKS,
+                                        .bottleneck = BOTTLENECK,
+                                        .scale = 0.1f,
+                                        .dropout = 0.1f,
+                                        .noise_epsilon = 0.01f};
     must(backend_open(&b->backend, "cpu", 0, &error));
     must(b->backend->ops->arena_create(b->backend, &b->model, 0, "model", &error));
     must(b->backend->ops->arena_create(b->backend, &b->step, 0, "step", &error));
@@ -81,7 +115,8 @@ static void open_bench(struct bench *b)
         b->pixels[i] = (uint8_t)rng_below(&rng, i, 256);
     for (size_t c = 0; c < b->prompts; c++)
         for (size_t l = 0; l < b->shape->positions; l++)
-            b->tokens[c * n->context + l] = l + 1 < b->shape->positions ? (int32_t)rng_below(&rng, c * 100 + l, 800) : (int32_t)n->vocabulary - 1;
+            b->tokens[c * n->context + l] =
+                l + 1 < b->shape->positions ? (int32_t)rng_below(&rng, c * 100 + l, 800) : (int32_t)n->vocabulary - 1;
     for (size_t i = 0; i < b->images; i++)
         b->labels[i] = (int32_t)(i % b->prompts);
 }
@@ -93,15 +128,19 @@ static const int32_t *routers(struct bench *b, size_t n)
     return router;
 }
 
-static void encode(struct bench *b, bool training, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS], struct tower_pass passes[TOWERS],
-                   struct texts *texts, struct tensor features[TOWERS], bool text)
+static void encode(struct bench *b, bool training, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS],
+                   struct tower_pass passes[TOWERS], struct texts *texts, struct tensor features[TOWERS], bool text)
 {
     size_t r = b->shape->dimensions.resolution;
-    struct image_batch batch = {.images = {.data = b->pixels, .type = TENSOR_U8, .rank = 4, .shape = {b->images, r, r, 3}}};
+    struct image_batch batch = {
+        .images = {.data = b->pixels, .type = TENSOR_U8, .rank = 4, .shape = {b->images, r, r, 3}}};
     arena_reset(&b->step);
     for (int t = 0; t < TOWERS; t++) {
         hooks[t] = adapters_hook(b->adapters, (enum tower)t);
-        encodings[t] = (struct encoding){.arena = &b->step, .training = training, .hook = &hooks[t], .state = b->state,
+        encodings[t] = (struct encoding){.arena = &b->step,
+                                         .training = training,
+                                         .hook = &hooks[t],
+                                         .state = b->state,
                                          .router = routers(b, t == TOWER_IMAGE ? b->images : b->prompts)};
     }
     must(clip_encode_images(b->clip, &encodings[0], &batch, &passes[0], &features[0], &error));
@@ -172,17 +211,20 @@ static void report(struct bench *b)
     const struct clip_dimensions *n = &b->shape->dimensions;
     struct rusage usage;
     double rate = best_rate(b);
-    double step = fastest(b, train_step), step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, TOP_K, BOTTLENECK);
-    double evaluation = fastest(b, evaluate), evaluation_cost = cost_images(n, b->images) + cost_image_experts(n, b->images, TOP_K, BOTTLENECK);
+    double step = fastest(b, train_step),
+           step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, TOP_K, BOTTLENECK);
+    double evaluation = fastest(b, evaluate),
+           evaluation_cost = cost_images(n, b->images) + cost_image_experts(n, b->images, TOP_K, BOTTLENECK);
     double again = best_rate(b);
     rate = again > rate ? again : rate;
     getrusage(RUSAGE_SELF, &usage);
     size_t values = adapters_values(b->adapters);
-    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts\n", b->shape->name, b->backend->description, b->images, b->prompts,
-           b->shape->positions, b->experts);
+    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts\n", b->shape->name, b->backend->description,
+           b->images, b->prompts, b->shape->positions, b->experts);
     printf("  trainable parameters  %zu, %.1f MiB\n", values, (double)values * 4 / (1 << 20));
     printf("  product rate          %.0f GFLOP/s (f32, 1024 x 768 x 3072)\n", rate / 1e9);
-    printf("  training step         %.3f s, %.3f TFLOP, %.0f%% of the product rate\n", step, step_cost / 1e12, 100 * step_cost / step / rate);
+    printf("  training step         %.3f s, %.3f TFLOP, %.0f%% of the product rate\n", step, step_cost / 1e12,
+           100 * step_cost / step / rate);
     printf("  evaluation            %.1f images/s, %.0f%% of the product rate\n", (double)b->images / evaluation,
            100 * evaluation_cost / evaluation / rate);
     printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);

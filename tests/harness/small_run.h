@@ -29,7 +29,8 @@ struct small_run {
 extern struct error error; /* of the last call that failed */
 void must(status result);
 
-/* Tasks first, second and third have 2, 3 and 4 classes of 6 training and 3 test images each. overrides end with NULL. */
+/* Tasks first, second and third have 2, 3 and 4 classes of 6 training and 3 test images each. overrides end with
+ * NULL. */
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides);
 
 /* Another experiment on the same files; run->experiment is closed first. */
@@ -45,7 +46,8 @@ float *small_run_values(const struct small_run *run, const float *device, size_t
 /* The adapters' values of a tower. */
 float *small_run_adapters(const struct small_run *run, enum tower tower);
 
-/* Counts what the backend is asked for from now on, and raises a wish to stop at the n-th of it (0: never). One at a time. */
+/* Counts what the backend is asked for from now on, and raises a wish to stop at the n-th of it (0: never). One at a
+ * time. */
 struct backend_spy {
     size_t encodings, updates, predictions; /* batches of images, optimizer steps of a group, batches of predictions */
     struct stop *stop;
@@ -53,7 +55,8 @@ struct backend_spy {
 };
 void small_run_watch(struct small_run *run, struct backend_spy *spy);
 
-/* Whether the message of the last failure has all these words in it; the list ends with NULL. Fails the test otherwise. */
+/* Whether the message of the last failure has all these words in it; the list ends with NULL. Fails the test
+ * otherwise. */
 void error_tells(const char *const *words);
 
 #endif

@@ -79,7 +79,8 @@ static void zero_shot_is_the_nearest_class(void **state)
     small_run_close(&run);
 }
 
-/* With the data naming the task: trained ones through their router, the others as the untouched model has it, without encoding an image. */
+/* With the data naming the task: trained ones through their router, the others as the untouched model has it,
+ * without encoding an image. */
 static void oracle_computes_only_what_was_trained(void **state)
 {
     (void)state;
@@ -153,7 +154,8 @@ static void the_cache_changes_nothing(void **state)
     small_run_close(&run);
 }
 
-/* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot answer. */
+/* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot
+ * answer. */
 static void errors_are_kept(void **state)
 {
     (void)state;

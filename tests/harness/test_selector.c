@@ -133,7 +133,8 @@ static void a_fixed_threshold_is_taken_as_it_is(void **state)
     small_run_close(&run);
 }
 
-/* Rows around the task's own point, 64 wide: the first half of its values is high for task 0, the second for task 1, every other for 2. */
+/* Rows around the task's own point, 64 wide: the first half of its values is high for task 0, the second for task 1,
+ * every other for 2. */
 static void draw_features(size_t task, size_t first, size_t n, float *features)
 {
     struct rng rng = rng_make(9, RNG_TEST, (uint32_t)task, 0);

@@ -142,7 +142,8 @@ static void stopping_is_not_seen_in_the_results(void **state)
     small_run_close(&run);
 }
 
-/* Stopped in a task's last iteration, the task is not trained again: only its selector, its row and what follows are made. */
+/* Stopped in a task's last iteration, the task is not trained again: only its selector, its row and what follows are
+ * made. */
 static void a_finished_training_is_kept(void **state)
 {
     (void)state;

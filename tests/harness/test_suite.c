@@ -336,7 +336,8 @@ static void hostile_files_end_soon(void **state)
     text_free(&text);
 }
 
-/* Every prefix of a good file and every flipped byte is read or refused, never worse (run under the sanitizers as well). */
+/* Every prefix of a good file and every flipped byte is read or refused, never worse (run under the sanitizers as
+ * well). */
 static void damaged_files_are_read_or_refused(void **state)
 {
     (void)state;

@@ -36,7 +36,8 @@ static void near(double found, double expected, double share)
         fail_msg("expected about %g, found %g", expected, found);
 }
 
-/* 17.6 GMACs an image (Dosovitskiy et al. 2021, with the products of the attention), and the step of the project's aim. */
+/* 17.6 GMACs an image (Dosovitskiy et al. 2021, with the products of the attention), and the step of the project's
+ * aim. */
 static void operations_of_vit_b_16(void **state)
 {
     (void)state;
