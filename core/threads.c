@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -92,6 +93,17 @@ size_t threads_available(void)
     return 1;
 }
 
+/* Signals go to the caller's threads: what runs in a worker may use its stack in ways that bear no handler. */
+static int create_without_signals(pthread_t *handle, struct worker *worker)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(handle, NULL, worker_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
 static status start_workers(struct threads *pool, struct error *error)
 {
     for (size_t i = 1; i < pool->count; i++) {
@@ -99,7 +111,7 @@ static status start_workers(struct threads *pool, struct error *error)
         if (worker == NULL)
             return error_set(error, ERROR_MEMORY, "threads: no memory for worker %zu", i);
         *worker = (struct worker){pool, i};
-        int failed = pthread_create(&pool->handles[i], NULL, worker_main, worker);
+        int failed = create_without_signals(&pool->handles[i], worker);
         if (failed != 0) {
             free(worker);
             return error_errno(error, failed, "threads: cannot start thread %zu of %zu", i + 1, pool->count);
@@ -119,8 +131,9 @@ status threads_create(struct threads **result, size_t count, struct error *error
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    status result_code = pool->handles != NULL ? start_workers(pool, error)
-                                               : error_set(error, ERROR_MEMORY, "threads: no memory for %zu handles", count);
+    status result_code = pool->handles != NULL
+                             ? start_workers(pool, error)
+                             : error_set(error, ERROR_MEMORY, "threads: no memory for %zu handles", count);
     if (result_code != OK) {
         threads_destroy(pool);
         return result_code;
