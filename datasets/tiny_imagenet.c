@@ -54,10 +54,10 @@ static status add_test_images(struct dataset *dataset, const struct strings *wni
     struct strings lines = {0};
     status result = dataset_read_lines(dataset, "val/val_annotations.txt", &lines, error);
     for (size_t i = 0; result == OK && i < lines.count; i++) {
-        const char *line = lines.items[i], *tab = strchr(line, '\t');
-        size_t size = tab != NULL ? strcspn(tab + 1, "\t") : 0, label = 0;
+        const char *line = lines.items[i], *tab = strchr(line, '\t'), *wnid = tab != NULL ? tab + 1 : "";
+        size_t size = strcspn(wnid, "\t"), label = 0;
         while (label < wnids->count &&
-               (strlen(wnids->items[label]) != size || strncmp(wnids->items[label], tab + 1, size) != 0))
+               (strlen(wnids->items[label]) != size || strncmp(wnids->items[label], wnid, size) != 0))
             label++;
         if (tab == NULL || label == wnids->count)
             result = error_set(error, ERROR_FORMAT,
