@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
+#include "core/digest.h"
 #include "core/text.h"
 #include "harness/suite_source.h"
-#include "results/digest.h"
 
 /* One set of values: a section's, or one entry's. */
 struct part {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/digest.h"
 #include "core/text.h"
-#include "results/digest.h"
 
 EMBEDDED_FILES(views_files);
 

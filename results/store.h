@@ -63,7 +63,7 @@ const char *run_status_name(enum run_status standing); /* "running", "stopped", 
 struct run_description {
     const char *suite;      /* its name: "mini" */
     const char *suite_text; /* as resolved: defaults, overrides and all */
-    const char *suite_hash; /* digest_text (results/digest.h) of what decides the numbers, without the seed */
+    const char *suite_hash; /* digest_text (core/digest.h) of what decides the numbers, without the seed */
     const char *setting;    /* "full_shot", "few_shot", "x_tail" */
     const char *method, *policy, *selector;
     const char *selection; /* how the selector decides: "per_image", "per_batch", "oracle" */

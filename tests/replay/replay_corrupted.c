@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "core/digest.h"
 #include "core/file.h"
 #include "datasets/formats/cifar.h"
 #include "datasets/formats/idx.h"
@@ -11,7 +12,6 @@
 #include "datasets/formats/pickle.h"
 #include "datasets/image/image.h"
 #include "tests/replay/replay_data.h"
-#include "tests/replay/sha256.h"
 
 enum { KIBIBYTES_MOST = 64 * 1024 }; /* that reading one of these files may add to the largest resident size */
 
@@ -24,7 +24,7 @@ static status read_image(const char *path, char hex[65], struct error *error)
 {
     struct image image;
     TRY(image_decode_file(&image, path, error));
-    sha256_hex(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
+    digest_bytes(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
     image_free(&image);
     return OK;
 }

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/digest.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
 #include "models/safetensors.h"
 #include "tests/replay/replay_data.h"
-#include "tests/replay/sha256.h"
 
 /* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to
  * twice as far. */
@@ -38,7 +38,7 @@ static void check_decoded(struct part *part, const char *folder, const json_t *f
     const char *expected = json_string_value(json_object_get(file, "rgb_sha256"));
     bool read = open_image(&image, folder, file, &error) == OK;
     if (read)
-        sha256_hex(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
+        digest_bytes(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
     bool size = read && image.width == json_integer_value(json_object_get(file, "w")) &&
                 image.height == json_integer_value(json_object_get(file, "h"));
     bool same = expected != NULL && strcmp(hex, expected) == 0;

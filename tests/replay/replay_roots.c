@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/digest.h"
 #include "core/file.h"
 #include "datasets/formats/mat.h"
 #include "datasets/reader.h"
 #include "datasets/split.h"
 #include "tests/replay/replay_data.h"
-#include "tests/replay/sha256.h"
 
 static void check_item(struct part *part, const struct dataset *dataset, enum split split, size_t index,
                        const json_t *expected)
@@ -24,7 +24,7 @@ static void check_item(struct part *part, const struct dataset *dataset, enum sp
     char *name = dataset_item_name(dataset, split, index);
     status result = dataset_read(dataset, split, index, &image, &label, &error);
     if (result == OK)
-        sha256_hex(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
+        digest_bytes(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
     bool good = result == OK && label == json_integer_value(json_object_get(expected, "label")) &&
                 item->position == json_integer_value(json_object_get(expected, "index")) &&
                 image.width == json_integer_value(json_object_get(expected, "w")) &&
@@ -224,7 +224,7 @@ static bool same_hash(const uint32_t *order, size_t count, const char *expected)
     size_t size = 0;
     for (size_t i = 0; i < count; i++)
         size += (size_t)sprintf(text + size, "%s%u", i > 0 ? "," : "", order[i]);
-    sha256_hex(text, size, hex);
+    digest_bytes(text, size, hex);
     free(text);
     return expected != NULL && strcmp(hex, expected) == 0;
 }

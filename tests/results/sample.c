@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/digest.h"
 #include "core/file.h"
 #include "core/rng.h"
-#include "results/digest.h"
 
 static const char *const task_names[SAMPLE_TASKS] = {"aircraft", "digits", "textures_&_more", "flowers"};
 

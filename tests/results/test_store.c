@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "results/digest.h"
+#include "core/digest.h"
 #include "results/store.h"
 #include "tests/results/sample.h"
 

@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-#include "results/digest.h"
+#include "core/digest.h"
 #include "results/store.h"
 #include "tests/results/sample.h"
 

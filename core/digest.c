@@ -1,4 +1,4 @@
-#include "results/digest.h"
+#include "core/digest.h"
 
 #include <string.h>
 
@@ -82,9 +82,14 @@ void digest_end(struct digest *digest, char hash[DIGEST_SIZE])
     hash[DIGEST_SIZE - 1] = '\0';
 }
 
-void digest_text(const char *text, char hash[DIGEST_SIZE])
+void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE])
 {
     struct digest digest = digest_begin();
-    digest_add(&digest, text, strlen(text));
+    digest_add(&digest, data, size);
     digest_end(&digest, hash);
+}
+
+void digest_text(const char *text, char hash[DIGEST_SIZE])
+{
+    digest_bytes(text, strlen(text), hash);
 }

@@ -6,8 +6,8 @@
  *     digest_add(&digest, data, size);
  *     digest_end(&digest, hash);
  */
-#ifndef MTIL_RESULTS_DIGEST_H
-#define MTIL_RESULTS_DIGEST_H
+#ifndef MTIL_CORE_DIGEST_H
+#define MTIL_CORE_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +25,6 @@ void digest_add(struct digest *digest, const void *data, size_t size);
 void digest_end(struct digest *digest, char hash[DIGEST_SIZE]);
 
 void digest_text(const char *text, char hash[DIGEST_SIZE]);
+void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE]);
 
 #endif
