@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "core/text.h"
@@ -137,28 +138,44 @@ static status read_place(const struct archive *archive, const struct experiment 
     return OK;
 }
 
+static status read_labels(const struct archive *archive, const struct experiment *e, const char *path,
+                          struct checkpoint_place *place, struct error *error)
+{
+    struct labels labels;
+    *place = (struct checkpoint_place){0};
+    make_labels(&labels, e, place);
+    TRY(same(archive, path, "program", "mtil " MTIL_VERSION, error));
+    TRY(same(archive, path, "suite_hash", suite_hash(e->suite), error));
+    TRY(same(archive, path, "seed", labels.seed, error));
+    return read_place(archive, e, path, place, error);
+}
+
 status checkpoint_load(struct experiment *e, struct selector *selector, const char *path,
                        struct checkpoint_place *place, bool *found, struct error *error)
 {
     struct archive *archive;
-    struct labels labels;
     *place = (struct checkpoint_place){0};
     *found = file_exists(path);
     if (!*found)
         return OK;
     if (archive_open(&archive, path, error) != OK)
         return error_context(error, "cannot resume; delete the file to start this run afresh");
-    make_labels(&labels, e, place);
-    status result = same(archive, path, "program", "mtil " MTIL_VERSION, error);
-    if (result == OK)
-        result = same(archive, path, "suite_hash", suite_hash(e->suite), error);
-    if (result == OK)
-        result = same(archive, path, "seed", labels.seed, error);
-    if (result == OK)
-        result = read_place(archive, e, path, place, error);
+    status result = read_labels(archive, e, path, place, error);
     struct passage p = {.archive = archive, .backend = e->backend};
     if (result == OK)
         result = pass_all(&p, e, selector, place, error);
     archive_close(archive);
     return result;
+}
+
+void checkpoint_remove_finished(const struct experiment *e, const char *path)
+{
+    struct archive *archive;
+    struct checkpoint_place place;
+    struct error ignored;
+    if (!file_exists(path) || archive_open(&archive, path, &ignored) != OK)
+        return;
+    if (read_labels(archive, e, path, &place, &ignored) == OK && place.task == e->task_count)
+        unlink(path);
+    archive_close(archive);
 }

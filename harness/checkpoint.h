@@ -22,4 +22,8 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
 status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path,
                        struct checkpoint_place *place, bool *found, struct error *error);
 
+/* Removes the file if it says that every task is done: what a kill between the last row and the file's removal left.
+ * A run that is still under way from another database keeps its own. */
+void checkpoint_remove_finished(const struct experiment *experiment, const char *path);
+
 #endif

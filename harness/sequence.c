@@ -328,6 +328,15 @@ static status end_run(struct run *r, status result, struct error *error)
     return unlink(r->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", r->resume);
 }
 
+static void tidy_finished(const struct experiment *e)
+{
+    char *folder = sequence_folder(e), *resume = folder != NULL ? path_format("%s/resume.safetensors", folder) : NULL;
+    if (resume != NULL)
+        checkpoint_remove_finished(e, resume);
+    free(resume);
+    free(folder);
+}
+
 status sequence_run(struct sequence *sequence, struct error *error)
 {
     struct run run = {.sequence = sequence,
@@ -340,6 +349,7 @@ status sequence_run(struct sequence *sequence, struct error *error)
     sequence->run = start.run;
     if (!start.created && start.past == RUN_FINISHED) {
         sequence->finished_before = true;
+        tidy_finished(sequence->experiment);
         return store_run_end(sequence->store, start.run, RUN_FINISHED, NULL, error);
     }
     status result = open_run(&run, error);

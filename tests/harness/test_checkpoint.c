@@ -158,6 +158,31 @@ static void another_run_is_refused(void **state)
     small_run_close(&run);
 }
 
+static bool removed_when_finished(struct small_run *run, size_t task, size_t iteration, uint64_t seed)
+{
+    char *path = strdup(small_run_file(run, "resume"));
+    struct checkpoint_place place = {task, iteration};
+    must(checkpoint_save(run->experiment, NULL, path, &place, &error));
+    small_run_reopen(run, seed, NULL);
+    checkpoint_remove_finished(run->experiment, path);
+    bool removed = !file_exists(path);
+    small_run_reopen(run, 1, NULL);
+    free(path);
+    return removed;
+}
+
+static void only_finished_runs_are_removed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    assert_false(removed_when_finished(&run, 2, 3, 1));
+    assert_false(removed_when_finished(&run, 3, 0, 2));
+    assert_true(removed_when_finished(&run, 3, 0, 1));
+    checkpoint_remove_finished(run.experiment, small_run_file(&run, "none"));
+    small_run_close(&run);
+}
+
 /* The resume file of place (1, 0) with other metadata. */
 static void rewrite(struct small_run *run, const char *task, const char *iteration, const char *program)
 {
@@ -218,9 +243,13 @@ static void a_cut_file_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_within_a_task), cmocka_unit_test(all_weights),
-        cmocka_unit_test(the_selector),           cmocka_unit_test(no_file_is_a_fresh_start),
-        cmocka_unit_test(another_run_is_refused), cmocka_unit_test(impossible_places_are_refused),
+        cmocka_unit_test(adapters_within_a_task),
+        cmocka_unit_test(all_weights),
+        cmocka_unit_test(the_selector),
+        cmocka_unit_test(no_file_is_a_fresh_start),
+        cmocka_unit_test(only_finished_runs_are_removed),
+        cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(impossible_places_are_refused),
         cmocka_unit_test(a_cut_file_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
