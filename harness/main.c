@@ -53,18 +53,20 @@ static status flush_results(struct error *error)
 static status dispatch(int argc, char **argv, const struct stop *stop, struct error *error)
 {
     const struct command *command;
-    TRY(command_find(argv[0], &command, error));
+    size_t used;
+    TRY(command_find((const char *const *)argv, (size_t)argc, &command, &used, error));
     struct command_line line = {0};
-    TRY(command_parse(command, argc, argv, &line, error));
+    TRY(command_parse(command, argc - (int)used + 1, argv + used - 1, &line, error));
     status result = line.help ? command_help(command, stdout, error) : run_command(command, &line, stop, error);
     command_line_free(&line);
     return result;
 }
 
-static status print_help(const char *name, struct error *error)
+static status print_help(int argc, char **argv, struct error *error)
 {
     const struct command *command;
-    TRY(command_find(name, &command, error));
+    size_t used;
+    TRY(command_find((const char *const *)argv, (size_t)argc, &command, &used, error));
     return command_help(command, stdout, error);
 }
 
@@ -80,7 +82,7 @@ int main(int argc, char **argv)
     status result = OK;
     bool wants_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0;
     if (wants_help && argc > 2)
-        result = print_help(argv[2], &error);
+        result = print_help(argc - 2, argv + 2, &error);
     else if (wants_help)
         print_overview(stdout);
     else if (strcmp(argv[1], "--version") == 0)

@@ -135,8 +135,28 @@ static status wrong_option(const struct parser *parser, char **argv, struct erro
     return error_unknown_word(error, "command line", "option", stem, names, count);
 }
 
+/* What a command is called where it is listed: "mini" of "data mini". */
+static const char *last_word(const struct command *command)
+{
+    const char *space = strrchr(command->name, ' ');
+    return space != NULL ? space + 1 : command->name;
+}
+
+static status missing_subcommand(const struct command *command, struct error *error)
+{
+    struct text names = {0};
+    for (size_t i = 0; command->subcommands[i] != NULL; i++)
+        text_add(&names, "%s%s", i > 0 ? ", " : "", last_word(command->subcommands[i]));
+    error_set(error, ERROR_ARGUMENT, "command line: %s: expected one of: %s right after it; see mtil %s --help",
+              command->name, names.failed ? "its subcommands" : names.data, command->name);
+    text_free(&names);
+    return ERROR_ARGUMENT;
+}
+
 static status check_arguments(const struct command *command, const struct command_line *line, struct error *error)
 {
+    if (command->subcommands != NULL)
+        return missing_subcommand(command, error);
     if (line->argument_count >= command->least && line->argument_count <= command->most)
         return OK;
     return error_set(error, ERROR_ARGUMENT, "command line: %s: expected %s, found %zu argument%s; see mtil %s --help",
@@ -189,6 +209,9 @@ status command_help(const struct command *command, FILE *out, struct error *erro
     fprintf(out, "%s: %s.\n\n", name, command->summary);
     if (command->details != NULL)
         fprintf(out, "%s\n", command->details);
+    for (size_t i = 0; command->subcommands != NULL && command->subcommands[i] != NULL; i++)
+        fprintf(out, "  %-10s %s\n%s", last_word(command->subcommands[i]), command->subcommands[i]->summary,
+                command->subcommands[i + 1] == NULL ? "\n" : "");
     argp_help(&argp, out, ARGP_HELP_LONG, name);
     /* Not left to argp, which would wrap what is there to be copied. */
     fprintf(out, "\nExample:\n%s", command->example);
@@ -196,16 +219,33 @@ status command_help(const struct command *command, FILE *out, struct error *erro
     return OK;
 }
 
-status command_find(const char *name, const struct command **command, struct error *error)
+static status find_in(const struct command *const *table, const char *kind, const char *word,
+                      const struct command **command, struct error *error)
 {
     const char *names[64];
     size_t count = 0;
-    for (; commands[count] != NULL && count < sizeof names / sizeof *names; count++) {
-        names[count] = commands[count]->name;
-        if (strcmp(names[count], name) == 0) {
-            *command = commands[count];
+    for (; table[count] != NULL && count < sizeof names / sizeof *names; count++) {
+        names[count] = last_word(table[count]);
+        if (strcmp(names[count], word) == 0) {
+            *command = table[count];
             return OK;
         }
     }
-    return error_unknown_word(error, "command line", "command", name, names, count);
+    return error_unknown_word(error, "command line", kind, word, names, count);
+}
+
+status command_find(const char *const *words, size_t count, const struct command **command, size_t *used,
+                    struct error *error)
+{
+    char kind[64] = "command";
+    const struct command *const *table = commands;
+    for (*used = 0; table != NULL && *used < count && words[*used][0] != '-'; ++*used) {
+        TRY(find_in(table, kind, words[*used], command, error));
+        table = (*command)->subcommands;
+        snprintf(kind, sizeof kind, "%s subcommand", (*command)->name);
+    }
+    if (*used > 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "command line: expected a command, found \"%s\"; see mtil --help",
+                     count > 0 ? words[0] : "");
 }

@@ -6,6 +6,7 @@
  *     const struct command command_query = {.name = "query", .arguments = "WHAT DATABASE", .summary = "print results",
  *         .example = "mtil query matrix results.db\n", .options = options, .least = 2, .most = 2, .run = run};
  *
+ * A command with subcommands (data.c) is a table of them; each is a constant struct command in a file of its own.
  * Options are those of core/option.h: --limit 5 is checked like a suite's key, and --help is made from the table.
  * Every command has --help, --quiet and --verbose besides its own.
  */
@@ -34,7 +35,7 @@ struct command_call {
 };
 
 struct command {
-    const char *name;
+    const char *name;             /* "query"; of a subcommand, all its words: "data mini" */
     const char *arguments;        /* as the usage line shows them: "SUITE [key=value…]" */
     const char *summary;          /* one line, lower case, no full stop */
     const char *details;          /* whole lines for --help, NULL: none */
@@ -42,6 +43,7 @@ struct command {
     const struct option *options; /* NULL: none */
     size_t least, most;           /* arguments; most SIZE_MAX: any number */
     status (*run)(const struct command_call *call, struct error *error);
+    const struct command *const *subcommands; /* ends with NULL; NULL: it runs itself */
 };
 
 /* The table of commands.c, in the order that --help shows; ends with NULL. */
@@ -64,7 +66,8 @@ void command_line_free(struct command_line *line);
 /* Prints usage, options and example of a command. */
 status command_help(const struct command *command, FILE *out, struct error *error);
 
-/* The command called name, or an error that lists them. */
-status command_find(const char *name, const struct command **command, struct error *error);
+/* The command that the first `used` of count words name ("data", "mini"), or an error that lists what there is. */
+status command_find(const char *const *words, size_t count, const struct command **command, size_t *used,
+                    struct error *error);
 
 #endif

@@ -1,54 +1,14 @@
-/* mtil data: writes the built-in suite's datasets. */
-#include <string.h>
-
-#include "core/text.h"
-#include "core/threads.h"
-#include "datasets/mini/mini.h"
+/* mtil data: what can be done to datasets. A new subcommand: its file data_NAME.c, and its name twice here. */
 #include "harness/commands/command.h"
 
-static const struct option options[] = {
-    {.name = "seed", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e15, .fallback = "1", .help = "of the drawings"},
-    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
-    {0},
-};
+extern const struct command command_data_mini;
 
-static void report(void *context, const char *dataset, size_t done, size_t total)
-{
-    progress_report(context,
-                    &(struct progress_state){.activity = "write", .subject = dataset, .step = done, .steps = total});
-}
-
-static status write_mini(const struct command_call *call, const char *root, struct error *error)
-{
-    struct threads *threads;
-    TRY(threads_create(&threads, (size_t)options_integer(call->options, "threads"), error));
-    struct mini_settings settings = {.seed = (uint64_t)options_integer(call->options, "seed"),
-                                     .threads = threads,
-                                     .log = call->log,
-                                     .progress = report,
-                                     .context = call->progress};
-    status result = mini_write(root, &settings, error);
-    threads_destroy(threads);
-    return result;
-}
-
-static status run(const struct command_call *call, struct error *error)
-{
-    static const char *const names[] = {"mini"};
-    if (strcmp(call->arguments[0], names[0]) != 0)
-        return error_unknown_word(error, "command line", "data", call->arguments[0], names, 1);
-    return write_mini(call, call->arguments[1], error);
-}
+static const struct command *const subcommands[] = {&command_data_mini, NULL};
 
 const struct command command_data = {
     .name = "data",
-    .arguments = "mini ROOT",
-    .summary = "write the built-in suite's datasets to a folder",
-    .details = "The layouts are those of the real datasets. A folder that is complete is left as it is, one that was\n"
-               "interrupted is written again, to the same bytes.\n",
+    .arguments = "SUBCOMMAND",
+    .summary = "write datasets",
     .example = "  mtil data mini data/mini\n",
-    .options = options,
-    .least = 2,
-    .most = 2,
-    .run = run,
+    .subcommands = subcommands,
 };

@@ -131,25 +131,64 @@ static void help_shows_options_defaults_and_example(void **state)
     free(text);
 }
 
+/* The command that words name, split at blanks; used is how many of them do. */
+static status find(const char *words, const struct command **command, size_t *used, struct error *error)
+{
+    char copy[64], *rest;
+    const char *list[8];
+    size_t count = 0;
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        list[count++] = word;
+    return command_find(list, count, command, used, error);
+}
+
+static void expect_presentable(const struct command *command)
+{
+    const struct command *found;
+    struct error error;
+    size_t used;
+    assert_int_equal(find(command->name, &found, &used, &error), OK);
+    assert_ptr_equal(found, command);
+    assert_true(*found->summary != 0 && found->least <= found->most);
+    assert_true((found->run == NULL) != (found->subcommands == NULL));
+    assert_non_null(strstr(found->example, found->name));
+    assert_int_equal(found->example[strlen(found->example) - 1], '\n');
+    for (const struct option *option = found->options; option != NULL && option->name != NULL; option++)
+        assert_true(option->help != NULL && *option->help != 0);
+    struct options *values;
+    assert_int_equal(options_create(&values, found->options, &error), OK);
+    options_destroy(values);
+}
+
 /* Every command of the program can be found and shows help that is complete. */
 static void every_command_is_presentable(void **state)
 {
     (void)state;
     assert_non_null(commands[0]);
     for (size_t i = 0; commands[i] != NULL; i++) {
-        const struct command *found;
-        struct error error;
-        assert_int_equal(command_find(commands[i]->name, &found, &error), OK);
-        assert_ptr_equal(found, commands[i]);
-        assert_true(found->run != NULL && *found->summary != 0 && found->least <= found->most);
-        assert_non_null(strstr(found->example, found->name));
-        assert_int_equal(found->example[strlen(found->example) - 1], '\n');
-        for (const struct option *option = found->options; option != NULL && option->name != NULL; option++)
-            assert_true(option->help != NULL && *option->help != 0);
-        struct options *values;
-        assert_int_equal(options_create(&values, found->options, &error), OK);
-        options_destroy(values);
+        expect_presentable(commands[i]);
+        for (size_t j = 0; commands[i]->subcommands != NULL && commands[i]->subcommands[j] != NULL; j++)
+            expect_presentable(commands[i]->subcommands[j]);
     }
+}
+
+static void subcommands_are_found_by_their_words(void **state)
+{
+    (void)state;
+    const struct command *command;
+    struct error error;
+    size_t used;
+    assert_int_equal(find("data mini mini", &command, &used, &error), OK);
+    assert_string_equal(command->name, "data mini");
+    assert_int_equal(used, 2);
+    assert_int_equal(find("data --help mini", &command, &used, &error), OK);
+    assert_string_equal(command->name, "data");
+    assert_int_equal(used, 1);
+    assert_int_equal(find("data mnii", &command, &used, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "unknown data subcommand \"mnii\" (did you mean \"mini\"?)"));
+    assert_int_equal(find("--data", &command, &used, &error), ERROR_ARGUMENT);
+    assert_int_equal(find("", &command, &used, &error), ERROR_ARGUMENT);
 }
 
 int main(void)
@@ -160,6 +199,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(help_shows_options_defaults_and_example),
         cmocka_unit_test(every_command_is_presentable),
+        cmocka_unit_test(subcommands_are_found_by_their_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

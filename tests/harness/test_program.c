@@ -95,18 +95,29 @@ static void overview_lists_every_command(void **state)
     free_outcome(&outcome);
 }
 
+static void expect_help(const struct command *command)
+{
+    char arguments[64];
+    snprintf(arguments, sizeof arguments, "%s --help", command->name);
+    expect_answer(arguments, "Example:\n");
+    expect_answer(arguments, command->summary);
+    snprintf(arguments, sizeof arguments, "help %s", command->name);
+    expect_answer(arguments, "Example:\n");
+    snprintf(arguments, sizeof arguments, "%s --no-such-option", command->name);
+    expect_error(arguments, 2, "unknown option \"no-such-option\"");
+}
+
 static void every_command_has_help_with_an_example(void **state)
 {
     (void)state;
     for (size_t i = 0; commands[i] != NULL; i++) {
-        char arguments[64];
-        snprintf(arguments, sizeof arguments, "%s --help", commands[i]->name);
-        expect_answer(arguments, "Example:\n");
-        expect_answer(arguments, commands[i]->summary);
-        snprintf(arguments, sizeof arguments, "help %s", commands[i]->name);
-        expect_answer(arguments, "Example:\n");
-        snprintf(arguments, sizeof arguments, "%s --no-such-option", commands[i]->name);
-        expect_error(arguments, 2, "unknown option \"no-such-option\"");
+        expect_help(commands[i]);
+        for (size_t j = 0; commands[i]->subcommands != NULL && commands[i]->subcommands[j] != NULL; j++) {
+            char arguments[64];
+            snprintf(arguments, sizeof arguments, "%s --help", commands[i]->name);
+            expect_answer(arguments, commands[i]->subcommands[j]->summary);
+            expect_help(commands[i]->subcommands[j]);
+        }
     }
     expect_error("help qurey", 2, "did you mean \"query\"?");
 }
@@ -117,6 +128,9 @@ static void mistakes_are_usage_errors(void **state)
     expect_error("qurey", 2, "unknown command \"qurey\" (did you mean \"query\"?)");
     expect_error("list", 2, "see mtil list --help");
     expect_error("list suite", 2, "did you mean \"suites\"?");
+    expect_error("data", 2, "see mtil data --help");
+    expect_error("data --quiet mini", 2, "right after it");
+    expect_error("data mini", 2, "see mtil data mini --help");
     expect_error("data mnii somewhere", 2, "did you mean \"mini\"?");
     expect_error("query matrix x.sqlite --format xml", 2, "expected one of table|csv|json|markdown|latex");
 }
