@@ -6,18 +6,11 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "results/query_internal.h"
 #include "results/store_internal.h"
 
 #define CELLS_LIMIT 10000000
 #define BYTES_LIMIT ((size_t)256 << 20)
-
-/* Every named query reads the runs that the filter leaves; parameters in the order of bind_filter. */
-#define CHOSEN                                                                                                         \
-    "WITH chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                 \
-    " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"                \
-    " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"                 \
-    " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
-    " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))) "
 
 typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
                               struct error *error);
@@ -55,9 +48,10 @@ static const struct named_query {
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
      NULL},
     {{"selector", "which router the test images of each task were sent to, after each task"},
-     CHOSEN "SELECT run, checkpoint, task, name, router, coalesce(selector.chosen, 'untouched model') AS chosen, "
-            "count, share, threshold FROM chosen JOIN selector USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, "
-            "checkpoint, task, router",
+     CHOSEN
+     "SELECT run, checkpoint, task, name, router, coalesce(selector.chosen, 'untouched model') AS chosen, "
+     "count, share, threshold FROM chosen JOIN selector USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, "
+     "checkpoint, task, router",
      NULL},
     {{"time", "where the time of each run went, and how fast it was"},
      CHOSEN "SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_per_second, peak_bytes "
@@ -169,7 +163,7 @@ static status fill(const struct store *store, struct statement *statement, struc
     }
 }
 
-static status bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
+status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
 {
     return statement_bind(statement,
                           VALUES(filter->run ? value_integer(filter->run) : value_null(), value_text(filter->suite),
@@ -185,7 +179,7 @@ static status answer_sql(struct store *store, const char *sql, const struct quer
 {
     struct statement *statement;
     TRY(statement_open(&statement, store->database, sql, error));
-    status result = bind_filter(statement, filter, error);
+    status result = query_bind_filter(statement, filter, error);
     if (result == OK)
         result = fill(store, statement, table, error);
     statement_close(statement);
@@ -336,7 +330,7 @@ static status answer_matrix(struct store *store, const struct query_filter *filt
     struct statement *statement;
     TRY(statement_open(&statement, store->database, CHOSEN "SELECT run FROM chosen ORDER BY run", error));
     bool row = true;
-    status result = bind_filter(statement, filter, error);
+    status result = query_bind_filter(statement, filter, error);
     while (result == OK && (result = statement_step(statement, &row, error)) == OK && row)
         result = add_run(store, statement_integer(statement, 0), table, error);
     statement_close(statement);
