@@ -1,0 +1,144 @@
+/* Which of several policies (methods, settings, …) is better, by how much, and whether the seeds support it.
+ *
+ *     const char *by[] = {"policy"}, *metrics[] = {"transfer", "average", "last"};
+ *     struct comparison_request request = {.by = by, .by_count = 1, .metrics = metrics, .metric_count = 3};
+ *     struct comparison comparison;
+ *     TRY(compare_runs(store, &request, &comparison, error));
+ *     for (size_t i = 0; i < comparison.pair_count; i++)
+ *         use(comparison.pair[i].difference, comparison.pair[i].words);
+ *     TRY(compare_table(&comparison, COMPARE_PAIRS, &table, error));     // or the same as a table
+ *     comparison_free(&comparison);
+ *
+ * Only runs that agree in everything but what is compared stand beside one another: such runs make a context. A group
+ * is one configuration of a context, its runs differ in the seed alone. Two groups of a context are paired by seed. All
+ * accuracies and differences are in percent and points. The statistics are those of statistics.h, permutation.h and
+ * bootstrap.h.
+ */
+#ifndef MTIL_RESULTS_COMPARE_H
+#define MTIL_RESULTS_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "results/metrics.h"
+#include "results/query.h"
+#include "results/store.h"
+#include "results/table.h"
+
+enum comparison_detail {
+    COMPARE_MEANS,    /* a run is its metrics */
+    COMPARE_DATASETS, /* and each of its tasks for itself */
+    COMPARE_IMAGES    /* and each test image after the last task */
+};
+
+/* Everything is borrowed for the call. */
+struct comparison_request {
+    struct query_filter filter; /* without a status: finished runs; with a dataset: details of that task alone */
+    const char *const *by;      /* policy, method, selector, setting, order, model, suite, or suite keys: merge.every */
+    size_t by_count;            /* several: a group is a combination of their values */
+    const char *const *metrics; /* names of metrics.h */
+    size_t metric_count;
+    const char *baseline; /* a group's name: the others are compared with it; NULL: every pair */
+    enum comparison_detail detail;
+    double detect;                       /* points that more seeds shall be able to tell; 0: not asked */
+    uint64_t seed;                       /* of whatever is drawn */
+    size_t draws;                        /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
+    bool (*incidental)(const char *key); /* suite keys that say how and not what is computed; NULL: there are none */
+};
+
+/* What sets a context apart from the others of this comparison: "merge.every = 50", "" when there is only one. */
+struct comparison_context {
+    char *name;
+};
+
+struct comparison_group {
+    size_t context;
+    char *name; /* the values of what is compared: "most_used" */
+    size_t runs;
+    int64_t *run, *seed; /* [runs], by seed */
+};
+
+/* One group's values of one metric, over its runs. */
+struct comparison_sample {
+    size_t group;
+    const struct metric *metric;
+    const char *dataset; /* NULL: the mean over all tasks. Borrowed from the comparison */
+    size_t n;
+    double *value;              /* [n], in the order of the group's seeds; owned */
+    double mean, sd, low, high; /* 95% interval of the mean (Student); NAN where n is too small */
+};
+
+/* Two groups of a context over the seeds that both have; differences are other − baseline. */
+struct comparison_pair {
+    size_t baseline, other; /* groups */
+    const struct metric *metric;
+    const char *dataset;
+    size_t n;                         /* seeds in common */
+    double difference, sd, low, high; /* mean, its standard deviation and 95% interval */
+    double median;                    /* Hodges–Lehmann */
+    double p_permutation, p_wilcoxon, p_t;
+    double p_holm;       /* p_permutation, corrected for all pairs of this comparison; each detail is a family */
+    double effect;       /* Cohen's d_z with Hedges' correction */
+    size_t seeds_needed; /* for request.detect with 80% power; 0: not asked, or unknown */
+    char *words;         /* what can and cannot be said */
+};
+
+/* Wrong test images after the last task, told by what went wrong, in percent of the images. NAN: predictions were not
+ * kept, or there is no selector. */
+struct comparison_errors {
+    double router, class; /* a router other than the task's; the right router, and a wrong class */
+};
+
+/* Two groups image by image after the last task, over the seeds that kept them. */
+struct comparison_images {
+    size_t baseline, other;
+    const char *dataset; /* NULL: the mean over all tasks */
+    size_t seeds, images;
+    double difference, low, high;       /* 95% interval of the bootstrap over seeds and images */
+    struct comparison_errors errors[2]; /* of baseline, of other */
+};
+
+/* One seed's images of one task: McNemar's test. */
+struct comparison_discordance {
+    size_t baseline, other;
+    const char *dataset;
+    int64_t seed;
+    size_t images, only_baseline, only_other; /* right in one alone */
+    double p, p_holm;
+};
+
+struct comparison {
+    char *by;       /* "policy" */
+    char **dataset; /* names the rows borrow */
+    size_t dataset_count;
+    struct comparison_context *context;
+    size_t context_count;
+    struct comparison_group *group; /* by context, then as the names sort */
+    size_t group_count;
+    struct comparison_sample *sample;
+    size_t sample_count;
+    struct comparison_pair *pair;
+    size_t pair_count;
+    struct comparison_images *images;
+    size_t images_count;
+    struct comparison_discordance *discordance;
+    size_t discordance_count;
+    char **note; /* what was left out and why, in words */
+    size_t note_count;
+};
+
+/* The caller frees with comparison_free. ERROR_ARGUMENT for an unknown metric, key or baseline (with what there is) and
+ * when no run is left to compare. */
+status compare_runs(struct store *store, const struct comparison_request *request, struct comparison *comparison,
+                    struct error *error);
+void comparison_free(struct comparison *comparison);
+
+enum comparison_part { COMPARE_GROUPS, COMPARE_PAIRS, COMPARE_PER_IMAGE, COMPARE_DISCORDANCE, COMPARE_WORDS };
+
+/* A part as a table; one without rows where the comparison has nothing of it. */
+status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,
+                     struct error *error);
+
+#endif
