@@ -1,7 +1,9 @@
 #include "datasets/dataset.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/file.h"
 #include "core/text.h"
@@ -10,16 +12,29 @@
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
+/* 0 when root/name is a folder, ENOENT when nothing or no folder is there, else why nobody can tell. */
+static int look_for_folder(const char *root, const char *name)
+{
+    struct stat information;
+    char *path = path_format("%s/%s", root, name);
+    int number = path == NULL ? ENOMEM : stat(path, &information) != 0 ? errno : 0;
+    free(path);
+    if (number == ENOTDIR || (number == 0 && !S_ISDIR(information.st_mode)))
+        return ENOENT;
+    return number;
+}
+
 static status choose_folder(struct dataset *dataset, struct error *error)
 {
     const char *const *folders = dataset->reader->folders;
     if (folders == NULL)
         return OK;
     for (size_t i = 0; folders[i] != NULL; i++) {
-        char *path = path_format("%s/%s", dataset->root, folders[i]);
-        bool found = path != NULL && file_is_directory(path);
-        free(path);
-        if (found) {
+        int number = look_for_folder(dataset->root, folders[i]);
+        if (number != 0 && number != ENOENT)
+            return error_errno(error, number, "%s/%s: cannot look for the dataset %s here", dataset->root, folders[i],
+                               dataset->reader->name);
+        if (number == 0) {
             dataset->folder = folders[i];
             return OK;
         }
@@ -196,13 +211,10 @@ void dataset_close(struct dataset *dataset)
 
 bool dataset_found(const struct dataset_reader *reader, const char *root)
 {
-    bool found = false;
-    for (size_t i = 0; reader->folders != NULL && reader->folders[i] != NULL && !found; i++) {
-        char *path = path_format("%s/%s", root, reader->folders[i]);
-        found = path != NULL && file_is_directory(path);
-        free(path);
-    }
-    return found;
+    for (size_t i = 0; reader->folders != NULL && reader->folders[i] != NULL; i++)
+        if (look_for_folder(root, reader->folders[i]) != ENOENT)
+            return true;
+    return false;
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */

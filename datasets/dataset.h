@@ -46,7 +46,7 @@ const struct dataset_reader *const *dataset_readers(size_t *count); /* by name *
 /* An unknown name is an error with the nearest known one. */
 status dataset_reader_find(const struct dataset_reader **reader, const char *name, struct error *error);
 
-/* Whether root holds the reader's folder. */
+/* Whether root holds the reader's folder, or may: where looking is not permitted, dataset_open says so. */
 bool dataset_found(const struct dataset_reader *reader, const char *root);
 
 /* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the

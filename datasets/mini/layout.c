@@ -105,6 +105,13 @@ static void draw_job(void *context, size_t job, size_t worker)
     pthread_mutex_unlock(&round->lock);
 }
 
+status layout_go_on(const struct mini_settings *settings, const char *root, struct error *error)
+{
+    if (settings->stopped == NULL || !settings->stopped(settings->context))
+        return OK;
+    return error_set(error, ERROR_STOPPED, "%s: stopped; the same command goes on", root);
+}
+
 status layout_draw(struct layout *layout, struct error *error)
 {
     const struct mini_settings *settings = layout->settings;
@@ -113,6 +120,7 @@ status layout_draw(struct layout *layout, struct error *error)
         size_t left = layout->count - round.first, jobs = left < PICTURES_AT_ONCE ? left : PICTURES_AT_ONCE;
         if (settings->progress != NULL)
             settings->progress(settings->context, layout->domain->name, round.first, layout->count);
+        TRY(layout_go_on(settings, layout->root, error));
         if (settings->threads != NULL)
             threads_run(settings->threads, jobs, draw_job, &round);
         else

@@ -28,9 +28,12 @@ status layout_picture(struct layout *layout, size_t item, struct error *error, c
     PRINTF_LIKE(4, 5);
 status layout_folder(const struct layout *layout, struct error *error, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Draws, encodes and writes every picture that was asked for. */
+/* Draws, encodes and writes every picture that was asked for; looks now and then whether to stop. */
 status layout_draw(struct layout *layout, struct error *error);
 void layout_free(struct layout *layout);
+
+/* ERROR_STOPPED when the settings' owner wishes so. */
+status layout_go_on(const struct mini_settings *settings, const char *root, struct error *error);
 
 /* Writes text to path below the root and frees it. */
 status layout_text(const struct layout *layout, const char *path, struct text *text, struct error *error);

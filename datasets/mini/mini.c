@@ -87,6 +87,7 @@ static status refuse_foreign(const char *root, struct error *error)
 static status write_datasets(const char *root, const struct mini_settings *settings, struct error *error)
 {
     for (int k = 0; k < SUITE_DOMAINS; k++) {
+        TRY(layout_go_on(settings, root, error));
         struct layout layout = {.domain = &suite_domains[k], .settings = settings, .root = root};
         log_debug(settings->log, "%s: writing %s", root, layout.domain->name);
         status result = layouts[k].write(&layout, error);

@@ -11,19 +11,28 @@ static const struct option options[] = {
 
 static void report(void *context, const char *dataset, size_t done, size_t total)
 {
-    progress_report(context,
+    const struct command_call *call = context;
+    progress_report(call->progress,
                     &(struct progress_state){.activity = "write", .subject = dataset, .step = done, .steps = total});
+}
+
+static bool is_stopped(void *context)
+{
+    const struct command_call *call = context;
+    return stop_requested(call->stop);
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
     struct threads *threads;
+    struct command_call watched = *call;
     TRY(threads_create(&threads, (size_t)options_integer(call->options, "threads"), error));
     struct mini_settings settings = {.seed = (uint64_t)options_integer(call->options, "seed"),
                                      .threads = threads,
                                      .log = call->log,
                                      .progress = report,
-                                     .context = call->progress};
+                                     .stopped = is_stopped,
+                                     .context = &watched};
     status result = mini_write(call->arguments[0], &settings, error);
     threads_destroy(threads);
     return result;

@@ -81,6 +81,7 @@ static void test_found(void **state)
     assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
     assert_true(dataset_found(reader, ROOTS "dtd"));
     assert_false(dataset_found(reader, ROOTS "food"));
+    assert_false(dataset_found(reader, "/dev/null"));
 }
 
 static void test_toy(void **state)
@@ -208,6 +209,13 @@ static void test_positional_class_names(void **state)
 static void test_missing_folder(void **state)
 {
     (void)state;
+    const struct dataset_reader *reader;
+    struct error error;
+    assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
+    expect_refused("dtd", "expected a folder \"dtd\" for the dataset dtd, found none");
+    assert_int_equal(symlink("dtd", scratch_file(&scratch, "dtd")), 0); /* nobody can look there */
+    assert_true(dataset_found(reader, scratch.path));
+    expect_refused("dtd", "/dtd: cannot look for the dataset dtd here: Too many levels of symbolic links");
     expect_refused("sun397", "expected a folder \"SUN397\"");
     expect_refused("cifar100", "\"cifar-100-python\" or \"cifar-100-binary\"");
 }

@@ -16,7 +16,8 @@
 struct root {
     char path[64];
     struct threads *threads;
-    size_t reports; /* calls of progress */
+    size_t reports;  /* calls of progress */
+    size_t patience; /* reports until it wishes to stop; 0: never */
 };
 
 static void count_reports(void *context, const char *dataset, size_t done, size_t total)
@@ -26,10 +27,16 @@ static void count_reports(void *context, const char *dataset, size_t done, size_
     ((struct root *)context)->reports++;
 }
 
+static bool lost_patience(void *context)
+{
+    const struct root *root = context;
+    return root->patience > 0 && root->reports >= root->patience;
+}
+
 static status write_root(struct root *root, uint64_t seed, struct error *error)
 {
     struct mini_settings settings = {
-        .seed = seed, .threads = root->threads, .progress = count_reports, .context = root};
+        .seed = seed, .threads = root->threads, .progress = count_reports, .stopped = lost_patience, .context = root};
     root->reports = 0;
     return mini_write(root->path, &settings, error);
 }
@@ -191,7 +198,8 @@ static void foreign_data_is_refused(void **state)
     remove_root(&root);
 }
 
-/* An interrupted run: no mini.json, mini.unfinished in its place, a picture cut short. The second run mends it. */
+/* An interrupted run: no mini.json, mini.unfinished in its place, a picture cut short. One that is stopped leaves it so,
+ * the next one mends it. */
 static void interrupted_suite_is_written_again(void **state)
 {
     struct root *root = *state;
@@ -204,6 +212,12 @@ static void interrupted_suite_is_written_again(void **state)
     assert_int_equal(file_read(picture, FILE_LIMIT, &before, &error), OK);
     assert_int_equal(rename(complete, unfinished), 0);
     assert_int_equal(truncate(picture, 100), 0);
+    root->patience = 3;
+    assert_int_equal(write_root(root, 1, &error), ERROR_STOPPED);
+    assert_int_equal(root->reports, 3);
+    assert_false(file_exists(complete));
+    assert_true(file_exists(unfinished));
+    root->patience = 0;
     assert_int_equal(write_root(root, 1, &error), OK);
     assert_true(root->reports > SUITE_DOMAINS);
     assert_true(file_exists(complete));
