@@ -49,6 +49,17 @@ void text_add_bytes(struct text *text, const char *bytes, size_t size)
     text->data[text->size] = 0;
 }
 
+void text_add_duration(struct text *text, double seconds)
+{
+    unsigned long long whole = (unsigned long long)fmin(fmax(seconds, 0) + 0.5, 1e9);
+    if (whole < 60)
+        text_add(text, "%llu s", whole);
+    else if (whole < 3600)
+        text_add(text, "%llu min %02llu s", whole / 60, whole % 60);
+    else
+        text_add(text, "%llu h %02llu min", whole / 3600, whole / 60 % 60);
+}
+
 void text_clear(struct text *text)
 {
     text->size = 0;

@@ -22,6 +22,8 @@ struct text {
 
 void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_add_bytes(struct text *text, const char *bytes, size_t size);
+/* "42 s", "3 min 05 s", "2 h 10 min": as much as somebody who waits wants to know. */
+void text_add_duration(struct text *text, double seconds);
 void text_clear(struct text *text); /* keeps the memory */
 void text_free(struct text *text);
 

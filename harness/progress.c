@@ -12,7 +12,7 @@
 #include "core/text.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
-static const double line_seconds = 0.1, plain_seconds = 5;
+static const double line_seconds = 0.1, plain_seconds = 5, listener_seconds = 1;
 static const double last_seconds = 1; /* the end of what took no time is no news */
 
 struct progress {
@@ -27,6 +27,9 @@ struct progress {
     uint64_t activity_images, activity_step;
     bool begun, line_open;
     struct text line;
+    progress_listener *tell;
+    void *listener;
+    double told; /* when the listener heard something last */
 };
 
 static double system_clock(void)
@@ -61,18 +64,6 @@ status progress_create(struct progress **result, const struct progress_settings 
     return OK;
 }
 
-/* "42 s", "3 min 05 s", "2 h 10 min": as much as somebody who waits wants to know. */
-static void add_duration(struct text *line, double seconds)
-{
-    unsigned long long whole = (unsigned long long)fmin(seconds + 0.5, 1e9);
-    if (whole < 60)
-        text_add(line, "%llu s", whole);
-    else if (whole < 3600)
-        text_add(line, "%llu min %02llu s", whole / 60, whole % 60);
-    else
-        text_add(line, "%llu h %02llu min", whole / 3600, whole / 60 % 60);
-}
-
 static double share_done(const struct progress_state *state)
 {
     if (state->done > 0)
@@ -80,8 +71,22 @@ static double share_done(const struct progress_state *state)
     return state->steps > 0 ? fmin((double)state->step / (double)state->steps, 1) : 0;
 }
 
-static void format_line(struct progress *progress, const struct progress_state *state, double now)
+static struct progress_news derive_news(const struct progress *progress, const struct progress_state *state, double now)
 {
+    struct progress_news news = {.state = state, .seconds_left = -1};
+    double elapsed = now - progress->activity_begin;
+    if (state->images > progress->activity_images && elapsed > 0.5)
+        news.images_per_second = (double)(state->images - progress->activity_images) / elapsed;
+    /* What the run did before it was stopped and went on says nothing about the speed of today. */
+    double done = share_done(state), gained = done - progress->begin_done;
+    if (gained > 0.001 && done < 1 && now - progress->begin > 2)
+        news.seconds_left = (now - progress->begin) / gained * (1 - done);
+    return news;
+}
+
+static void format_line(struct progress *progress, const struct progress_news *news)
+{
+    const struct progress_state *state = news->state;
     struct text *line = &progress->line;
     text_clear(line);
     if (state->tasks > 0)
@@ -95,16 +100,11 @@ static void format_line(struct progress *progress, const struct progress_state *
         text_add(line, "  %llu", (unsigned long long)state->step);
     if (state->loss != 0 && isfinite(state->loss))
         text_add(line, "  loss %.3f", state->loss);
-    double elapsed = now - progress->activity_begin;
-    if (state->images > progress->activity_images && elapsed > 0.5) {
-        double rate = (double)(state->images - progress->activity_images) / elapsed;
-        text_add(line, rate < 10 ? "  %.1f images/s" : "  %.0f images/s", rate);
-    }
-    /* What the run did before it was stopped and went on says nothing about the speed of today. */
-    double done = share_done(state), gained = done - progress->begin_done;
-    if (gained > 0.001 && done < 1 && now - progress->begin > 2) {
+    if (news->images_per_second > 0)
+        text_add(line, news->images_per_second < 10 ? "  %.1f images/s" : "  %.0f images/s", news->images_per_second);
+    if (news->seconds_left >= 0) {
         text_add(line, "  ");
-        add_duration(line, (now - progress->begin) / gained * (1 - done));
+        text_add_duration(line, news->seconds_left);
         text_add(line, " left");
     }
 }
@@ -164,19 +164,43 @@ static bool begin_activity(struct progress *progress, const struct progress_stat
     return true;
 }
 
+static bool is_due(const struct progress *progress, const struct progress_state *state, bool is_new, double now)
+{
+    bool is_last = state->steps > 0 && state->step >= state->steps;
+    double interval = progress->style == PROGRESS_LINE ? line_seconds : is_last ? last_seconds : plain_seconds;
+    return progress->style != PROGRESS_QUIET &&
+           (is_new || (is_last && progress->style == PROGRESS_LINE) || now - progress->shown >= interval);
+}
+
 void progress_report(struct progress *progress, const struct progress_state *state)
 {
-    if (progress == NULL || progress->style == PROGRESS_QUIET)
+    if (progress == NULL)
         return;
     pthread_mutex_lock(&progress->mutex);
     double now = progress->clock();
-    bool is_new = begin_activity(progress, state, now);
-    bool is_last = state->steps > 0 && state->step >= state->steps;
-    double interval = progress->style == PROGRESS_LINE ? line_seconds : is_last ? last_seconds : plain_seconds;
-    if (is_new || (is_last && progress->style == PROGRESS_LINE) || now - progress->shown >= interval) {
-        format_line(progress, state, now);
-        show(progress, now);
+    bool is_new = begin_activity(progress, state, now), due = is_due(progress, state, is_new, now);
+    bool tells = progress->tell != NULL && (is_new || now - progress->told >= listener_seconds);
+    if (due || tells) {
+        struct progress_news news = derive_news(progress, state, now);
+        if (due) {
+            format_line(progress, &news);
+            show(progress, now);
+        }
+        if (tells) {
+            progress->told = now;
+            progress->tell(progress->listener, &news);
+        }
     }
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+void progress_listen(struct progress *progress, progress_listener *tell, void *context)
+{
+    if (progress == NULL)
+        return;
+    pthread_mutex_lock(&progress->mutex);
+    progress->tell = tell;
+    progress->listener = context;
     pthread_mutex_unlock(&progress->mutex);
 }
 

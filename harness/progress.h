@@ -44,6 +44,13 @@ struct progress_state {
     double done;     /* share of the whole run in (0, 1]; 0: step / steps. Time left is derived */
 };
 
+/* What a line shows, for whoever shows it elsewhere. */
+struct progress_news {
+    const struct progress_state *state;
+    double images_per_second; /* 0: unknown */
+    double seconds_left;      /* negative: unknown */
+};
+
 struct progress;
 
 status progress_create(struct progress **progress, const struct progress_settings *settings, struct error *error);
@@ -51,6 +58,11 @@ void progress_destroy(struct progress *progress); /* NULL is allowed */
 
 /* progress may be NULL: nothing happens. The state's strings are read during the call alone. */
 void progress_report(struct progress *progress, const struct progress_state *state);
+
+/* tell hears of every new activity and of what follows once a second, whatever the style, in the thread that reports;
+ * NULL: nobody does any more. */
+typedef void progress_listener(void *context, const struct progress_news *news);
+void progress_listen(struct progress *progress, progress_listener *tell, void *context);
 
 /* Ends the rewritten line, so that something else can be printed. */
 void progress_end(struct progress *progress);

@@ -13,6 +13,7 @@
 #include "adapters/adapter_file.h"
 #include "core/file.h"
 #include "harness/trainer.h"
+#include "results/live.h"
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
@@ -337,6 +338,24 @@ static void tidy_finished(const struct experiment *e)
     free(folder);
 }
 
+/* Tells whoever watches the database (results/live.h). */
+static void tell_watchers(void *context, const struct progress_news *news)
+{
+    const struct run *r = context;
+    const struct progress_state *state = news->state;
+    struct live live = {.task = (int64_t)state->task,
+                        .tasks = (int64_t)r->e->task_count,
+                        .step = (int64_t)state->step,
+                        .steps = (int64_t)state->steps,
+                        .loss = isfinite(state->loss) ? state->loss : 0,
+                        .images_per_second = news->images_per_second,
+                        .seconds_left = news->seconds_left,
+                        .done = state->done};
+    snprintf(live.activity, sizeof live.activity, "%s", state->activity);
+    snprintf(live.subject, sizeof live.subject, "%s", state->subject != NULL ? state->subject : "");
+    live_write(r->sequence->store, r->recorder.run, &live);
+}
+
 status sequence_run(struct sequence *sequence, struct error *error)
 {
     struct run run = {.sequence = sequence,
@@ -352,9 +371,11 @@ status sequence_run(struct sequence *sequence, struct error *error)
         tidy_finished(sequence->experiment);
         return store_run_end(sequence->store, start.run, RUN_FINISHED, NULL, error);
     }
+    progress_listen(sequence->progress, tell_watchers, &run);
     status result = open_run(&run, error);
     if (result == OK)
         result = run_from_place(&run, error);
+    progress_listen(sequence->progress, NULL, NULL);
     result = end_run(&run, result, error);
     close_run(&run);
     return result;

@@ -24,6 +24,13 @@ status lock_file_open(struct lock_file *locks, const char *database_path, struct
     return OK;
 }
 
+void lock_file_look(struct lock_file *locks, const char *database_path)
+{
+    *locks = (struct lock_file){.descriptor = -1, .path = path_format("%s-lock", database_path)};
+    if (locks->path)
+        locks->descriptor = open(locks->path, O_RDONLY | O_CLOEXEC);
+}
+
 void lock_file_close(struct lock_file *locks)
 {
     if (locks->descriptor >= 0)
@@ -58,4 +65,10 @@ status lock_take(struct lock_file *locks, int64_t number, int patience, bool *ta
 void lock_give(struct lock_file *locks, int64_t number)
 {
     set_lock(locks, number, F_UNLCK);
+}
+
+bool lock_is_taken(const struct lock_file *locks, int64_t number)
+{
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
+    return locks->descriptor >= 0 && fcntl(locks->descriptor, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }

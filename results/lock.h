@@ -1,4 +1,4 @@
-/* Numbered locks between processes, kept in an empty file beside the database.
+/* Numbered locks between processes, kept in a small file beside the database.
  *
  *     struct lock_file locks;
  *     TRY(lock_file_open(&locks, "/data/results.sqlite", error));      // /data/results.sqlite-lock
@@ -9,7 +9,7 @@
  *
  * A lock is one byte of the file, held by the open file (fcntl F_OFD_SETLK): the kernel gives it up when its process
  * ends, however it ends, and two stores in one process exclude each other too. The database file itself cannot serve:
- * closing a second descriptor of it would drop SQLite's own locks.
+ * closing a second descriptor of it would drop SQLite's own locks. What the file holds is live.c's.
  */
 #ifndef MTIL_RESULTS_LOCK_H
 #define MTIL_RESULTS_LOCK_H
@@ -25,11 +25,16 @@ struct lock_file {
 };
 
 status lock_file_open(struct lock_file *locks, const char *database_path, struct error *error);
+/* For looking only: nothing is created, and a file that is not there leaves locks not open. */
+void lock_file_look(struct lock_file *locks, const char *database_path);
 void lock_file_close(struct lock_file *locks); /* harmless when not open */
 
 /* Waits up to patience milliseconds; *taken tells whether it worked. number ≥ 0; taking a lock twice is taking it once.
  * */
 status lock_take(struct lock_file *locks, int64_t number, int patience, bool *taken, struct error *error);
 void lock_give(struct lock_file *locks, int64_t number);
+
+/* Whether somebody else has it, as far as the file system tells. */
+bool lock_is_taken(const struct lock_file *locks, int64_t number);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "results/live.h"
 #include "results/schema.h"
 #include "results/store_internal.h"
 
@@ -246,6 +247,7 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
                              "UPDATE runs SET finished = iif(status = 'finished', finished, "
                              "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
                              VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
+    live_erase(store, run);
     lock_give(&store->locks, run);
     return result;
 }

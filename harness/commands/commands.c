@@ -2,10 +2,10 @@
  * twice here. */
 #include "harness/commands/command.h"
 
-extern const struct command command_data, command_doctor, command_embed, command_eval, command_list, command_pretrain, command_query,
-    command_run;
+extern const struct command command_data, command_doctor, command_embed, command_eval, command_list, command_pretrain,
+    command_query, command_run, command_watch;
 
 const struct command *const commands[] = {
-    &command_run,  &command_eval,     &command_embed, &command_query,
+    &command_run,  &command_eval,     &command_embed, &command_query,  &command_watch,
     &command_data, &command_pretrain, &command_list,  &command_doctor, NULL,
 };

@@ -150,6 +150,42 @@ static void going_on_counts_time_from_today(void **state)
     close_screen(&screen, "mtil: train  90/1000\nmtil: train  100/1000  1 h 21 min left\n");
 }
 
+struct heard {
+    int times;
+    double left, rate;
+};
+
+static void hear(void *context, const struct progress_news *news)
+{
+    struct heard *heard = context;
+    heard->times++;
+    heard->left = news->seconds_left;
+    heard->rate = news->images_per_second;
+    assert_string_equal(news->state->subject, "dtd");
+}
+
+static void a_listener_hears_once_a_second_however_quiet(void **state)
+{
+    (void)state;
+    struct screen screen;
+    struct heard heard = {0};
+    open_screen(&screen, PROGRESS_QUIET, 0);
+    progress_listen(NULL, hear, &heard);
+    progress_listen(screen.progress, hear, &heard);
+    train(&screen, 0, 0, 0);
+    assert_true(heard.times == 1 && heard.left < 0 && heard.rate == 0);
+    train(&screen, 0.9, 9, 0);
+    assert_int_equal(heard.times, 1);
+    train(&screen, 5, 50, 0);
+    train(&screen, 5.5, 55, 0);
+    assert_int_equal(heard.times, 2);
+    assert_true(fabs(heard.left - 15) < 1e-9 && fabs(heard.rate - 640) < 1e-9);
+    progress_listen(screen.progress, NULL, NULL);
+    train(&screen, 9, 90, 0);
+    assert_int_equal(heard.times, 2);
+    close_screen(&screen, "");
+}
+
 static void *warn_often(void *log)
 {
     for (size_t i = 0; i < 200; i++)
@@ -207,11 +243,16 @@ static void signals_raise_it_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lines_come_now_and_then),  cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
-        cmocka_unit_test(quiet_shows_warnings_alone),     cmocka_unit_test(odd_reports_are_harmless),
-        cmocka_unit_test(what_takes_no_time_is_one_line), cmocka_unit_test(going_on_counts_time_from_today),
-        cmocka_unit_test(messages_of_threads_stay_whole), cmocka_unit_test(stop_is_raised_and_asked_for),
+        cmocka_unit_test(plain_lines_come_now_and_then),
+        cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
+        cmocka_unit_test(quiet_shows_warnings_alone),
+        cmocka_unit_test(odd_reports_are_harmless),
+        cmocka_unit_test(what_takes_no_time_is_one_line),
+        cmocka_unit_test(going_on_counts_time_from_today),
+        cmocka_unit_test(messages_of_threads_stay_whole),
+        cmocka_unit_test(stop_is_raised_and_asked_for),
         cmocka_unit_test(signals_raise_it_once),
+        cmocka_unit_test(a_listener_hears_once_a_second_however_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,95 @@
+/* mtil watch: the runs that are being written, as they go on. */
+#include <unistd.h>
+
+#include "harness/commands/command.h"
+#include "harness/screen.h"
+#include "results/running.h"
+
+static const struct option options[] = {
+    {.name = "once", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print once and end"},
+    {.name = "every",
+     .type = OPTION_REAL,
+     .minimum = 0.1,
+     .maximum = 3600,
+     .fallback = "1",
+     .help = "seconds between two looks"},
+    {0},
+};
+
+typedef status ask_function(struct store *store, struct table *table, struct error *error);
+
+/* Nothing where the answer has no rows. */
+static status add_answer(struct store *store, ask_function *ask, struct text *text, struct error *error)
+{
+    struct table table = {0};
+    status result = ask(store, &table, error);
+    if (result == OK && table_rows(&table) > 0) {
+        text_add(text, "\n");
+        result = table_render(&table, TABLE_TEXT, false, text, error);
+    }
+    table_free(&table);
+    return result;
+}
+
+static status look(struct store *store, bool whole_screen, struct text *text, struct error *error)
+{
+    text_clear(text);
+    text_add(text, "%s: ", store_path(store));
+    TRY(running_counts(store, text, error));
+    text_add(text, "%s\n", whole_screen ? "    (q ends)" : "");
+    TRY(add_answer(store, running_progress, text, error));
+    TRY(add_answer(store, running_accuracy, text, error));
+    return text->failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store)) : OK;
+}
+
+static status print_once(const struct command_call *call, struct store *store, struct error *error)
+{
+    struct text text = {0};
+    status result = look(store, false, &text, error);
+    if (result == OK)
+        fputs(text.data, call->out);
+    text_free(&text);
+    return result;
+}
+
+static status keep_looking(const struct command_call *call, struct store *store, struct error *error)
+{
+    struct text text = {0};
+    struct screen screen;
+    double seconds = options_real(call->options, "every");
+    screen_open(&screen, stdin, call->out);
+    status result;
+    do {
+        result = look(store, screen.whole, &text, error);
+        if (result == OK)
+            screen_show(&screen, text.data);
+    } while (result == OK && screen_wait(&screen, seconds, call->stop));
+    screen_close(&screen);
+    text_free(&text);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct store *store;
+    TRY(store_open(&store, call->arguments[0], STORE_READ, error));
+    status result =
+        options_boolean(call->options, "once") ? print_once(call, store, error) : keep_looking(call, store, error);
+    store_close(store);
+    return result;
+}
+
+const struct command command_watch = {
+    .name = "watch",
+    .arguments = "DATABASE",
+    .summary = "show the runs that are going on",
+    .details =
+        "Task, step, loss, speed and time left of each running run, and its last row of accuracies. On a terminal\n"
+        "the screen is drawn anew every second until q or Ctrl-C; elsewhere lines are printed when they change.\n",
+    .example = "  mtil watch results.db\n"
+               "  mtil watch results.db --once\n",
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};
