@@ -75,6 +75,23 @@ static bool split_list(struct value *value)
     return true;
 }
 
+static status wrong_choice(const struct option *option, const char *value, const char *where, struct error *error)
+{
+    enum { CHOICES = 32 };
+    const char *names[CHOICES];
+    size_t count = 0;
+    char *copy = strdup(option->choices), *rest = NULL;
+    for (char *name = copy != NULL ? strtok_r(copy, "|", &rest) : NULL; name != NULL && count < CHOICES;
+         name = strtok_r(NULL, "|", &rest))
+        names[count++] = name;
+    const char *nearest = nearest_word(value, names, count);
+    error_set(error, ERROR_ARGUMENT, "%s: %s: expected one of %s, found \"%s\"%s%s%s", where, option->name,
+              option->choices, value, nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+              nearest != NULL ? "\"?" : "");
+    free(copy);
+    return ERROR_ARGUMENT;
+}
+
 static status wrong_value(const struct option *option, const char *value, const char *where, struct error *error)
 {
     switch (option->type) {
@@ -82,15 +99,15 @@ static status wrong_value(const struct option *option, const char *value, const 
     case OPTION_REAL:
         if (option->minimum < option->maximum)
             return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s from %g to %g, found \"%s\"", where,
-                             option->name, option->type == OPTION_INTEGER ? "a whole number" : "a number", option->minimum,
-                             option->maximum, value);
+                             option->name, option->type == OPTION_INTEGER ? "a whole number" : "a number",
+                             option->minimum, option->maximum, value);
         return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s, found \"%s\"", where, option->name,
                          option->type == OPTION_INTEGER ? "a whole number" : "a number", value);
     case OPTION_BOOLEAN:
-        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected true or false, found \"%s\"", where, option->name, value);
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected true or false, found \"%s\"", where, option->name,
+                         value);
     case OPTION_CHOICE:
-        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected one of %s, found \"%s\"", where, option->name,
-                         option->choices, value);
+        return wrong_choice(option, value, where, error);
     case OPTION_TEXT:
     case OPTION_LIST:
         break;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "datasets/coop.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
 #include "datasets/split.h"
@@ -66,7 +67,10 @@ static status open_caltech101(struct dataset *dataset, const struct options *opt
     return result;
 }
 
-static const char *const folders[] = {"caltech101", NULL};
+static const char *const folders[] = {"caltech101", "caltech-101", NULL};
+static const struct coop coop = {
+    .file = "split_zhou_Caltech101.json",
+    .places = {{"caltech-101", "101_ObjectCategories"}, {"caltech101", "101_ObjectCategories"}}};
 
 const struct dataset_reader dataset_caltech101 = {
     .name = "caltech101",
@@ -74,5 +78,6 @@ const struct dataset_reader dataset_caltech101 = {
     .folders = folders,
     .options = dataset_listed_options,
     .listed = true,
+    .coop = &coop,
     .open = open_caltech101,
 };

@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "datasets/coop.h"
 #include "datasets/prompts.h"
 #include "datasets/reader.h"
 
@@ -154,13 +155,24 @@ static status check_missing(struct dataset *dataset, const struct options *optio
     return result;
 }
 
+static bool wants_coop(const struct options *options)
+{
+    return options_find(options_table(options), "split") != NULL && strcmp(options_text(options, "split"), "coop") == 0;
+}
+
 static status open_with(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    TRY(choose_folder(dataset, error));
-    TRY(dataset->reader->open(dataset, options, error));
+    bool coop = wants_coop(options),
+         own_lists = !coop || (dataset->reader->coop != NULL && !dataset->reader->coop->file);
+    if (own_lists) {
+        TRY(choose_folder(dataset, error));
+        TRY(dataset->reader->open(dataset, options, error));
+    } else {
+        TRY(coop_open(dataset, error));
+    }
     TRY(override_classes(dataset, error));
     TRY(choose_templates(dataset, error));
-    if (dataset->reader->listed)
+    if (dataset->reader->listed || coop)
         TRY(check_missing(dataset, options, error));
     return check_labels(dataset, error);
 }

@@ -27,6 +27,7 @@ enum { SPLITS = 2 };
 
 struct dataset;
 struct dataset_item;
+struct coop;
 
 /* A kind of dataset: a constant table per reader, listed in registry.c. */
 struct dataset_reader {
@@ -36,10 +37,18 @@ struct dataset_reader {
         *folders; /* its own folder below the root: the first that exists, ends with NULL; NULL: it has none */
     const struct option *options; /* its own keys; NULL: none */
     bool listed;                  /* a file names the images, so some may be missing */
+    const struct coop *coop;      /* where CoOp's split of it lies (datasets/coop.h); NULL: there is none */
     status (*open)(struct dataset *dataset, const struct options *options, struct error *error);
     status (*read)(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
                    struct error *error); /* NULL: items are image files or rows of raw images */
 };
+
+/* "split", understood for every dataset: whose lists say what is trained and tested with. */
+#define OPTION_SPLIT                                                                                                   \
+    {                                                                                                                  \
+        .name = "split", .type = OPTION_CHOICE, .choices = "torchvision|coop", .fallback = "torchvision",              \
+        .help = "whose lists of training and test images: torchvision's, or CoOp's split_zhou files"                   \
+    }
 
 const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */
 

@@ -1,5 +1,6 @@
 /* eurosat/2750/<Class>/<file>: classes are the sorted sub-folders, images the files below with an image's ending.
  * Class names go by position (eurosat/classnames.txt overrides them). Split by permutation. */
+#include "datasets/coop.h"
 #include "datasets/image_folder.h"
 #include "datasets/registry.h"
 #include "datasets/split.h"
@@ -27,10 +28,13 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
 }
 
 static const char *const folders[] = {"eurosat", NULL};
+static const struct coop coop = {.file = "split_zhou_EuroSAT.json", .places = {{"eurosat", "2750"}}};
 
 const struct dataset_reader dataset_eurosat = {
     .name = "eurosat",
     .source = "EuroSAT RGB, torchvision's layout; seeded 80/20 split",
     .folders = folders,
+    .options = dataset_listed_options,
+    .coop = &coop,
     .open = open_eurosat,
 };

@@ -1,6 +1,7 @@
 /* flowers-102/: setid.mat has the image ids of the splits ("trnid", "tstid", not sorted), imagelabels.mat the
  * 1-based label of every image, jpg/image_%05d.jpg the images. Validation images are not used. Class names go by
  * position (flowers-102/classnames.txt overrides them). */
+#include "datasets/coop.h"
 #include "datasets/formats/mat.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
@@ -51,7 +52,9 @@ static status open_flowers(struct dataset *dataset, const struct options *option
     return result;
 }
 
-static const char *const folders[] = {"flowers-102", NULL};
+static const char *const folders[] = {"flowers-102", "oxford_flowers", NULL};
+static const struct coop coop = {.file = "split_zhou_OxfordFlowers.json",
+                                 .places = {{"oxford_flowers", "jpg"}, {"flowers-102", "jpg"}}};
 
 const struct dataset_reader dataset_flowers = {
     .name = "flowers",
@@ -59,5 +62,6 @@ const struct dataset_reader dataset_flowers = {
     .folders = folders,
     .options = dataset_listed_options,
     .listed = true,
+    .coop = &coop,
     .open = open_flowers,
 };

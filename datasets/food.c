@@ -2,6 +2,7 @@
  * images/class/id.jpg. Classes are the keys sorted by bytes; classes.txt has another order and is not used. */
 #include <string.h>
 
+#include "datasets/coop.h"
 #include "datasets/formats/json.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
@@ -56,6 +57,7 @@ static status open_food(struct dataset *dataset, const struct options *options, 
 }
 
 static const char *const folders[] = {"food-101", NULL};
+static const struct coop coop = {.file = "split_zhou_Food101.json", .places = {{"food-101", "images"}}};
 
 const struct dataset_reader dataset_food = {
     .name = "food",
@@ -63,5 +65,6 @@ const struct dataset_reader dataset_food = {
     .folders = folders,
     .options = dataset_listed_options,
     .listed = true,
+    .coop = &coop,
     .open = open_food,
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "datasets/coop.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
 
@@ -83,7 +84,9 @@ static status open_oxford_pet(struct dataset *dataset, const struct options *opt
     return open_split(dataset, SPLIT_TEST, error);
 }
 
-static const char *const folders[] = {"oxford-iiit-pet", NULL};
+static const char *const folders[] = {"oxford-iiit-pet", "oxford_pets", NULL};
+static const struct coop coop = {.file = "split_zhou_OxfordPets.json",
+                                 .places = {{"oxford_pets", "images"}, {"oxford-iiit-pet", "images"}}};
 
 const struct dataset_reader dataset_oxford_pet = {
     .name = "oxford_pet",
@@ -91,5 +94,6 @@ const struct dataset_reader dataset_oxford_pet = {
     .folders = folders,
     .options = dataset_listed_options,
     .listed = true,
+    .coop = &coop,
     .open = open_oxford_pet,
 };

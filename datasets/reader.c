@@ -9,7 +9,7 @@
 #include "datasets/prompts.h"
 #include "datasets/split.h"
 
-const struct option dataset_listed_options[] = {OPTION_ON_MISSING, {0}};
+const struct option dataset_listed_options[] = {OPTION_SPLIT, OPTION_ON_MISSING, {0}};
 
 status dataset_path(const struct dataset *dataset, const char *name, char path[DATASET_PATH], struct error *error)
 {

@@ -1,5 +1,6 @@
 /* stanford_cars/: devkit/cars_train_annos.mat and cars_test_annos_withlabels.mat list file names and 1-based
  * classes, devkit/cars_meta.mat the class names; images in cars_train/ and cars_test/. */
+#include "datasets/coop.h"
 #include "datasets/formats/mat.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
@@ -54,6 +55,7 @@ static status open_stanford_cars(struct dataset *dataset, const struct options *
 }
 
 static const char *const folders[] = {"stanford_cars", NULL};
+static const struct coop coop = {.file = "split_zhou_StanfordCars.json", .places = {{"stanford_cars", ""}}};
 
 const struct dataset_reader dataset_stanford_cars = {
     .name = "stanford_cars",
@@ -61,5 +63,6 @@ const struct dataset_reader dataset_stanford_cars = {
     .folders = folders,
     .options = dataset_listed_options,
     .listed = true,
+    .coop = &coop,
     .open = open_stanford_cars,
 };

@@ -3,6 +3,7 @@
  * reference takes the file system's order, so its split differs from machine to machine. Split by permutation. */
 #include <string.h>
 
+#include "datasets/coop.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
 #include "datasets/split.h"
@@ -83,11 +84,14 @@ static status open_sun397(struct dataset *dataset, const struct options *options
     return result;
 }
 
-static const char *const folders[] = {"SUN397", NULL};
+static const char *const folders[] = {"SUN397", "sun397/SUN397", NULL};
+static const struct coop coop = {.file = "split_zhou_SUN397.json", .places = {{"sun397", "SUN397"}, {"SUN397", ""}}};
 
 const struct dataset_reader dataset_sun397 = {
     .name = "sun397",
     .source = "SUN397, torchvision's layout; seeded 80/20 split over byte-sorted paths",
     .folders = folders,
+    .options = dataset_listed_options,
+    .coop = &coop,
     .open = open_sun397,
 };

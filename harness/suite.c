@@ -84,13 +84,71 @@ static size_t count_options(const struct option *table)
     return count;
 }
 
-/* Joins a part's tables into one of its own, where the parent's values are the inherited keys' defaults and an entry's
+/* What section->inherits names next, from *at on: a part, and a key of it alone or NULL for all. False at the end. */
+static bool next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
+{
+    char word[KEY_LENGTH];
+    if (*at == NULL || **at == 0)
+        return false;
+    size_t size = strcspn(*at, "|");
+    assert(size < sizeof word);
+    memcpy(word, *at, size);
+    word[size] = 0;
+    *at += size + ((*at)[size] != 0);
+    char *dot = strchr(word, '.');
+    if (dot != NULL)
+        *dot = 0;
+    *parent = suite_part(suite, word, NULL);
+    assert(*parent != NULL);
+    const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
+    assert(dot == NULL || option != NULL);
+    *key = option != NULL ? option->name : NULL;
+    return true;
+}
+
+const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key)
+{
+    const struct part *parent;
+    const char *only;
+    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
+        if (only != NULL ? strcmp(only, key) == 0 : options_find(parent->table, key) != NULL)
+            return parent;
+    return NULL;
+}
+
+static size_t count_inherited(const struct suite *suite, const struct suite_section *section)
+{
+    const struct part *parent;
+    const char *only;
+    size_t count = 0;
+    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
+        count += only != NULL ? 1 : count_options(parent->table);
+    return count;
+}
+
+static void append_inherited(const struct suite *suite, struct part *part, size_t *count)
+{
+    const struct part *parent;
+    const char *only;
+    part->inherited_begin = *count;
+    for (const char *at = part->section->inherits; next_parent(suite, &at, &parent, &only);) {
+        const struct option one[2] = {only != NULL ? *options_find(parent->table, only) : (struct option){0}};
+        append_options(part->table, count, only != NULL ? one : parent->table);
+    }
+    part->inherited_end = *count;
+    for (size_t i = part->inherited_begin; i < *count; i++) {
+        parent = suite_parent(suite, part->section, part->table[i].name);
+        part->table[i].fallback =
+            suite_part_has(parent, &part->table[i]) ? options_as_text(parent->options, part->table[i].name) : NULL;
+    }
+}
+
+/* Joins a part's tables into one of its own, where the parents' values are the inherited keys' defaults and an entry's
  * name is its chooser's. A key that two of them have belongs to the first. */
-static status make_table(struct part *part, const struct part *parent, const struct option *chosen, struct error *error)
+static status make_table(const struct suite *suite, struct part *part, const struct option *chosen, struct error *error)
 {
     const struct suite_section *section = part->section;
-    const struct option *inherited = parent != NULL ? parent->table : NULL;
-    size_t most = count_options(section->options) + count_options(inherited) + count_options(chosen) + 1;
+    size_t most = count_options(section->options) + count_inherited(suite, section) + count_options(chosen) + 1;
     part->table = calloc(most, sizeof *part->table);
     if (part->table == NULL)
         return error_set(error, ERROR_MEMORY, "suite: no memory for %zu keys", most);
@@ -99,12 +157,7 @@ static status make_table(struct part *part, const struct part *parent, const str
     for (size_t i = 0; i < count; i++)
         if (part->table[i].fallback == NULL && same(part->table[i].name, section->chooser))
             part->table[i].fallback = part->entry;
-    part->inherited_begin = count;
-    append_options(part->table, &count, inherited);
-    for (size_t i = part->inherited_begin; parent != NULL && i < count; i++)
-        part->table[i].fallback =
-            suite_part_has(parent, &part->table[i]) ? options_as_text(parent->options, part->table[i].name) : NULL;
-    part->inherited_end = count;
+    append_inherited(suite, part, &count);
     append_options(part->table, &count, chosen);
     return OK;
 }
@@ -138,11 +191,9 @@ static status resolve(struct suite *suite, const struct suite_source *source, co
     *part = (struct part){.section = section, .entry = entry != NULL ? strdup(entry) : NULL};
     if (entry != NULL && part->entry == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %s", source->file, entry);
-    const struct part *parent = section->inherits != NULL ? suite_part(suite, section->inherits, NULL) : NULL;
-    assert(section->inherits == NULL || parent != NULL);
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));
-    TRY(make_table(part, parent, chosen, error));
+    TRY(make_table(suite, part, chosen, error));
     TRY(options_create(&part->options, part->table, error));
     return assign(source, part, error);
 }

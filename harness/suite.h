@@ -4,7 +4,7 @@
  *         {.name = "data", .options = data_options},
  *         {.name = "training", .options = training_options},
  *         {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_options},
- *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = "training"},
+ *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = "training|data.split"},
  *         {.name = "run", .options = run_options, .incidental = "*"}, {0}};
  *     TRY(suite_load(&suite, "mini", sections, overrides, count, error));        // overrides: "merge.every=50"
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
@@ -32,7 +32,8 @@ struct suite_section {
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
     const char *each_of;    /* "data.order": a set of values for each name in that list, which is a chooser's default */
-    const char *inherits;   /* a section before this one: its keys are keys here too, and its values their defaults */
+    const char *inherits;   /* "training|data.split": sections before this one, or single keys of theirs, that are keys
+                               here too, with their values as defaults */
     const char *incidental; /* "threads|backend", or "*": keys that say how, not what, and are left out of the hash */
 };
 

@@ -31,6 +31,9 @@ const struct part *suite_part(const struct suite *suite, const char *section, co
 /* Whether the option has a value, given or by default; it is one of the part's table. */
 bool suite_part_has(const struct part *part, const struct option *option);
 
+/* The part whose value is the default of key in the section's entries, NULL when they do not inherit it. */
+const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key);
+
 /* All values, or only those that identify what is computed. */
 void suite_write(struct text *out, const struct suite *suite, bool identity_only);
 

@@ -81,7 +81,7 @@ static bool is_shown(const struct suite *suite, const struct part *part, size_t 
         return false;
     if (index < part->inherited_begin || index >= part->inherited_end)
         return true;
-    const struct part *parent = suite_part(suite, part->section->inherits, NULL);
+    const struct part *parent = suite_parent(suite, part->section, option->name);
     if (!suite_part_has(parent, options_find(parent->table, option->name)))
         return true;
     struct text own = {0}, theirs = {0};

@@ -112,6 +112,22 @@ static void tasks_inherit_and_override(void **state)
     suite_destroy(suite);
 }
 
+/* A split for all datasets, and another for one of them. */
+static void a_split_for_all_or_one(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "data: {order: [dtd, mnist], split: coop}\ntasks: {mnist: {split: torchvision}}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_string_equal(options_text(suite_entry(suite, "tasks", "dtd"), "split"), "coop");
+    assert_string_equal(options_text(suite_entry(suite, "tasks", "mnist"), "split"), "torchvision");
+    suite_destroy(suite);
+    expect_refused("data: {split: cop}\n", NULL,
+                   (const char *const[]){"test.yaml:1", "cop", "did you mean \"coop\"", NULL});
+    expect_refused("data: {split: 7}\n", NULL, (const char *const[]){"torchvision|coop", "7", NULL});
+}
+
 /* --- Ranges --- */
 
 static status try_value(const char *section, bool task, const char *name, double value)
@@ -155,7 +171,7 @@ static void every_range_is_kept(void **state)
         checked += check_ranges(section, section->options, section->each_of != NULL);
         for (const struct suite_section *from = settings_sections; section->inherits != NULL && from->name != NULL;
              from++)
-            if (strcmp(from->name, section->inherits) == 0)
+            if (strncmp(from->name, section->inherits, strcspn(section->inherits, "|")) == 0)
                 checked += check_ranges(section, from->options, true);
     }
     assert_true(checked > 30);
@@ -251,6 +267,7 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("data.root=elsewhere"));
     assert_false(hash_differs("run.checkpoint_every=7"));
     assert_true(hash_differs("run.evaluation_batch=1")); /* products round differently */
+    assert_true(hash_differs("data.split=coop"));
     assert_true(hash_differs("training.batch=32"));
     assert_true(hash_differs("tasks.dtd.warmup=5"));
     assert_true(hash_differs("selector.decision=per_batch"));
@@ -262,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(tasks_inherit_and_override),
+        cmocka_unit_test(a_split_for_all_or_one),
         cmocka_unit_test(every_range_is_kept),
         cmocka_unit_test(bounds_are_inside),
         cmocka_unit_test(values_that_do_not_fit_together),

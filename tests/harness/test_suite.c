@@ -18,6 +18,7 @@ static const struct option top_options[] = {{.name = "title", .type = OPTION_TEX
 static const struct option data_options[] = {
     {.name = "root", .type = OPTION_TEXT, .fallback = "data", .help = "h"},
     {.name = "order", .type = OPTION_LIST, .fallback = "mnist dtd", .help = "h"},
+    {.name = "shots", .type = OPTION_INTEGER, .minimum = 0, .maximum = 99, .fallback = "0", .help = "h"},
     {0},
 };
 static const struct option training_options[] = {
@@ -69,7 +70,7 @@ static const struct suite_section sections[] = {
      .chooser = "reader",
      .chosen = find_reader,
      .each_of = "data.order",
-     .inherits = "training"},
+     .inherits = "training|data.shots"},
     {.name = "run", .options = run_options, .incidental = "*"},
     {0},
 };
@@ -90,12 +91,12 @@ static struct suite *parse(const char *text)
 }
 
 static const char good[] = "title: \"a: b\"\n"
-                           "data: {order: [dtd, mnist, second], root: /somewhere else}\n"
+                           "data: {order: [dtd, mnist, second], root: /somewhere else, shots: 5}\n"
                            "training:\n"
                            "  learning_rate: 5e-3 # of every task\n"
                            "merge: {policy: most_used, every: 50}\n"
                            "tasks:\n"
-                           "  second: {reader: mnist, learning_rate: 0.1, digits: 5}\n"
+                           "  second: {reader: mnist, learning_rate: 0.1, shots: 16, digits: 5}\n"
                            "run:\n"
                            "  seeds:\n"
                            "    - 1\n"
@@ -119,6 +120,9 @@ static void values_come_from_file_parent_and_default(void **state)
     assert_true(options_real(second, "learning_rate") == 0.1);
     assert_int_equal(options_integer(second, "iterations"), 1000);
     assert_int_equal(options_integer(second, "digits"), 5);
+    assert_int_equal(options_integer(dtd, "shots"), 5); /* one key of a section that is not inherited whole */
+    assert_int_equal(options_integer(second, "shots"), 16);
+    assert_null(options_find(options_table(dtd), "root"));
     assert_int_equal(options_integer(suite_entry(suite, "tasks", "mnist"), "digits"), 10);
     assert_null(suite_entry(suite, "tasks", "third"));
     suite_destroy(suite);
@@ -134,6 +138,7 @@ static void text_reads_back_as_itself(void **state)
                                            "data:\n"
                                            "  root: \"/somewhere else\"\n"
                                            "  order: [dtd, mnist, second]\n"
+                                           "  shots: 5\n"
                                            "training:\n"
                                            "  learning_rate: 0.005\n"
                                            "  iterations: 1000\n"
@@ -151,6 +156,7 @@ static void text_reads_back_as_itself(void **state)
                                            "  second:\n"
                                            "    reader: mnist\n"
                                            "    learning_rate: 0.1\n"
+                                           "    shots: 16\n"
                                            "    digits: 5\n"
                                            "run:\n"
                                            "  seeds: [1, 2]\n"
