@@ -56,7 +56,8 @@ status record_tasks(const struct recorder *r, struct error *error)
                                .name = task->settings.name,
                                .classes = (int64_t)dataset_classes(task->dataset),
                                .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
-                               .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST)};
+                               .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST),
+                               .missing_images = (int64_t)dataset_missing(task->dataset)};
         TRY(store_add_task(r->store, r->run, &row, error));
     }
     return OK;

@@ -32,10 +32,10 @@ static const struct named_query {
      CHOSEN "SELECT run, suite, method, policy, seed, transfer, average, last, forgetting, backward_transfer, "
             "gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
      NULL},
-    {{"tasks", "the same per task"},
+    {{"tasks", "the same per task, with its images and how many were missing"},
      CHOSEN "SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, "
-            "backward_transfer, gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) "
-            "WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task",
+            "backward_transfer, gain, zero_shot, training_images, test_images, missing_images FROM chosen JOIN "
+            "task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task",
      NULL},
     {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, answer_matrix},
     {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, answer_leaderboard},

@@ -47,7 +47,7 @@ static status compare_task(struct store *store, const struct value *values, size
     struct statement *statement;
     TRY(statement_open(&statement, store->database,
                        "SELECT 1 FROM tasks WHERE run = ?1 AND task = ?2 AND name = ?3 AND classes = ?4 AND "
-                       "training_images = ?5 AND test_images = ?6 AND test_digest IS ?7",
+                       "training_images = ?5 AND test_images = ?6 AND test_digest IS ?7 AND missing_images = ?8",
                        error));
     status result = statement_bind(statement, values, count, error);
     if (result == OK)
@@ -64,12 +64,13 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
                              value_integer(row->classes),
                              value_integer(row->training_images),
                              value_integer(row->test_images),
-                             value_text(row->test_digest)};
+                             value_text(row->test_digest),
+                             value_integer(row->missing_images)};
     size_t count = sizeof values / sizeof *values;
     struct statement *statement;
     TRY(statement_open(&statement, store->database,
-                       "INSERT INTO tasks (run, task, name, classes, training_images, test_images, test_digest) "
-                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+                       "INSERT INTO tasks (run, task, name, classes, training_images, test_images, test_digest, "
+                       "missing_images) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
                        error));
     status result = statement_run(statement, values, count, error);
     bool same = result == OK && database_changes(store->database) == 1;
@@ -82,9 +83,10 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
         return error_set(error, ERROR_ARGUMENT,
                          "%s: task %" PRId64 " of run %" PRId64
                          " was recorded with other data than %s now has (%" PRId64 " classes, %" PRId64
-                         " training and %" PRId64 " test images): put the data back, or start anew in another database",
+                         " training and %" PRId64 " test images, %" PRId64
+                         " missing): put the data back, or start anew in another database",
                          store_path(store), row->task, run, row->name, row->classes, row->training_images,
-                         row->test_images);
+                         row->test_images, row->missing_images);
     return OK;
 }
 
@@ -191,7 +193,8 @@ status store_add_router_choices(struct store *store, int64_t run, const struct r
 status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
                                     struct error *error)
 {
-    return insert(store, INSERT_THRESHOLD, VALUES(value_integer(run), value_integer(task), value_real(threshold)), error);
+    return insert(store, INSERT_THRESHOLD, VALUES(value_integer(run), value_integer(task), value_real(threshold)),
+                  error);
 }
 
 status store_add_step(struct store *store, int64_t run, const struct step_row *row, struct error *error)

@@ -157,6 +157,7 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
                                               .classes = 6 + i,
                                               .training_images = 1000,
                                               .test_images = SAMPLE_IMAGES,
+                                              .missing_images = 10 * i,
                                               .test_digest = i == 0 ? NULL : "00ff"},
                            error));
     if (task < 0)

@@ -95,6 +95,18 @@ static void filters_choose_runs(void **state)
     assert_int_equal(count(state, "metrics", (struct query_filter){.status = "stopped"}), 0); /* no whole matrix */
 }
 
+static void tasks_tell_of_missing_images(void **state)
+{
+    struct table table = ask(state, "tasks", (struct query_filter){.run = 1});
+    size_t missing = column_of(&table, "missing_images"), training = column_of(&table, "training_images");
+    assert_int_equal(table_rows(&table), SAMPLE_TASKS);
+    for (size_t task = 0; task < SAMPLE_TASKS; task++) {
+        assert_int_equal(table_cell_at(&table, task, missing)->integer, 10 * task);
+        assert_int_equal(table_cell_at(&table, task, training)->integer, 1000);
+    }
+    table_free(&table);
+}
+
 static void the_leaderboard_averages_seeds(void **state)
 {
     struct table table = ask(state, "leaderboard", (struct query_filter){.policy = "most_used"});
@@ -258,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_query_answers),
         cmocka_unit_test(filters_choose_runs),
+        cmocka_unit_test(tasks_tell_of_missing_images),
         cmocka_unit_test(the_leaderboard_averages_seeds),
         cmocka_unit_test(the_matrix_has_a_row_per_checkpoint),
         cmocka_unit_test(the_summary_ends_in_the_metrics),
