@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <string.h>
 
 #include "models/cpu/cpu.h"
 
@@ -7,21 +8,30 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
-/* Tiles depend on the shape alone, never on the number of threads, so neither do the bits. */
+/* Operands up to this size count as small: they are turned where that helps (see turn_operand). */
+enum { SMALL_OPERAND = 1 << 19 };
+
+/* No tile depends on the number of threads. The rows of a batch come in tiles of a height that depends on op(b) alone,
+ * the last one padded to it: oneDNN's kernels differ in the last bit from height to height, and a row must not know how
+ * many others came with it. A weight gradient (aᵀ b) has the batch as its depth and one row per feature; its tiles may
+ * depend on its whole shape. */
 struct tiling {
     size_t rows, columns, row_tiles, column_tiles;
 };
 
-static struct tiling tiling_of(size_t rows, size_t columns)
+static struct tiling tiling_of(const struct gemm *g)
 {
-    enum { COLUMNS = 1024, LARGEST = 256, SMALLEST = 32, ENOUGH = 24 };
-    struct tiling t = {.column_tiles = divide_up(columns, COLUMNS)};
-    t.columns = divide_up(divide_up(columns, t.column_tiles), 16) * 16;
-    t.column_tiles = divide_up(columns, t.columns);
+    enum { COLUMNS = 1024, LARGEST = 256, SMALLEST = 64, ENOUGH = 24, SMALL_ROWS = 64, LARGE_ROWS = 192 };
+    struct tiling t = {.column_tiles = divide_up(g->out.columns, COLUMNS)};
+    t.columns = divide_up(divide_up(g->out.columns, t.column_tiles), 16) * 16;
+    t.column_tiles = divide_up(g->out.columns, t.columns);
     t.rows = LARGEST;
-    while (t.rows > SMALLEST && divide_up(rows, t.rows) * t.column_tiles < ENOUGH)
-        t.rows /= 2;
-    t.row_tiles = divide_up(rows, t.rows);
+    if (!g->transpose_a)
+        t.rows = g->b.rows * g->b.columns <= SMALL_OPERAND ? SMALL_ROWS : LARGE_ROWS;
+    else
+        while (t.rows > SMALLEST && divide_up(g->out.rows, t.rows) * t.column_tiles < ENOUGH)
+            t.rows /= 2;
+    t.row_tiles = divide_up(g->out.rows, t.rows);
     return t;
 }
 
@@ -56,12 +66,12 @@ struct gemm_run {
     struct epilogue epilogue;
     struct tiling tiling;
     size_t depth;
-    bool in_place_addend;
+    bool accumulate;
+    struct matrix last_a, last_out; /* the last row tile at full height; data is NULL where nothing is missing */
 };
 
 /* Products of few rows at a time read a transposed operand slowly, so a small one is turned once for all tiles: bᵀ
  * [columns, rows]. */
-enum { TURNED = 1 << 19, TURNING_PAYS = 512 };
 
 struct turn {
     struct matrix from, to;
@@ -80,7 +90,7 @@ static void turn_rows(struct cpu *cpu, const void *operation, size_t first, size
 
 static status turn_operand(struct cpu *cpu, struct gemm *g, struct error *error)
 {
-    if (!g->transpose_b || g->b.rows * g->b.columns > TURNED || g->out.rows < TURNING_PAYS)
+    if (!g->transpose_b || g->b.rows * g->b.columns > SMALL_OPERAND)
         return OK;
     struct turn turn = {g->b, matrix_rows(NULL, g->b.columns, g->b.rows)};
     TRY(cpu_scratch(cpu, g->b.rows * g->b.columns * sizeof(float), &turn.to.data, error));
@@ -90,35 +100,93 @@ static status turn_operand(struct cpu *cpu, struct gemm *g, struct error *error)
     return OK;
 }
 
-static void multiply_tile(void *context, size_t job, size_t worker)
+static void copy_rows(size_t rows, size_t columns, struct matrix from, size_t first, struct matrix to)
 {
-    (void)worker;
-    const struct gemm_run *run = context;
+    for (size_t i = 0; i < rows; i++)
+        memcpy(row_of(to, i), row_of(from, first + i), columns * sizeof(float));
+}
+
+/* The strides stay what they are for the other tiles: kernels are chosen by them. */
+static status pad_last_tile(struct gemm_run *run, struct error *error)
+{
     const struct gemm *g = run->gemm;
-    size_t row = job / run->tiling.column_tiles * run->tiling.rows;
-    size_t column = job % run->tiling.column_tiles * run->tiling.columns;
-    size_t m = g->out.rows - row < run->tiling.rows ? g->out.rows - row : run->tiling.rows;
-    size_t n = g->out.columns - column < run->tiling.columns ? g->out.columns - column : run->tiling.columns;
+    size_t height = run->tiling.rows, rows = g->out.rows % height;
+    if (g->transpose_a || rows == 0)
+        return OK;
+    run->last_a = matrix_rows(NULL, height, g->a.columns);
+    run->last_out = matrix_rows(NULL, height, g->out.columns);
+    run->last_a.stride = g->a.stride;
+    run->last_out.stride = g->out.stride;
+    TRY(cpu_scratch(run->cpu, height * g->a.stride * sizeof(float), &run->last_a.data, error));
+    TRY(cpu_scratch(run->cpu, height * g->out.stride * sizeof(float), &run->last_out.data, error));
+    memset(run->last_a.data, 0, height * g->a.stride * sizeof(float));
+    copy_rows(rows, g->a.columns, g->a, g->out.rows - rows, run->last_a);
+    return OK;
+}
+
+struct tile {
+    size_t row, column, rows, columns;
+};
+
+static void multiply(const struct gemm_run *run, const struct tile *t, const float *a, float *c, size_t rows)
+{
+    const struct gemm *g = run->gemm;
     product_run(run->cpu, &(struct product){
-                              .a = g->transpose_a ? (const float *)g->a.data + row : row_of(g->a, row),
-                              .b = g->transpose_b ? row_of(g->b, column) : (const float *)g->b.data + column,
-                              .c = row_of(g->out, row) + column,
-                              .m = m,
-                              .n = n,
+                              .a = a,
+                              .b = g->transpose_b ? row_of(g->b, t->column) : (const float *)g->b.data + t->column,
+                              .c = c,
+                              .m = rows,
+                              .n = t->columns,
                               .k = run->depth,
                               .a_stride = g->a.stride,
                               .b_stride = g->b.stride,
                               .c_stride = g->out.stride,
                               .transpose_a = g->transpose_a,
                               .transpose_b = g->transpose_b,
-                              .accumulate = g->accumulate || run->in_place_addend,
+                              .accumulate = run->accumulate,
                               .scale = g->scale != 0 ? g->scale : 1.0f,
                           });
+}
+
+static void multiply_padded(const struct gemm_run *run, const struct tile *t)
+{
+    struct matrix out = run->gemm->out, padded = run->last_out;
+    out.data = (float *)out.data + t->column;
+    padded.data = (float *)padded.data + t->column;
+    if (run->accumulate) {
+        copy_rows(t->rows, t->columns, out, t->row, padded);
+        for (size_t i = t->rows; i < run->tiling.rows; i++)
+            memset(row_of(padded, i), 0, t->columns * sizeof(float));
+    }
+    multiply(run, t, run->last_a.data, padded.data, run->tiling.rows);
+    for (size_t i = 0; i < t->rows; i++)
+        memcpy(row_of(out, t->row + i), row_of(padded, i), t->columns * sizeof(float));
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void multiply_tile(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct gemm_run *run = context;
+    const struct gemm *g = run->gemm;
+    struct tile t = {.row = job / run->tiling.column_tiles * run->tiling.rows,
+                     .column = job % run->tiling.column_tiles * run->tiling.columns};
+    t.rows = smaller(g->out.rows - t.row, run->tiling.rows);
+    t.columns = smaller(g->out.columns - t.column, run->tiling.columns);
+    if (t.rows < run->tiling.rows && !g->transpose_a)
+        multiply_padded(run, &t);
+    else
+        multiply(run, &t, g->transpose_a ? (const float *)g->a.data + t.row : row_of(g->a, t.row),
+                 row_of(g->out, t.row) + t.column, t.rows);
     const struct epilogue *e = &run->epilogue;
     if (e->bias == NULL && e->addend.data == NULL && e->before.data == NULL && e->activation == ACTIVATION_NONE)
         return;
-    for (size_t i = row; i < row + m; i++)
-        finish_row(run->cpu->vector, e, i, column, n, row_of(g->out, i) + column);
+    for (size_t i = t.row; i < t.row + t.rows; i++)
+        finish_row(run->cpu->vector, e, i, t.column, t.columns, row_of(g->out, i) + t.column);
 }
 
 status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
@@ -130,16 +198,18 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
     struct gemm_run run = {.cpu = cpu,
                            .gemm = &g,
                            .epilogue = {g.bias, g.addend, g.before, g.activation, g.backward},
-                           .tiling = tiling_of(g.out.rows, g.out.columns),
-                           .depth = g.transpose_a ? g.a.rows : g.a.columns};
+                           .tiling = tiling_of(&g),
+                           .depth = g.transpose_a ? g.a.rows : g.a.columns,
+                           .accumulate = g.accumulate};
     assert(run.depth == (g.transpose_b ? g.b.columns : g.b.rows));
     assert(g.out.rows == (g.transpose_a ? g.a.columns : g.a.rows));
     assert(g.out.columns == (g.transpose_b ? g.b.rows : g.b.columns));
     /* x = x + a·b: the product can add to x itself */
     if (g.addend.data == g.out.data && g.addend.data != NULL) {
-        run.in_place_addend = true;
+        run.accumulate = true;
         run.epilogue.addend.data = NULL;
     }
+    TRY(pad_last_tile(&run, error));
     threads_run(cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
     arena_release(&cpu->scratch, mark);
     return products_finish(cpu, error);
@@ -159,7 +229,8 @@ struct grouped_run {
     size_t count;
 };
 
-enum { GROUP_ROWS = 256, GROUP_WEIGHT_ROWS = 64 };
+/* A tile of GROUPED_ROWS is one sample: how many others chose its expert must not change its bits. */
+enum { GROUP_WEIGHT_ROWS = 64 };
 
 static void multiply_group_rows(void *context, size_t job, size_t worker)
 {
@@ -226,7 +297,7 @@ static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
         if (first == last || (weights && g->frozen != NULL && g->frozen[e]))
             continue;
         size_t from = weights ? 0 : first, to = weights ? g->a.columns : last,
-               step = weights ? GROUP_WEIGHT_ROWS : GROUP_ROWS;
+               step = weights ? GROUP_WEIGHT_ROWS : g->rows_per_slot;
         for (size_t row = from; row < to; row += step, count++)
             if (tiles != NULL)
                 tiles[count] = (struct group_tile){(int32_t)e, row, to - row < step ? to - row : step};

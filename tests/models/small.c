@@ -87,6 +87,20 @@ void small_encode(struct small *s)
     encode(s, false, &passes);
 }
 
+void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features)
+{
+    struct tower_pass pass;
+    struct encoding encoding = {.arena = &s->step, .hook = s->hooks[TOWER_IMAGE], .state = s->state};
+    struct image_batch batch = {.images = {.data = s->images.device + first * 3 * 12 * 12,
+                                           .type = TENSOR_F32,
+                                           .rank = 4,
+                                           .shape = {count, 3, 12, 12}}};
+    arena_reset(&s->step);
+    if (s->router[TOWER_IMAGE] != NULL)
+        encoding.router = s->router[TOWER_IMAGE] + first;
+    must(clip_encode_images(s->clip, &encoding, &batch, &pass, features, &error));
+}
+
 float small_loss(struct small *s, bool backward)
 {
     struct both_passes p;

@@ -37,6 +37,9 @@ void small_close(struct small *s);
 /* The features of all images and prompts, for inference; in the step arena until the next call. */
 void small_encode(struct small *s);
 
+/* Those of images first … first + count − 1 alone, with the routers of all. */
+void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features);
+
 /* The contrastive loss in training, and the gradients of everything that is trained. */
 float small_loss(struct small *s, bool backward);
 

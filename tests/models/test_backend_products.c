@@ -119,6 +119,61 @@ static void bias_addend_activation_and_back(void **state)
     on_device(epilogues, &(struct product_case){1, 197, 65});
 }
 
+/* A row's bits must not tell how many rows came with it, nor which. */
+enum { BATCH = 450 };
+
+static const struct product_case batch_cases[] = {{0, 128, 128}, {0, 7, 65}, {0, 1100, 512}, {0, 1030, 17}, {0, 1, 1}};
+static const size_t batch_parts[][2] = {{0, 1}, {449, 1}, {3, 7}, {1, 64}, {100, 65}, {190, 192}, {5, 193}, {0, 449}};
+
+static struct gemm part_of(const struct gemm *whole, const float *start, size_t first, size_t count,
+                           struct operand *out)
+{
+    struct gemm part = *whole;
+    size_t columns = whole->out.columns;
+    part.a.data = (float *)whole->a.data + first * whole->a.stride;
+    part.a.rows = count;
+    part.out = matrix_rows(out->device, count, columns);
+    part.addend = start != NULL ? part.out : (struct matrix){0};
+    return part;
+}
+
+static void rows_alone(struct device *d, const void *parameters)
+{
+    const struct product_case *c = parameters;
+    for (int kind = 0; kind < 4; kind++) {
+        bool transpose = kind & 1, add = kind & 2;
+        struct slice a = draw_slice(d, BATCH, c->k);
+        struct slice b = transpose ? draw_slice(d, c->n, c->k) : draw_slice(d, c->k, c->n);
+        struct operand bias = draw(d, c->n, 1.0f), start = draw(d, BATCH * c->n, 1.0f), out = blank(d, BATCH * c->n);
+        struct gemm whole = {.a = a.device,
+                             .b = b.device,
+                             .transpose_b = transpose,
+                             .bias = bias.device,
+                             .activation = ACTIVATION_QUICK_GELU};
+        whole.out = matrix_rows(add ? start.device : out.device, BATCH, c->n);
+        whole.addend = add ? whole.out : (struct matrix){0};
+        must(d->ops->gemm(d->backend, &whole, &error));
+        const float *expected = from_device(d, whole.out.data, BATCH * c->n * sizeof *expected);
+        for (size_t i = 0; i < sizeof batch_parts / sizeof *batch_parts; i++) {
+            size_t first = batch_parts[i][0], count = batch_parts[i][1];
+            const float *from = add ? start.host + first * c->n : NULL;
+            struct operand own = blank(d, count * c->n);
+            struct gemm part = part_of(&whole, from, first, count, &own);
+            if (add)
+                must(d->ops->upload(d->backend, own.device, from, count * c->n * sizeof *from, &error));
+            must(d->ops->gemm(d->backend, &part, &error));
+            expect_floats(d, "rows in a smaller batch", own.device, expected + first * c->n, count * c->n);
+        }
+    }
+}
+
+static void rows_do_not_depend_on_their_batch(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof batch_cases / sizeof *batch_cases; i++)
+        on_device(rows_alone, &batch_cases[i]);
+}
+
 struct grouped_case {
     size_t groups, rows_per_slot, n, k;
     int32_t slots[6]; /* of each group */
@@ -257,8 +312,11 @@ static void sums_of_columns_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_all_shapes), cmocka_unit_test(bias_addend_activation_and_back),
-        cmocka_unit_test(products_by_expert),     cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
+        cmocka_unit_test(products_of_all_shapes),
+        cmocka_unit_test(bias_addend_activation_and_back),
+        cmocka_unit_test(rows_do_not_depend_on_their_batch),
+        cmocka_unit_test(products_by_expert),
+        cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
         cmocka_unit_test(sums_of_columns_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
