@@ -39,6 +39,7 @@ struct adapter_tower {
     struct parameters *parameters;
     struct expert_bank *banks;
     struct expert_pass *passes; /* by block */
+    int32_t *choices;           /* see adapters_keep_choices */
 };
 
 struct adapters {
@@ -61,6 +62,10 @@ size_t adapters_count_values(const struct clip_dimensions *dimensions, const str
 
 /* The hook that puts them beside the MLP of a tower's blocks. Valid as long as the adapters. */
 struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
+
+/* From now on, forward passes through a tower leave the experts that they chose in choices: device [blocks, B, K], −1
+ * for samples without a router. NULL: nowhere. */
+void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
 status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,

@@ -160,6 +160,11 @@ size_t adapters_count_values(const struct clip_dimensions *n, const struct adapt
     return total;
 }
 
+void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)
+{
+    adapters->towers[tower].choices = choices;
+}
+
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error)
 {
     struct backend *backend = adapters->backend;

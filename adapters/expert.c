@@ -14,9 +14,10 @@ static status take(struct tensor *tensor, const struct block_site *site, enum te
     return tensor_take(tensor, site->arena, type, name, 2, (size_t[]){rows, columns}, error);
 }
 
-static status take_dispatch(struct expert_pass *pass, const struct block_site *site, const struct adapter_settings *s,
+static status take_dispatch(const struct adapter_tower *tower, struct expert_pass *pass, const struct block_site *site,
                             size_t batch, struct error *error)
 {
+    const struct adapter_settings *s = &tower->adapters->settings;
     struct tensor ids, gates, offsets, noise;
     TRY(take(&ids, site, TENSOR_I32, "dispatch", 4 * batch, s->top_k, error));
     TRY(take(&gates, site, TENSOR_F32, "gates", batch, s->top_k, error));
@@ -24,15 +25,16 @@ static status take_dispatch(struct expert_pass *pass, const struct block_site *s
     TRY(take(&noise, site, TENSOR_F32, "router noise", 2 * batch, s->experts, error));
     int32_t *id = ids.data;
     size_t choices = batch * s->top_k;
-    pass->dispatch = (struct dispatch){.samples = batch,
-                                       .experts = s->experts,
-                                       .top_k = s->top_k,
-                                       .chosen = id,
-                                       .gates = gates.data,
-                                       .slot = id + choices,
-                                       .sample = id + 2 * choices,
-                                       .choice = id + 3 * choices,
-                                       .offsets = offsets.data};
+    pass->dispatch =
+        (struct dispatch){.samples = batch,
+                          .experts = s->experts,
+                          .top_k = s->top_k,
+                          .chosen = tower->choices != NULL ? tower->choices + (size_t)site->block * choices : id,
+                          .gates = gates.data,
+                          .slot = id + choices,
+                          .sample = id + 2 * choices,
+                          .choice = id + 3 * choices,
+                          .offsets = offsets.data};
     pass->noise_logits = noise.data;
     pass->drawn = pass->noise_logits + batch * s->experts;
     return OK;
@@ -105,7 +107,7 @@ static status forward(void *state, const struct block_site *site, const struct t
     size_t batch = x->shape[0], length = x->shape[1], rows = batch * s->top_k * length;
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
     struct arena_mark start = arena_mark(site->arena);
-    TRY(take_dispatch(pass, site, s, batch, error));
+    TRY(take_dispatch(tower, pass, site, batch, error));
     TRY(take(&pass->hidden, site, TENSOR_F32, "expert hidden units", rows, s->bottleneck, error));
     struct arena_mark kept = arena_mark(site->arena);
     struct tensor gathered; /* the samples by slot, then the experts' outputs */

@@ -1,6 +1,7 @@
 #include "core/digest.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 /* Fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2). */
 static const uint32_t constants[64] = {
@@ -92,4 +93,9 @@ void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE])
 void digest_text(const char *text, char hash[DIGEST_SIZE])
 {
     digest_bytes(text, strlen(text), hash);
+}
+
+uint64_t digest_quick(const void *data, size_t size, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, size, seed);
 }

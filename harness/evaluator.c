@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "datasets/loader.h"
+#include "harness/class_features.h"
+#include "harness/pixel_source.h"
+#include "harness/routing.h"
 #include "models/contrastive.h"
 
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
@@ -26,7 +29,7 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
     for (size_t i = 0; i < images; i++)
         set->labels[i] = dataset_label(task->dataset, SPLIT_TEST, i);
-    return OK;
+    return known_images_create(&set->routed, evaluator->known, images, error);
 }
 
 status evaluator_create(struct evaluator **result, struct experiment *e, struct selector *selector, struct error *error)
@@ -39,8 +42,10 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
                                     .cache_left = e->settings.cache_megabytes << 20,
                                     .sets = calloc(e->task_count, sizeof *evaluator->sets)};
     status made = evaluator->sets != NULL
-                      ? OK
+                      ? known_create(&evaluator->known, e, error)
                       : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
+    if (made == OK)
+        made = evaluator_refresh(evaluator, error);
     for (size_t j = 0; made == OK && j < e->task_count; j++)
         made = create_set(evaluator, &evaluator->sets[j], &e->tasks[j], error);
     if (made != OK) {
@@ -68,58 +73,16 @@ void evaluator_destroy(struct evaluator *evaluator)
         free(set->predicted);
         free(set->router);
         free(set->right);
+        known_images_free(&set->routed);
     }
     free(evaluator->sets);
+    known_destroy(evaluator->known);
     free(evaluator);
 }
 
-/* --- Class features --- */
-
-/* features [classes, embed] of `classes` classes with `templates` prompts each, tokens class by class */
-static status encode_classes(struct experiment *e, const int32_t *tokens, size_t classes, size_t templates, int router,
-                             void *features, struct error *error)
+status evaluator_refresh(struct evaluator *evaluator, struct error *error)
 {
-    struct block_hook hook;
-    struct encoding encoding = {.arena = &e->step, .state = e->state};
-    struct texts texts;
-    struct tower_pass pass;
-    struct tensor each, normal, mean;
-    size_t embed = e->clip->dimensions.embed;
-    arena_reset(&e->step);
-    TRY(texts_create(&texts, e->clip, &e->step, tokens, classes * templates, error));
-    if (router >= 0) {
-        hook = adapters_hook(e->adapters, TOWER_TEXT);
-        encoding.hook = &hook;
-        TRY(experiment_fill(e, &e->step, classes * templates, router, &encoding.router, error));
-    }
-    TRY(clip_encode_texts(e->clip, &encoding, &texts, &pass, &each, error));
-    TRY(tensor_take(&normal, &e->step, TENSOR_F32, "normalised prompts", 2, each.shape, error));
-    TRY(tensor_take(&mean, &e->step, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
-    TRY(e->backend->ops->normalize(e->backend, &(struct normalize){.x = matrix_of(&each), .y = matrix_of(&normal)},
-                                   error));
-    TRY(e->backend->ops->mean_positions(
-        e->backend,
-        &(struct mean_positions){
-            .batch = classes, .positions = templates, .width = embed, .x = normal.data, .out = mean.data},
-        error));
-    return e->backend->ops->normalize(
-        e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
-}
-
-status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena,
-                      struct tensor *features, struct error *error)
-{
-    enum { PROMPTS = 256 }; /* encoded at a time */
-    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->clip->dimensions.context;
-    size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1, embed = e->clip->dimensions.embed;
-    TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
-    for (size_t first = 0; first < classes; first += chunk) {
-        size_t count = classes - first < chunk ? classes - first : chunk;
-        TRY(encode_classes(e, task->test_prompts + first * templates * context, count, templates, router,
-                           (float *)features->data + first * embed, error));
-    }
-    return OK;
+    return known_refresh(evaluator->known, error);
 }
 
 /* --- Predictions --- */
@@ -136,76 +99,109 @@ static status predict(struct experiment *e, const struct tensor *images, const s
     return e->backend->ops->download(e->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
-static status predict_pixels(struct experiment *e, const uint8_t *pixels, size_t count, int router,
-                             const struct tensor *classes, int32_t *best, struct error *error)
+/* Features of count images, host [count, embed], and the experts that each chose, [count, blocks, K] or NULL. */
+static status encode_pixels(struct experiment *e, const uint8_t *pixels, size_t count, int router, float *features,
+                            int32_t *chosen, struct error *error)
 {
-    struct block_hook hook;
-    struct encoding encoding = {.arena = &e->step, .state = e->state};
+    struct routing routing;
+    struct encoding encoding;
     struct image_batch batch = {0};
     struct tower_pass pass;
-    struct tensor features;
+    struct tensor encoded;
     size_t r = e->clip->dimensions.resolution;
     arena_reset(&e->step);
     TRY(tensor_take(&batch.images, &e->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
     TRY(e->backend->ops->upload(e->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
-    if (router >= 0) {
-        hook = adapters_hook(e->adapters, TOWER_IMAGE);
-        encoding.hook = &hook;
-        TRY(experiment_fill(e, &e->step, count, router, &encoding.router, error));
-    }
-    TRY(clip_encode_images(e->clip, &encoding, &batch, &pass, &features, error));
-    return predict(e, &features, classes, best, error);
+    TRY(routing_begin(&routing, e, TOWER_IMAGE, count, router, &encoding, error));
+    status result = clip_encode_images(e->clip, &encoding, &batch, &pass, &encoded, error);
+    TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
+    TRY(result);
+    return e->backend->ops->download(e->backend, features, encoded.data, tensor_bytes(&encoded), error);
 }
 
-/* The pixels of items, batch by batch: from memory, or decoded by a loader. */
-struct pixel_source {
-    const struct test_set *set;
-    const uint32_t *items;
-    size_t n, resolution, batch;
-    struct loader *loader;
-    uint8_t *pixels;
+/* What encoding a list of images needs besides the model. */
+struct encoding_room {
+    uint32_t *list;
+    float *features; /* of a batch */
+    int32_t *chosen;
 };
 
-static status source_open(struct pixel_source *source, const struct experiment *e, const struct test_set *set,
-                          const uint32_t *items, size_t n, struct error *error)
+static status take_room(struct encoding_room *room, const struct evaluator *evaluator, size_t n, size_t choices,
+                        struct error *error)
 {
-    size_t r = e->clip->dimensions.resolution, batch = e->settings.evaluation_batch;
-    *source = (struct pixel_source){.set = set,
-                                    .items = items,
-                                    .n = n,
-                                    .resolution = r,
-                                    .batch = batch,
-                                    .pixels = malloc(array_size(batch, r * r * 3))};
-    if (source->pixels == NULL)
+    const struct experiment *e = evaluator->experiment;
+    size_t batch = e->settings.evaluation_batch, embed = e->clip->dimensions.embed;
+    *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
+                                   .features = malloc(array_size(batch, embed * sizeof *room->features)),
+                                   .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
+    if (room->list == NULL || room->features == NULL || room->chosen == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
-    if (set->pixels != NULL)
-        return OK;
-    struct loader_settings settings = {.dataset = set->task->dataset,
-                                       .split = SPLIT_TEST,
-                                       .items = items,
-                                       .item_count = n,
-                                       .resolution = (int)r,
-                                       .batch = batch,
-                                       .threads = 1,
-                                       .ahead = 4};
-    return loader_create(&source->loader, &settings, error);
-}
-
-static status source_read(struct pixel_source *source, size_t step, size_t *count, struct error *error)
-{
-    size_t bytes = source->resolution * source->resolution * 3, first = step * source->batch;
-    if (source->loader != NULL)
-        return loader_read(source->loader, step, source->pixels, NULL, NULL, count, error);
-    *count = source->n - first < source->batch ? source->n - first : source->batch;
-    for (size_t i = 0; i < *count; i++)
-        memcpy(source->pixels + i * bytes, source->set->pixels + source->items[first + i] * bytes, bytes);
     return OK;
 }
 
-static void source_close(struct pixel_source *source)
+static void free_room(struct encoding_room *room)
 {
-    loader_destroy(source->loader);
-    free(source->pixels);
+    free(room->list);
+    free(room->features);
+    free(room->chosen);
+}
+
+static status encode_list(struct evaluator *evaluator, struct test_set *set, const struct encoding_room *room, size_t n,
+                          int router, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = evaluator->experiment;
+    struct pixel_source source = {.dataset = set->task->dataset,
+                                  .kept = set->pixels,
+                                  .items = room->list,
+                                  .n = n,
+                                  .resolution = e->clip->dimensions.resolution,
+                                  .batch = e->settings.evaluation_batch};
+    size_t embed = set->routed.embed, choices = set->routed.choices;
+    status result = pixel_source_open(&source, error);
+    for (size_t done = 0, step = 0; result == OK && done < n; step++) {
+        size_t count = 0;
+        if (stop_requested(stop))
+            result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
+        if (result == OK)
+            result = pixel_source_read(&source, step, &count, error);
+        if (result == OK)
+            result = encode_pixels(e, source.pixels, count, router, room->features, choices > 0 ? room->chosen : NULL,
+                                   error);
+        for (size_t i = 0; result == OK && i < count; i++)
+            known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
+                        room->features + i * embed);
+        done += count;
+    }
+    pixel_source_close(&source);
+    return result;
+}
+
+/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed] */
+static status predict_features(struct experiment *e, const float *features, const uint32_t *items, size_t n,
+                               const struct tensor *classes, uint16_t *predicted, struct error *error)
+{
+    enum { ROWS = 1024 };
+    size_t embed = e->clip->dimensions.embed;
+    int32_t best[ROWS];
+    float *rows = malloc(array_size(ROWS, embed * sizeof *rows));
+    status result = rows != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for %d features", ROWS);
+    for (size_t first = 0; result == OK && first < n; first += ROWS) {
+        size_t count = n - first < ROWS ? n - first : ROWS;
+        struct tensor images;
+        for (size_t i = 0; i < count; i++)
+            memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
+                   embed * sizeof *rows);
+        arena_reset(&e->step);
+        result = tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
+        if (result == OK)
+            result = e->backend->ops->upload(e->backend, images.data, rows, tensor_bytes(&images), error);
+        if (result == OK)
+            result = predict(e, &images, classes, best, error);
+        for (size_t i = 0; result == OK && i < count; i++)
+            predicted[items != NULL ? items[first + i] : first + i] = (uint16_t)best[i];
+    }
+    free(rows);
+    return result;
 }
 
 /* Predictions of the listed items, all through one router. */
@@ -215,27 +211,17 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     struct experiment *e = evaluator->experiment;
     struct arena_mark mark = arena_mark(&e->per_task);
     struct tensor classes;
-    struct pixel_source source = {0};
-    int32_t *best = malloc(array_size(e->settings.evaluation_batch, sizeof *best));
-    status result = best != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch");
-    if (result == OK)
-        result = class_features(e, set->task, router, &e->per_task, &classes, error);
-    if (result == OK)
-        result = source_open(&source, e, set, items, n, error);
-    for (size_t done = 0, step = 0; result == OK && done < n; step++) {
-        size_t count = 0;
-        if (stop_requested(stop))
-            result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
-        if (result == OK)
-            result = source_read(&source, step, &count, error);
-        if (result == OK)
-            result = predict_pixels(e, source.pixels, count, router, &classes, best, error);
-        for (size_t i = 0; result == OK && i < count; i++)
-            set->predicted[items[done + i]] = (uint16_t)best[i];
-        done += count;
+    struct encoding_room room;
+    status result = take_room(&room, evaluator, n, set->routed.choices, error);
+    if (result == OK) {
+        size_t missing = known_missing(evaluator->known, &set->routed, items, n, router, room.list);
+        result = encode_list(evaluator, set, &room, missing, router, stop, error);
     }
-    source_close(&source);
-    free(best);
+    if (result == OK)
+        result = known_classes(evaluator->known, set->task->index, router, &e->per_task, &classes, error);
+    if (result == OK)
+        result = predict_features(e, set->routed.features, items, n, &classes, set->predicted, error);
+    free_room(&room);
     arena_release(&e->per_task, mark);
     return result;
 }
@@ -251,23 +237,10 @@ static void count_right(struct test_set *set)
 
 static status zero_shot_predictions(struct experiment *e, struct test_set *set, struct error *error)
 {
-    enum { ROWS = 1024 };
     struct arena_mark mark = arena_mark(&e->per_task);
     struct tensor classes;
-    size_t embed = e->clip->dimensions.embed;
-    int32_t best[ROWS];
-    TRY(class_features(e, set->task, -1, &e->per_task, &classes, error));
-    for (size_t first = 0; first < set->n; first += ROWS) {
-        size_t count = set->n - first < ROWS ? set->n - first : ROWS;
-        struct tensor features;
-        arena_reset(&e->step);
-        TRY(tensor_take(&features, &e->step, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error));
-        TRY(e->backend->ops->upload(e->backend, features.data, set->features + first * embed, tensor_bytes(&features),
-                                    error));
-        TRY(predict(e, &features, &classes, best, error));
-        for (size_t i = 0; i < count; i++)
-            set->zero_shot[first + i] = (uint16_t)best[i];
-    }
+    TRY(class_features(e, set->task, -1, &e->per_task, NULL, &classes, error));
+    TRY(predict_features(e, set->features, NULL, set->n, &classes, set->zero_shot, error));
     arena_release(&e->per_task, mark);
     return OK;
 }
@@ -376,26 +349,28 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
     return OK;
 }
 
-/* Images grouped by router; those of the untouched model have their answer already. */
+/* Images grouped by router; those of the untouched model have their answer already, unless nothing is to be kept. */
 static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                              struct error *error)
 {
     uint32_t *items = malloc(array_size(set->n, sizeof *items));
     if (items == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
-    const struct adapters *adapters = evaluator->experiment->adapters;
-    size_t routers = adapters != NULL ? adapters->settings.tasks : 0;
+    const struct experiment *e = evaluator->experiment;
+    int routers = e->adapters != NULL ? (int)e->adapters->settings.tasks : 0;
     status result = OK;
-    for (size_t i = 0; i < set->n; i++)
-        if (set->router[i] < 0)
-            set->predicted[i] = set->zero_shot[i];
-    for (size_t r = 0; result == OK && r < routers; r++) {
+    for (int r = -1; result == OK && r < routers; r++) {
         size_t count = 0;
         for (size_t i = 0; i < set->n; i++)
-            if (set->router[i] == (int16_t)r)
+            if (set->router[i] == r)
                 items[count++] = (uint32_t)i;
-        if (count > 0)
-            result = predict_items(evaluator, set, items, count, (int)r, stop, error);
+        if (r < 0 && e->settings.keep_features) {
+            evaluator->known->images_asked += count;
+            for (size_t i = 0; i < count; i++)
+                set->predicted[items[i]] = set->zero_shot[items[i]];
+        } else if (count > 0) {
+            result = predict_items(evaluator, set, items, count, r, stop, error);
+        }
     }
     free(items);
     count_right(set);

@@ -2,12 +2,14 @@
  *
  *     TRY(evaluator_create(&evaluator, experiment, selector, error));  // selector NULL: the data names the task
  *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of the untouched CLIP, kept
+ *     TRY(evaluator_refresh(evaluator, error));                  // after training
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
  */
 #ifndef MTIL_HARNESS_EVALUATOR_H
 #define MTIL_HARNESS_EVALUATOR_H
 
+#include "harness/known.h"
 #include "harness/selector.h"
 
 /* The test images of a task, in order. Host memory. */
@@ -18,7 +20,8 @@ struct test_set {
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
     uint16_t *zero_shot;     /* predictions of the untouched CLIP */
     uint8_t *pixels;         /* [n, R, R, 3], NULL: decoded again when needed */
-    float **errors;          /* [tasks] autoencoder errors [n], NULL: not computed yet */
+    struct known_images routed;
+    float **errors; /* [tasks] autoencoder errors [n], NULL: not computed yet */
     /* of the last evaluation */
     uint16_t *predicted;
     int16_t *router;
@@ -29,6 +32,7 @@ struct test_set {
 struct evaluator {
     struct experiment *experiment;
     struct selector *selector;
+    struct known *known;
     size_t cache_left; /* bytes */
     struct test_set *sets;
 };
@@ -36,6 +40,10 @@ struct evaluator {
 status evaluator_create(struct evaluator **evaluator, struct experiment *experiment, struct selector *selector,
                         struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
+
+/* Looks at the adapters as they are now: to be called after they were trained, merged or loaded. Features that went
+ * through a router and experts that are still the same are kept. */
+status evaluator_refresh(struct evaluator *evaluator, struct error *error);
 
 /* Computes and keeps the frozen features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
@@ -54,10 +62,5 @@ status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, 
 
 /* Every image of the set again, through the model as it is now, without adapters. */
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
-
-/* Class features of a task's dataset with a router (−1: adapters off): prompts through all templates, each
- * normalised, their mean normalised. [classes, embed] in the arena. */
-status class_features(struct experiment *experiment, const struct task *task, int router, struct arena *arena,
-                      struct tensor *features, struct error *error);
 
 #endif

@@ -180,6 +180,7 @@ static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
     double start = now();
     int64_t images = 0;
     bool alone = r->e->settings.method->alone;
+    TRY(evaluator_refresh(r->evaluator, error));
     for (size_t j = alone ? checkpoint : 0; j < (alone ? checkpoint + 1 : r->e->task_count); j++) {
         TRY(evaluate_task(r, checkpoint, j, error));
         images += (int64_t)r->evaluator->sets[j].n;
@@ -309,6 +310,10 @@ static status run_from_place(struct run *r, struct error *error)
     if (!resumed)
         TRY(save_place(r, 0, 0, error));
     TRY(run_tasks(r, place, error));
+    const struct known *known = r->evaluator->known;
+    if (known->images_asked > 0)
+        log_info(r->e->log, "of %zu answers after training, %zu had to be computed; the others cannot have changed",
+                 known->images_asked, known->images_encoded);
     return store_commit(r->sequence->store, error);
 }
 

@@ -249,7 +249,11 @@ static const struct option run_options[] = {
      .minimum = 1,
      .maximum = 65536,
      .fallback = "64",
-     .help = "test images encoded at a time; features may differ in their last bits with it"},
+     .help = "test images encoded at a time; results do not depend on it"},
+    {.name = "keep_features",
+     .type = OPTION_BOOLEAN,
+     .fallback = "yes",
+     .help = "no: compute every answer again, whether or not it can have changed; results do not depend on it"},
     {.name = "cache_megabytes",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -318,8 +322,8 @@ const struct suite_section settings_sections[] = {
      .chosen = reader_keys},
     {.name = "run",
      .options = run_options,
-     .incidental =
-         "seeds|backend|precision|threads|cache_megabytes|folder|database|checkpoints|checkpoint_every|log_every"},
+     .incidental = "seeds|backend|precision|threads|evaluation_batch|keep_features|cache_megabytes|folder|database|"
+                   "checkpoints|checkpoint_every|log_every"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)
@@ -360,6 +364,7 @@ static void read_run(struct settings *s, const struct options *o)
     s->precision = options_text(o, "precision");
     s->threads = whole(o, "threads");
     s->evaluation_batch = whole(o, "evaluation_batch");
+    s->keep_features = options_boolean(o, "keep_features");
     s->cache_megabytes = whole(o, "cache_megabytes");
     s->folder = options_text(o, "folder");
     s->database = options_text(o, "database");

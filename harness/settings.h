@@ -44,6 +44,7 @@ struct settings {
     const struct options *method_options;
     struct selector_settings selector;
     size_t evaluation_batch, cache_megabytes;
+    bool keep_features;
     enum per_image_kind per_image;
     const char *backend, *precision, *folder, *database;
     size_t threads, checkpoint_every, log_every;

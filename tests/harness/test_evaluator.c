@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/class_features.h"
 #include "harness/evaluator.h"
 #include "harness/trainer.h"
 #include "tests/harness/small_run.h"
@@ -59,7 +60,7 @@ static void zero_shot_is_the_nearest_class(void **state)
         const struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset);
         struct tensor features;
-        must(class_features(e, set->task, -1, &e->per_task, &features, &error));
+        must(class_features(e, set->task, -1, &e->per_task, NULL, &features, &error));
         float *host = small_run_values(&run, features.data, classes * embed);
         assert_int_equal(set->n, 3 * (j + 2));
         for (size_t c = 0; c < classes; c++) {
@@ -89,6 +90,7 @@ static void oracle_computes_only_what_was_trained(void **state)
     small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
     struct evaluator *evaluator = open_evaluator(&run, NULL);
     train(&run, 0);
+    must(evaluator_refresh(evaluator, &error));
     small_run_watch(&run, &spy);
     for (size_t j = 1; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
@@ -109,6 +111,84 @@ static void oracle_computes_only_what_was_trained(void **state)
     small_run_close(&run);
 }
 
+/* Predictions and features of a set by an evaluator that keeps nothing: what the other one has to have. */
+static void expect_as_computed(struct small_run *run, const struct evaluator *evaluator, size_t checkpoint, size_t j)
+{
+    struct evaluator *fresh;
+    struct experiment *e = run->experiment;
+    const struct test_set *set = &evaluator->sets[j];
+    e->settings.keep_features = false;
+    must(evaluator_create(&fresh, e, NULL, &error));
+    must(evaluator_task(fresh, checkpoint, j, NULL, &error));
+    e->settings.keep_features = true;
+    assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
+    assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
+                        set->n * set->routed.embed * sizeof(float));
+    evaluator_destroy(fresh);
+}
+
+/* Makes expert `expert` of every image block another one. */
+static void change_expert(struct small_run *run, size_t expert)
+{
+    const struct adapter_tower *tower = &run->experiment->adapters->towers[TOWER_IMAGE];
+    for (size_t b = 0; b < tower->blocks; b++) {
+        const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
+        float *values = malloc(bias->size * sizeof *values);
+        must(parameters_download(tower->parameters, bias, values, &error));
+        for (size_t i = 0; i < bias->shape[1]; i++)
+            values[expert * bias->shape[1] + i] += 0.5f;
+        must(parameters_upload(tower->parameters, bias, values, &error));
+        free(values);
+    }
+}
+
+static size_t encoded_now(struct evaluator *evaluator, size_t checkpoint, size_t j)
+{
+    size_t before = evaluator->known->images_encoded;
+    must(evaluator_refresh(evaluator, &error));
+    must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
+    return evaluator->known->images_encoded - before;
+}
+
+static bool chose(const struct test_set *set, size_t image, size_t expert)
+{
+    for (size_t i = 0; i < set->routed.choices; i++)
+        if (set->routed.chosen[image * set->routed.choices + i] == (int32_t)expert)
+            return true;
+    return false;
+}
+
+/* Images whose experts changed are encoded again, no other, and every answer is what it would be without memory. */
+static void only_what_can_have_changed_is_computed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    const struct test_set *set = &evaluator->sets[1];
+    train(&run, 0);
+    train(&run, 1);
+    assert_int_equal(encoded_now(evaluator, 1, 1), set->n);
+    assert_int_equal(encoded_now(evaluator, 1, 1), 0);
+    expect_as_computed(&run, evaluator, 1, 1);
+    size_t experts = run.experiment->settings.adapter.experts, spared = 0;
+    for (size_t expert = 0; expert < experts; expert++) {
+        size_t users = 0;
+        for (size_t i = 0; i < set->n; i++)
+            users += chose(set, i, expert);
+        change_expert(&run, expert);
+        assert_int_equal(encoded_now(evaluator, 1, 1), users);
+        expect_as_computed(&run, evaluator, 1, 1);
+        spared += set->n - users;
+    }
+    assert_true(spared > 0);
+    train(&run, 2);
+    encoded_now(evaluator, 2, 1);
+    expect_as_computed(&run, evaluator, 2, 1);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
 /* The best that each seed of training reaches on its own task is above the untouched, random model's. */
 static void a_trained_router_changes_the_answers(void **state)
 {
@@ -120,6 +200,7 @@ static void a_trained_router_changes_the_answers(void **state)
     struct evaluator *evaluator = open_evaluator(&run, NULL);
     size_t before = evaluator->sets[2].correct;
     train(&run, 2);
+    must(evaluator_refresh(evaluator, &error));
     must(evaluator_with_router(evaluator, 2, 2, NULL, &error));
     assert_true(evaluator->sets[2].correct > before);
     must(evaluator_with_router(evaluator, 2, -1, NULL, &error));
@@ -144,6 +225,7 @@ static void the_cache_changes_nothing(void **state)
         struct evaluator *evaluator = open_evaluator(&run, NULL);
         assert_true((evaluator->sets[2].pixels == NULL) == (i == 1));
         train(&run, 2);
+        must(evaluator_refresh(evaluator, &error));
         must(evaluator_task(evaluator, 2, 2, NULL, &error));
         memcpy(predicted[i], evaluator->sets[2].predicted, sizeof predicted[i]);
         memcpy(means[i], evaluator->sets[2].means, sizeof means[i]);
@@ -206,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zero_shot_is_the_nearest_class),
         cmocka_unit_test(oracle_computes_only_what_was_trained),
+        cmocka_unit_test(only_what_can_have_changed_is_computed),
         cmocka_unit_test(a_trained_router_changes_the_answers),
         cmocka_unit_test(the_cache_changes_nothing),
         cmocka_unit_test(errors_are_kept),

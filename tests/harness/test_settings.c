@@ -266,8 +266,9 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("run.seeds=4,5"));
     assert_false(hash_differs("data.root=elsewhere"));
     assert_false(hash_differs("run.checkpoint_every=7"));
-    assert_true(hash_differs("run.evaluation_batch=1")); /* products round differently */
     assert_true(hash_differs("data.split=coop"));
+    assert_false(hash_differs("run.evaluation_batch=1"));
+    assert_false(hash_differs("run.keep_features=no"));
     assert_true(hash_differs("training.batch=32"));
     assert_true(hash_differs("tasks.dtd.warmup=5"));
     assert_true(hash_differs("selector.decision=per_batch"));

@@ -1,0 +1,63 @@
+#include "harness/class_features.h"
+
+#include "harness/routing.h"
+
+size_t class_prompts(const struct task *task)
+{
+    return dataset_classes(task->dataset) * dataset_templates(task->dataset);
+}
+
+static status mean_of_templates(struct experiment *e, const struct tensor *each, size_t classes, void *features,
+                                struct error *error)
+{
+    const struct backend_ops *ops = e->backend->ops;
+    struct tensor normal, mean;
+    size_t embed = e->clip->dimensions.embed, templates = each->shape[0] / classes;
+    TRY(tensor_take(&normal, &e->step, TENSOR_F32, "normalised prompts", 2, each->shape, error));
+    TRY(tensor_take(&mean, &e->step, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
+    TRY(ops->normalize(e->backend, &(struct normalize){.x = matrix_of(each), .y = matrix_of(&normal)}, error));
+    TRY(ops->mean_positions(
+        e->backend,
+        &(struct mean_positions){
+            .batch = classes, .positions = templates, .width = embed, .x = normal.data, .out = mean.data},
+        error));
+    return ops->normalize(
+        e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
+}
+
+/* features [classes, embed] of `classes` classes, tokens class by class */
+static status encode_classes(struct experiment *e, const int32_t *tokens, size_t classes, size_t templates, int router,
+                             int32_t *chosen, void *features, struct error *error)
+{
+    struct routing routing;
+    struct encoding encoding;
+    struct texts texts;
+    struct tower_pass pass;
+    struct tensor each;
+    size_t prompts = classes * templates;
+    arena_reset(&e->step);
+    TRY(texts_create(&texts, e->clip, &e->step, tokens, prompts, error));
+    TRY(routing_begin(&routing, e, TOWER_TEXT, prompts, router, &encoding, error));
+    status result = clip_encode_texts(e->clip, &encoding, &texts, &pass, &each, error);
+    TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
+    TRY(result);
+    return mean_of_templates(e, &each, classes, features, error);
+}
+
+status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+                      struct tensor *features, struct error *error)
+{
+    enum { PROMPTS = 256 }; /* encoded at a time */
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
+           context = e->clip->dimensions.context, embed = e->clip->dimensions.embed;
+    size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
+           choices = router < 0 ? 0 : e->clip->dimensions.text_blocks * e->adapters->settings.top_k;
+    TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
+    for (size_t first = 0; first < classes; first += chunk) {
+        size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;
+        TRY(encode_classes(e, task->test_prompts + prompt * context, count, templates, router,
+                           chosen != NULL ? chosen + prompt * choices : NULL, (float *)features->data + first * embed,
+                           error));
+    }
+    return OK;
+}
