@@ -1,5 +1,5 @@
-/* Inside image/: the inner loops of resampling, once for every machine and once for AVX2. The same sums, so the same
- * bytes. */
+/* Inside image/: the inner loops of resampling, once for every machine, once for AVX2 and once for AVX-512. The same
+ * sums, so the same bytes. */
 #ifndef MTIL_DATASETS_IMAGE_FILTERS_H
 #define MTIL_DATASETS_IMAGE_FILTERS_H
 
@@ -9,6 +9,7 @@
 enum {
     FILTER_FRACTION = 22, /* bits; 8 for the pixel and 2 for the overshoot of the cubic fill up 32 */
     FILTER_LOW = 11,      /* bits of a weight's lower part: w = high · 2^11 + low, both fit 16 bits */
+    FILTER_DIGITS = 3,    /* of a weight, in base 256 */
     FILTER_GROUP = 4,     /* taps that are stored together */
     FILTER_ROWS = 4,      /* rows filtered at once: they share a load of the weights */
     FILTER_AHEAD = 16     /* bytes that may be read beyond the last tap's first byte */
@@ -20,6 +21,7 @@ struct kernel {
     int *start, *size;
     int32_t *weights; /* [count, groups, 4] */
     int16_t *parts;   /* [count, groups, 8]: four high parts, four low parts */
+    int8_t *digits; /* [count, groups, 3, 4]: of four weights each digit of base 256, from -128 to 127, highest first */
 };
 
 struct filter_rows {
@@ -41,8 +43,10 @@ struct filters {
     void (*columns)(const struct filter_columns *columns);
 };
 
-extern const struct filters filters_plain;
-const struct filters *filters_best(void); /* for the machine that this runs on */
+extern const struct filters filters_plain, filters_avx2, filters_avx512; /* the latter two on x86-64 alone */
+
+/* Those that the machine can run, the quickest first; NULL beyond the last. */
+const struct filters *filters_at(size_t index);
 
 static inline uint8_t filter_to_byte(int32_t sum)
 {

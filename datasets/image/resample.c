@@ -11,6 +11,7 @@ static void kernel_free(struct kernel *kernel)
     free(kernel->start);
     free(kernel->weights);
     free(kernel->parts);
+    free(kernel->digits);
 }
 
 static double cubic(double x)
@@ -29,6 +30,8 @@ static void store_weight(struct kernel *kernel, int row, int tap, double weight)
     kernel->weights[group * FILTER_GROUP + place] = fixed;
     kernel->parts[group * 2 * FILTER_GROUP + place] = (int16_t)(fixed >> FILTER_LOW);
     kernel->parts[(group * 2 + 1) * FILTER_GROUP + place] = (int16_t)(fixed & ((1 << FILTER_LOW) - 1));
+    for (size_t digit = FILTER_DIGITS; digit-- > 0; fixed = (fixed - (int8_t)(uint8_t)fixed) / 256)
+        kernel->digits[(group * FILTER_DIGITS + digit) * FILTER_GROUP + place] = (int8_t)(uint8_t)fixed;
 }
 
 /* Weights of one output of an axis that goes from n to m samples. */
@@ -54,7 +57,8 @@ static status kernel_create(struct kernel *kernel, int n, int m, int first, int 
     kernel->start = malloc((size_t)count * 2 * sizeof *kernel->start);
     kernel->weights = calloc(weights, sizeof *kernel->weights);
     kernel->parts = calloc(weights, 2 * sizeof *kernel->parts);
-    if (kernel->start == NULL || kernel->weights == NULL || kernel->parts == NULL) {
+    kernel->digits = calloc(weights, FILTER_DIGITS);
+    if (kernel->start == NULL || kernel->weights == NULL || kernel->parts == NULL || kernel->digits == NULL) {
         kernel_free(kernel);
         return error_set(error, ERROR_MEMORY, "no memory to resample %d samples to %d", n, m);
     }
@@ -66,7 +70,7 @@ static status kernel_create(struct kernel *kernel, int n, int m, int first, int 
 
 static const struct filters *chosen_filters(const struct resampling *resampling)
 {
-    return resampling->filters != NULL ? resampling->filters : filters_best();
+    return resampling->filters != NULL ? resampling->filters : filters_at(0);
 }
 
 /* Rows that lie at the end of the image are copied to where reading ahead is allowed. */

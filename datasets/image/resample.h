@@ -12,7 +12,7 @@ struct resampling {
     struct image_box box;
     int width, height;
     struct image_box wanted;
-    const struct filters *filters; /* NULL: filters_best() */
+    const struct filters *filters; /* NULL: filters_at(0) */
 };
 
 /* pixels [wanted.height, wanted.width, 3] of the caller's. */

@@ -1,0 +1,205 @@
+/* Images per second that one thread decodes and crops, of 500 × 375 JPEGs at resolution 224.
+ *
+ *     build/tests/loader [seconds per figure]
+ *     MTIL_PYTHON=venv/bin/python build/tests/loader        # a Python with Pillow: its figures from the same run
+ *
+ * torchvision's figures are documented ones from another machine; only the ratio to Pillow, measured here and now on
+ * the same files, compares programs. Pillow is what torchvision's transforms call; they add to its time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "core/file.h"
+#include "datasets/loader.h"
+#include "tests/bench/photographs.h"
+#include "tests/datasets/scratch.h"
+
+enum { IMAGES = 24, R = 224, CROP = R * R * 3, TRANSFORMS = 3 };
+
+static const struct transform {
+    const char *name;
+    double torchvision; /* documented */
+} transforms[TRANSFORMS] = {{"decode", 894}, {"evaluation", 192}, {"training", 199}};
+
+struct bench {
+    struct scratch scratch;
+    struct dataset *dataset;
+    double seconds;
+    double rates[TRANSFORMS], pillow[TRANSFORMS];
+    unsigned long checksums[TRANSFORMS], pillow_checksums[TRANSFORMS]; /* of all crops; none of decode */
+    uint8_t pixels[IMAGES * CROP];
+};
+
+static struct error error;
+
+static void must(status result)
+{
+    if (result != OK) {
+        fprintf(stderr, "loader: %s\n", error.message);
+        exit(1);
+    }
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* --- Files --- */
+
+/* The same pictures to train and to test on. */
+static void write_dataset(struct bench *b)
+{
+    char *folder = path_format("%s/train/a", b->scratch.path), *test = path_format("%s/test", b->scratch.path);
+    must(directory_create(folder, &error));
+    must(photographs_write(folder, IMAGES, &error));
+    if (symlink("train", test) != 0)
+        must(error_set(&error, ERROR_IO, "%s: cannot be made", test));
+    must(dataset_open(&b->dataset, "folder", b->scratch.path, NULL, NULL, &error));
+    free(folder);
+    free(test);
+}
+
+static struct loader_settings settings_of(const struct bench *b, bool training)
+{
+    return (struct loader_settings){.dataset = b->dataset,
+                                    .split = training ? SPLIT_TRAIN : SPLIT_TEST,
+                                    .resolution = R,
+                                    .batch = IMAGES,
+                                    .augment = training,
+                                    .seed = 1};
+}
+
+/* The crops of the loader's first epoch, for Pillow. */
+static void write_boxes(const struct bench *b)
+{
+    FILE *file = fopen(scratch_file(&b->scratch, "boxes.txt"), "w");
+    struct rng rng = rng_make(settings_of(b, true).seed, RNG_CROP, 0, 0);
+    if (file == NULL)
+        must(error_set(&error, ERROR_IO, "%s: boxes.txt cannot be written", b->scratch.path));
+    for (size_t i = 0; i < IMAGES; i++) {
+        struct image_box box = image_draw_box(PHOTOGRAPH_WIDTH, PHOTOGRAPH_HEIGHT, &rng, i);
+        char *name = dataset_item_name(b->dataset, SPLIT_TRAIN, i);
+        fprintf(file, "%s/%s %d %d %d %d\n", b->scratch.path, name, box.left, box.top, box.width, box.height);
+        free(name);
+    }
+    fclose(file);
+}
+
+/* --- Measuring --- */
+
+static void decode_all(struct bench *b)
+{
+    for (size_t i = 0; i < IMAGES; i++) {
+        struct image image;
+        must(dataset_read(b->dataset, SPLIT_TEST, i, &image, NULL, &error));
+        image_free(&image);
+    }
+}
+
+static double decoding_rate(struct bench *b)
+{
+    double best = 0;
+    for (double end = now() + b->seconds; now() < end;) {
+        double start = now();
+        decode_all(b);
+        double rate = IMAGES / (now() - start);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static double loader_rate(struct bench *b, const struct loader_settings *settings, unsigned long *checksum)
+{
+    struct loader *loader;
+    double best = 0;
+    uint64_t step = 0;
+    must(loader_create(&loader, settings, &error));
+    for (double end = now() + b->seconds; now() < end || step < 2; step++) {
+        size_t count;
+        double start = now();
+        must(loader_read(loader, step, b->pixels, NULL, NULL, &count, &error));
+        double rate = (double)count / (now() - start);
+        best = rate > best ? rate : best;
+        if (step == 0)
+            *checksum = adler32(1, b->pixels, sizeof b->pixels);
+    }
+    loader_destroy(loader);
+    return best;
+}
+
+static void measure(struct bench *b)
+{
+    b->rates[0] = decoding_rate(b);
+    for (int k = 1; k < TRANSFORMS; k++) {
+        struct loader_settings settings = settings_of(b, k == 2);
+        b->rates[k] = loader_rate(b, &settings, &b->checksums[k]);
+    }
+}
+
+/* false: there is no Python with Pillow. */
+static bool measure_pillow(struct bench *b)
+{
+    const char *given = getenv("MTIL_PYTHON"), *python = given != NULL ? given : "python3";
+    char *command = path_format("'%s' '%s' '%s' %d %g 2>%s", python, BENCH_FOLDER "/pillow.py", b->scratch.path, R,
+                                b->seconds, given != NULL ? "&2" : "/dev/null");
+    FILE *pipe = popen(command, "re");
+    int found = pipe != NULL ? fscanf(pipe, "%lf %lf %lf %lu %lu", &b->pillow[0], &b->pillow[1], &b->pillow[2],
+                                      &b->pillow_checksums[1], &b->pillow_checksums[2])
+                             : 0;
+    if (pipe != NULL)
+        pclose(pipe);
+    free(command);
+    return found == 5;
+}
+
+/* --- Telling --- */
+
+static void report(const struct bench *b, bool pillow)
+{
+    struct stat first;
+    bool known = stat(scratch_file(&b->scratch, "train/a/00.jpg"), &first) == 0;
+    printf("one thread, %d JPEGs of %dx%d (the first: %.0f kB), resolution %d, images/s\n", IMAGES, PHOTOGRAPH_WIDTH,
+           PHOTOGRAPH_HEIGHT, known ? (double)first.st_size / 1e3 : 0, R);
+    printf("  %-12s %8s %8s %6s  %-10s %11s %6s\n", "", "mtil", "Pillow", "ratio", "same bytes", "torchvision",
+           "ratio");
+    for (int k = 0; k < TRANSFORMS; k++) {
+        printf("  %-12s %8.0f ", transforms[k].name, b->rates[k]);
+        if (pillow)
+            printf("%8.0f %6.2f  ", b->pillow[k], b->rates[k] / b->pillow[k]);
+        else
+            printf("%8s %6s  ", "-", "-");
+        printf("%-10s %11.0f %6.2f\n",
+               !pillow || k == 0                           ? "-"
+               : b->checksums[k] == b->pillow_checksums[k] ? "yes"
+                                                           : "NO",
+               transforms[k].torchvision, b->rates[k] / transforms[k].torchvision);
+    }
+    printf("torchvision's figures are documented ones, from another machine%s\n",
+           pillow ? "; Pillow's are from this run" : "; MTIL_PYTHON names a Python with Pillow to compare with");
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b;
+    b.seconds = argc > 1 ? strtod(argv[1], NULL) : 2;
+    if (argc > 2 || !(b.seconds > 0)) {
+        fprintf(stderr, "usage: loader [seconds per figure]\n");
+        return 2;
+    }
+    scratch_create(&b.scratch);
+    write_dataset(&b);
+    write_boxes(&b);
+    measure(&b);
+    report(&b, measure_pillow(&b));
+    dataset_close(b.dataset);
+    scratch_remove(&b.scratch);
+    return 0;
+}
