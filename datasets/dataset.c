@@ -106,10 +106,9 @@ static status check_labels(const struct dataset *dataset, struct error *error)
     return OK;
 }
 
-/* Drops the items whose file is not there; the first few names go into missing. */
-static status drop_missing(struct dataset *dataset, struct text *missing, struct error *error)
+/* Moves the items whose file is not there to the dataset's lists of missing files. */
+static status drop_missing(struct dataset *dataset, struct error *error)
 {
-    enum { NAMED = 3 };
     for (int split = 0; split < SPLITS; split++) {
         struct dataset_items *items = &dataset->items[split];
         size_t kept = 0;
@@ -123,8 +122,9 @@ static status drop_missing(struct dataset *dataset, struct text *missing, struct
                 struct dataset_item item = items->items[i];
                 items->items[i] = items->items[kept];
                 items->items[kept++] = item;
-            } else if (++dataset->missing <= NAMED) {
-                text_add(missing, "%s%s", dataset->missing > 1 ? ", " : "", items->items[i].file);
+            } else {
+                const char *file = items->items[i].file;
+                TRY(strings_add(&dataset->missing[split], file, strlen(file), error));
             }
         }
         for (size_t i = kept; i < items->count; i++)
@@ -134,25 +134,36 @@ static status drop_missing(struct dataset *dataset, struct text *missing, struct
     return OK;
 }
 
+/* "a.jpg, b.jpg, c.jpg, …"; the caller frees names. */
+static void name_missing(const struct dataset *dataset, struct text *names)
+{
+    enum { NAMED = 3 };
+    size_t named = 0, all = dataset_missing(dataset);
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; named < NAMED && i < dataset->missing[split].count; i++)
+            text_add(names, "%s%s", named++ > 0 ? ", " : "", dataset->missing[split].items[i]);
+    text_add(names, "%s", all > named ? ", …" : "");
+}
+
 static status check_missing(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    struct text missing = {0};
+    struct text names = {0};
     size_t listed = dataset->items[SPLIT_TRAIN].count + dataset->items[SPLIT_TEST].count;
-    status result = drop_missing(dataset, &missing, error);
-    if (result == OK && dataset->missing > 0) {
-        const char *names = missing.failed || missing.data == NULL ? "" : missing.data;
-        if (strcmp(options_text(options, "on_missing"), "skip") == 0)
-            log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s …", dataset->root,
-                     dataset->missing, listed, dataset->reader->name, names);
-        else
-            result =
-                error_set(error, ERROR_IO,
-                          "%s: %zu of %zu listed images of %s are missing: %s%s; set on_missing: skip to go on without",
-                          dataset->root, dataset->missing, listed, dataset->reader->name, names,
-                          dataset->missing > 3 ? ", …" : "");
-    }
-    text_free(&missing);
-    return result;
+    TRY(drop_missing(dataset, error));
+    size_t missing = dataset_missing(dataset);
+    if (missing == 0)
+        return OK;
+    bool skip = strcmp(options_text(options, "on_missing"), "skip") == 0;
+    name_missing(dataset, &names);
+    if (skip)
+        log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s", dataset->root,
+                 missing, listed, dataset->reader->name, names.failed ? "…" : names.data);
+    else
+        error_set(error, ERROR_IO,
+                  "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip to go on without",
+                  dataset->root, missing, listed, dataset->reader->name, names.failed ? "…" : names.data);
+    text_free(&names);
+    return skip ? OK : ERROR_IO;
 }
 
 static bool wants_coop(const struct options *options)
@@ -212,8 +223,10 @@ void dataset_close(struct dataset *dataset)
         free(dataset->sources[i].name);
     }
     free(dataset->sources);
-    for (int split = 0; split < SPLITS; split++)
+    for (int split = 0; split < SPLITS; split++) {
         dataset_items_free(&dataset->items[split]);
+        strings_free(&dataset->missing[split]);
+    }
     strings_free(&dataset->classes);
     strings_free(&dataset->templates);
     free(dataset->given_folder);
@@ -243,7 +256,17 @@ size_t dataset_size(const struct dataset *dataset, enum split split)
 
 size_t dataset_missing(const struct dataset *dataset)
 {
-    return dataset->missing;
+    return dataset->missing[SPLIT_TRAIN].count + dataset->missing[SPLIT_TEST].count;
+}
+
+const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index)
+{
+    return index < dataset->missing[split].count ? dataset->missing[split].items[index] : NULL;
+}
+
+const char *dataset_own_folder(const struct dataset *dataset)
+{
+    return dataset->folder;
 }
 
 size_t dataset_classes(const struct dataset *dataset)

@@ -71,7 +71,9 @@ void dataset_close(struct dataset *dataset); /* NULL is allowed */
 
 const char *dataset_name(const struct dataset *dataset);
 size_t dataset_size(const struct dataset *dataset, enum split split);
-size_t dataset_missing(const struct dataset *dataset); /* listed images that "on_missing: skip" left out */
+const char *dataset_own_folder(const struct dataset *dataset); /* its own, relative to the root; NULL: it has none */
+size_t dataset_missing(const struct dataset *dataset);         /* listed images that "on_missing: skip" left out */
+const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index); /* NULL at the end */
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);

@@ -53,8 +53,9 @@ struct dataset {
     bool names_given; /* by classnames.txt */
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
-    size_t source_count, missing;
-    char *given_folder; /* storage for readers whose folder is an option */
+    size_t source_count;
+    struct strings missing[SPLITS]; /* listed files that are not there */
+    char *given_folder;             /* storage for readers whose folder is an option */
 };
 
 /* "on_missing", for readers that are `listed` or have a split of CoOp's; most have it and OPTION_SPLIT alone. */

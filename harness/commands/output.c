@@ -7,6 +7,12 @@ status output_table(const struct command_call *call, const struct table *table, 
 {
     enum table_format format;
     TRY(table_format_parse(options_text(call->options, "format"), &format, error));
+    return output_table_as(call, table, format, error);
+}
+
+status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
+                       struct error *error)
+{
     bool colour = isatty(fileno(call->out)) && getenv("NO_COLOR") == NULL;
     struct text text = {0};
     status result = table_render(table, format, colour, &text, error);

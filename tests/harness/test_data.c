@@ -1,0 +1,201 @@
+/* mtil data check, from its command line to its answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "harness/commands/command.h"
+#include "tests/datasets/scratch.h"
+
+static struct scratch scratch;
+
+/* What a command answered, and the warnings and notes that it gave. */
+struct outcome {
+    status result;
+    char *out;
+    struct text log;
+    struct error error;
+};
+
+static void keep_message(void *context, enum log_level level, const char *message)
+{
+    text_add(context, "%s%s\n", level == LOG_WARN ? "warning: " : "", message);
+}
+
+/* Runs the command line, split at blanks; "ROOT" stands for the scratch folder. */
+static struct outcome run(const char *words, const struct stop *stop)
+{
+    struct outcome outcome = {.result = OK};
+    char copy[256], *arguments[16], *rest;
+    size_t used, size;
+    int count = 0;
+    const struct command *command;
+    struct command_line line;
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        arguments[count++] = strcmp(word, "ROOT") == 0 ? scratch.path : word;
+    arguments[count] = NULL;
+    assert_int_equal(command_find((const char *const *)arguments, (size_t)count, &command, &used, &outcome.error), OK);
+    outcome.result = command_parse(command, count - (int)used + 1, arguments + used - 1, &line, &outcome.error);
+    FILE *out = open_memstream(&outcome.out, &size);
+    struct log log = {.write = keep_message, .context = &outcome.log, .least = LOG_INFO};
+    text_add(&outcome.log, "%s", "");
+    if (outcome.result == OK) {
+        struct command_call call = {.options = line.options,
+                                    .arguments = line.arguments,
+                                    .argument_count = line.argument_count,
+                                    .out = out,
+                                    .log = &log,
+                                    .stop = stop};
+        outcome.result = command->run(&call, &outcome.error);
+        command_line_free(&line);
+    }
+    fclose(out);
+    return outcome;
+}
+
+static void free_outcome(struct outcome *outcome)
+{
+    free(outcome->out);
+    text_free(&outcome->log);
+}
+
+static void expect_in(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("expected \"%s\" in: %s", part, text);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_create(&scratch);
+    scratch_write_png(&scratch, "food-101/images/ash/1.jpg", 4, 4, 1);
+    scratch_write_png(&scratch, "food-101/images/ash/2.jpg", 4, 4, 2);
+    scratch_write_text(&scratch, "food-101/meta/train.json", "{\"ash\": [\"ash/1\"]}");
+    scratch_write_text(&scratch, "food-101/meta/test.json", "{\"ash\": [\"ash/2\"]}");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(&scratch);
+    return 0;
+}
+
+static void other_sizes_alone_are_told_but_fit(void **state)
+{
+    (void)state;
+    struct outcome outcome = run("data check ROOT --format csv", NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,differs");
+    expect_in(outcome.out, "food,food-101,torchvision,test,1,1,25250,1,1,1,0,0,0,0,differs");
+    expect_in(outcome.log.data, "food: published 101 classes, 75750 + 25250 images; found 1 classes, 1 + 1\n");
+    free_outcome(&outcome);
+    outcome = run("data check ROOT --strict", NULL);
+    assert_int_equal(outcome.result, ERROR_FORMAT);
+    expect_in(outcome.error.message, "1 of 1 datasets differ");
+    free_outcome(&outcome);
+}
+
+static void unfit_datasets_fail_with_their_names(void **state)
+{
+    (void)state;
+    scratch_write_text(&scratch, "food-101/images/ash/2.jpg", "no image");
+    scratch_write_text(&scratch, "dtd/classnames.txt", "x\n");
+    struct outcome outcome = run("data check ROOT", NULL);
+    assert_int_equal(outcome.result, ERROR_FORMAT);
+    expect_in(outcome.error.message, "2 of 2 datasets are not fit to be used: dtd, food");
+    expect_in(outcome.log.data, "warning: food: ");
+    expect_in(outcome.log.data, "food-101/images/ash/2.jpg: expected a JPEG, PNG, GIF or BMP image");
+    expect_in(outcome.log.data, "dtd/labels/train1.txt: cannot open for reading");
+    expect_in(outcome.out, "unfit");
+    free_outcome(&outcome);
+    outcome = run("data check ROOT --dataset dtd", NULL);
+    expect_in(outcome.error.message, "1 of 1 datasets are not fit to be used: dtd;");
+    free_outcome(&outcome);
+}
+
+static void problems_are_a_table_of_their_own(void **state)
+{
+    (void)state;
+    json_error_t wrong;
+    scratch_write_png(&scratch, "food-101/images/ash/2.jpg", 4, 4, 1);
+    struct outcome outcome = run("data check ROOT --problems --json", NULL);
+    assert_int_equal(outcome.result, ERROR_FORMAT);
+    json_t *rows = json_loads(outcome.out, 0, &wrong);
+    assert_int_equal(json_array_size(rows), 2);
+    const json_t *row = json_array_get(rows, 0);
+    assert_string_equal(json_string_value(json_object_get(row, "dataset")), "food");
+    assert_string_equal(json_string_value(json_object_get(row, "part")), "test");
+    assert_string_equal(json_string_value(json_object_get(row, "problem")), "duplicate");
+    assert_string_equal(json_string_value(json_object_get(row, "what")), "food-101/images/ash/2.jpg");
+    assert_string_equal(json_string_value(json_object_get(row, "detail")), "food-101/images/ash/1.jpg");
+    assert_null(strstr(outcome.log.data, "warning"));
+    json_decref(rows);
+    free_outcome(&outcome);
+}
+
+static void coop_splits_are_checked_where_they_are_asked_for_or_alone(void **state)
+{
+    (void)state;
+    scratch_write_png(&scratch, "dtd/images/ash/1.jpg", 4, 4, 1);
+    scratch_write_png(&scratch, "dtd/images/ash/2.jpg", 4, 4, 2);
+    scratch_write_text(
+        &scratch, "dtd/split_zhou_DescribableTextures.json",
+        "{\"train\": [[\"ash/1.jpg\", 0, \"ash\"]], \"val\": [], \"test\": [[\"ash/2.jpg\", 0, \"ash\"]]}");
+    struct outcome outcome = run("data check ROOT --format csv", NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "dtd,dtd,coop,train,1,1,2820,");
+    expect_in(outcome.out, "food,food-101,torchvision,");
+    free_outcome(&outcome);
+    outcome = run("data check ROOT --split torchvision", NULL);
+    assert_int_equal(outcome.result, ERROR_FORMAT);
+    expect_in(outcome.error.message, "not fit to be used: dtd;");
+    free_outcome(&outcome);
+}
+
+static void mistakes_are_explained(void **state)
+{
+    (void)state;
+    struct outcome outcome = run("data check ROOT --dataset foood", NULL);
+    assert_int_equal(outcome.result, ERROR_ARGUMENT);
+    expect_in(outcome.error.message, "did you mean \"food\"?");
+    free_outcome(&outcome);
+    outcome = run("data check /dev/null", NULL);
+    assert_int_equal(outcome.result, ERROR_IO);
+    expect_in(outcome.error.message, "/dev/null: expected a folder that holds datasets");
+    free_outcome(&outcome);
+}
+
+static void stopped_check_has_no_answer(void **state)
+{
+    (void)state;
+    struct stop stop;
+    atomic_init(&stop.signal, 2);
+    struct outcome outcome = run("data check ROOT", &stop);
+    assert_int_equal(outcome.result, ERROR_STOPPED);
+    assert_string_equal(outcome.out, "");
+    free_outcome(&outcome);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(other_sizes_alone_are_told_but_fit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unfit_datasets_fail_with_their_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(problems_are_a_table_of_their_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mistakes_are_explained, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopped_check_has_no_answer, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
