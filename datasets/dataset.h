@@ -69,6 +69,10 @@ status dataset_open(struct dataset **dataset, const char *name, const char *root
                     const struct log *log, struct error *error);
 void dataset_close(struct dataset *dataset); /* NULL is allowed */
 
+/* Few-shot: keeps `shots` training images of each class, the first of a shuffle that seed and class alone decide, in
+ * their old order. A class that has fewer keeps all, and a warning says so. */
+status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error);
+
 const char *dataset_name(const struct dataset *dataset);
 size_t dataset_size(const struct dataset *dataset, enum split split);
 const char *dataset_own_folder(const struct dataset *dataset); /* its own, relative to the root; NULL: it has none */

@@ -40,6 +40,27 @@ static status tokenize_prompts(const struct experiment *e, struct task *task, st
     return OK;
 }
 
+static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    if (!file_is_directory(s->root))
+        return error_set(
+            error, ERROR_IO,
+            "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
+            "there: mtil data mini %s",
+            s->root, s->root);
+    TRY(dataset_open(&task->dataset, s->reader, s->root, suite_entry(e->suite, "tasks", s->name), e->log, error));
+    size_t training = dataset_size(task->dataset, SPLIT_TRAIN), test = dataset_size(task->dataset, SPLIT_TEST);
+    if (training == 0 || test == 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s under %s: expected images to train on and to test on, found %zu and %zu", s->name, s->root,
+                         training, test);
+    if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/per_image.h) */
+        return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", s->name, s->root,
+                         UINT16_MAX, dataset_classes(task->dataset));
+    return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
+}
+
 static status open_tasks(struct experiment *e, struct error *error)
 {
     const struct options *data = suite_options(e->suite, "data");
@@ -52,21 +73,7 @@ static status open_tasks(struct experiment *e, struct error *error)
         task->index = k;
         e->task_count = k + 1;
         settings_of_task(&task->settings, e->suite, name);
-        if (!file_is_directory(task->settings.root))
-            return error_set(
-                error, ERROR_IO,
-                "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
-                "there: mtil data mini %s",
-                task->settings.root, task->settings.root);
-        TRY(dataset_open(&task->dataset, task->settings.reader, task->settings.root,
-                         suite_entry(e->suite, "tasks", name), e->log, error));
-        if (dataset_size(task->dataset, SPLIT_TRAIN) == 0 || dataset_size(task->dataset, SPLIT_TEST) == 0)
-            return error_set(
-                error, ERROR_FORMAT, "%s under %s: expected images to train on and to test on, found %zu and %zu", name,
-                task->settings.root, dataset_size(task->dataset, SPLIT_TRAIN), dataset_size(task->dataset, SPLIT_TEST));
-        if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/per_image.h) */
-            return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", name,
-                             task->settings.root, UINT16_MAX, dataset_classes(task->dataset));
+        TRY(open_dataset(e, task, error));
         TRY(tokenize_prompts(e, task, error));
     }
     return OK;

@@ -1,9 +1,11 @@
 #include "harness/settings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "datasets/dataset.h"
+#include "harness/order.h"
 
 static const struct option model_options[] = {
     {.name = "weights",
@@ -28,15 +30,22 @@ static const struct option data_options[] = {
      .help = "folder that holds the datasets side by side"},
     {.name = "order",
      .type = OPTION_LIST,
-     .fallback = "aircraft caltech101 cifar100 dtd eurosat flowers food mnist oxford_pet stanford_cars sun397",
-     .help = "the tasks in the order they are learnt"},
-    {.name = "order_name", .type = OPTION_TEXT, .fallback = "I", .help = "what the results call this order"},
+     .fallback = ORDER_I,
+     .help = "the tasks in the order they are learnt: a list, or I or II for MTIL's"},
+    {.name = "order_name",
+     .type = OPTION_TEXT,
+     .help = "what the results call this order; I, II or the list if not given"},
     OPTION_SPLIT,
     {.name = "setting",
      .type = OPTION_CHOICE,
-     .choices = "full_shot",
-     .fallback = "full_shot",
-     .help = "how many images of a task are seen"},
+     .choices = "full_shot|few_shot",
+     .help = "what the results call it; follows from shots, and must agree with it if given"},
+    {.name = "shots",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "training images per class, the first of a seeded shuffle; 0: all"},
     {0}};
 
 static const struct option adapter_options[] = {{.name = "experts",
@@ -300,14 +309,24 @@ static status method_keys(const char *name, const struct option **table, struct 
 static status reader_keys(const char *name, const struct option **table, struct error *error)
 {
     const struct dataset_reader *reader;
-    TRY(dataset_reader_find(&reader, name, error));
+    if (dataset_reader_find(&reader, name, error) != OK) {
+        size_t used = strlen(error->message);
+        snprintf(error->message + used, sizeof error->message - used,
+                 "; data.order is I, II or a list of datasets, or of names whose reader `tasks` gives");
+        return ERROR_ARGUMENT;
+    }
     *table = reader->options;
     return OK;
 }
 
+static const char *data_shorthand(const char *key, const char *value)
+{
+    return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
+}
+
 const struct suite_section settings_sections[] = {
     {.name = "model", .options = model_options},
-    {.name = "data", .options = data_options, .incidental = "root"},
+    {.name = "data", .options = data_options, .incidental = "root|order_name|setting", .shorthand = data_shorthand},
     {.name = "adapter", .options = adapter_options},
     {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
     {.name = "training", .options = training_options},
@@ -373,6 +392,28 @@ static void read_run(struct settings *s, const struct options *o)
     s->log_every = whole(o, "log_every");
 }
 
+static void read_data(struct settings *s, const struct options *o)
+{
+    const char *order = options_text(o, "order_name");
+    s->data_root = options_text(o, "root");
+    s->order = order != NULL ? order : order_name(o, "order");
+    s->task_count = options_list_size(o, "order");
+    s->shots = whole(o, "shots");
+    s->setting = s->shots > 0 ? "few_shot" : "full_shot";
+}
+
+/* A suite may say what it is, but not something else than what it does. */
+static status check_setting(const struct settings *s, const struct options *data, struct error *error)
+{
+    const char *given = options_text(data, "setting");
+    if (given == NULL || strcmp(given, s->setting) == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: data.setting is %s, but data.shots is %zu, which is %s; set data.shots to the number of "
+                     "training images per class, or to 0 for all",
+                     given, s->shots, s->setting);
+}
+
 static status check(const struct settings *s, struct error *error)
 {
     if (s->task_count == 0)
@@ -406,18 +447,16 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
         .weights = options_text(model, "weights"),
         .vocabulary = options_text(model, "vocabulary"),
         .activation = options_choice(model, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
-        .data_root = options_text(data, "root"),
-        .order = options_text(data, "order_name"),
-        .setting = options_text(data, "setting"),
-        .task_count = options_list_size(data, "order"),
         .merge_every = whole(merge, "every"),
         .moments = (enum merge_moments)options_choice(merge, "moments"),
         .policy_options = merge,
         .method_options = suite_options(suite, "method"),
         .per_image = (enum per_image_kind)options_choice(suite_options(suite, "evaluation"), "per_image")};
+    read_data(s, data);
     read_adapter(s, suite_options(suite, "adapter"));
     read_selector(&s->selector, suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
+    TRY(check_setting(s, data, error));
     TRY(merge_policy_find(&s->policy, options_text(merge, "policy"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     return check(s, error);

@@ -33,7 +33,7 @@ struct selector_settings {
 struct settings {
     const char *weights, *vocabulary, *data_root, *order, *setting;
     enum activation activation;
-    size_t task_count;
+    size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;
     size_t freeze_top_k;
     const struct merge_policy *policy;

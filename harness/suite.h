@@ -31,9 +31,12 @@ struct suite_section {
     const struct option *options; /* borrowed for as long as the suite lives, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
-    const char *each_of;    /* "data.order": a set of values for each name in that list, which is a chooser's default */
-    const char *inherits;   /* "training|data.split": sections before this one, or single keys of theirs, that are keys
+    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
+    const char *inherits; /* "training|data.split": sections before this one, or single keys of theirs, that are keys
                                here too, with their values as defaults */
+    /* What a key's value stands for ("I": eleven names), written out when the suite is read; NULL: itself. NULL: no
+     * value of the section stands for another. */
+    const char *(*shorthand)(const char *key, const char *value);
     const char *incidental; /* "threads|backend", or "*": keys that say how, not what, and are left out of the hash */
 };
 

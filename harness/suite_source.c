@@ -67,6 +67,16 @@ static char *copy(const char *string)
     return string != NULL ? strdup(string) : NULL;
 }
 
+/* The assignment's value, or what it stands for. */
+static const char *written_out(const struct assignment *assignment)
+{
+    const struct suite_section *section = assignment->section;
+    if (section->shorthand == NULL || assignment->key == NULL || assignment->value == NULL)
+        return assignment->value;
+    const char *stands_for = section->shorthand(assignment->key, assignment->value);
+    return stands_for != NULL ? stands_for : assignment->value;
+}
+
 status suite_source_no_memory(const struct suite_source *source, struct error *error)
 {
     return error_set(error, ERROR_MEMORY, "%s: no memory for its values", source->file);
@@ -89,7 +99,7 @@ status suite_source_add(struct suite_source *source, const struct assignment *as
     *added = *assignment;
     added->entry = copy(assignment->entry);
     added->key = copy(assignment->key);
-    added->value = copy(assignment->value);
+    added->value = copy(written_out(assignment));
     if ((added->entry == NULL) != (assignment->entry == NULL) || (added->key == NULL) != (assignment->key == NULL) ||
         (added->value == NULL) != (assignment->value == NULL))
         return suite_source_no_memory(source, error);

@@ -11,6 +11,7 @@
 
 #include "core/text.h"
 #include "harness/settings.h"
+#include "harness/suite_library.h"
 
 static struct error error;
 
@@ -110,6 +111,50 @@ static void tasks_inherit_and_override(void **state)
     assert_int_equal(mnist.warmup, 3);
     assert_int_equal(dtd.warmup, 100);
     suite_destroy(suite);
+}
+
+static void orders_have_names(void **state)
+{
+    (void)state;
+    struct suite *one, *same, *two, *other;
+    struct settings s;
+    assert_int_equal(read_suite(&one, &s, "data: {order: I}\n", NULL), OK);
+    assert_string_equal(s.order, "I");
+    assert_int_equal(read_suite(&same, &s, "data: {root: x}\n", NULL), OK);
+    assert_string_equal(suite_hash(one), suite_hash(same));
+    assert_int_equal(read_suite(&two, &s, "data: {order: I}\n", (const char *const[]){"data.order=II", NULL}), OK);
+    assert_string_equal(s.order, "II");
+    assert_int_equal(s.task_count, 11);
+    assert_string_equal(options_list_item(suite_options(two, "data"), "order", 0), "stanford_cars");
+    assert_string_equal(options_list_item(suite_options(two, "data"), "order", 10), "cifar100");
+    assert_non_null(strstr(suite_text(two), "order: [stanford_cars, food, "));
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd, mnist]}\ntasks: {dtd: {warmup: 1}}\n", NULL), OK);
+    assert_string_equal(s.order, "dtd, mnist");
+    suite_destroy(other);
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd, mnist], order_name: mine}\n", NULL), OK);
+    assert_string_equal(s.order, "mine");
+    for (struct suite **suite = (struct suite *[]){one, same, two, other, NULL}; *suite != NULL; suite++)
+        suite_destroy(*suite);
+    expect_refused("data: {order: III}\n", NULL, (const char *const[]){"no dataset \"III\"", "I, II or a list", NULL});
+}
+
+static void a_setting_follows_from_shots(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_string_equal(s.setting, "full_shot");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 5}\n", NULL), OK);
+    assert_string_equal(s.setting, "few_shot");
+    assert_int_equal(s.shots, 5);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 5, setting: few_shot}\n", NULL), OK);
+    suite_destroy(suite);
+    expect_refused("data: {setting: few_shot}\n", NULL, (const char *const[]){"few_shot", "data.shots is 0", NULL});
+    expect_refused("data: {setting: full_shot, shots: 5}\n", NULL, (const char *const[]){"data.shots is 5", NULL});
+    expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
 }
 
 /* A split for all datasets, and another for one of them. */
@@ -269,10 +314,71 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_true(hash_differs("data.split=coop"));
     assert_false(hash_differs("run.evaluation_batch=1"));
     assert_false(hash_differs("run.keep_features=no"));
+    assert_true(hash_differs("data.shots=16"));
+    assert_false(hash_differs("data.order_name=mine"));
     assert_true(hash_differs("training.batch=32"));
     assert_true(hash_differs("tasks.dtd.warmup=5"));
     assert_true(hash_differs("selector.decision=per_batch"));
     assert_true(hash_differs("merge.moments=reset"));
+}
+
+/* Every suite that ships can be read, and is what its name says. */
+static void shipped_suites(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *order, *setting;
+        size_t tasks, experts;
+    } expected[] = {
+        {"mini", "I", "full_shot", 11, 22},         {"mini_continual_ft", "I", "full_shot", 11, 22},
+        {"mini_few_shot", "I", "few_shot", 11, 22}, {"mini_finetune", "I", "full_shot", 11, 22},
+        {"mini_order2", "II", "full_shot", 11, 22}, {"mtil", "I", "full_shot", 11, 55},
+        {"mtil_few_shot", "I", "few_shot", 11, 55}, {"mtil_order2", "II", "full_shot", 11, 55},
+    };
+    size_t known = sizeof expected / sizeof *expected;
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct suite *suite;
+        struct settings s;
+        struct shipped_suite shipped = suite_library_get(i);
+        size_t k = 0;
+        if (suite_load(&suite, shipped.name, settings_sections, NULL, 0, &error) != OK ||
+            settings_read(&s, suite, &error) != OK)
+            fail_msg("%s: %s", shipped.name, error.message);
+        while (k < known && strcmp(expected[k].name, shipped.name) != 0)
+            k++;
+        if (k < known) {
+            assert_string_equal(s.order, expected[k].order);
+            assert_string_equal(s.setting, expected[k].setting);
+            assert_int_equal(s.task_count, expected[k].tasks);
+            assert_int_equal(s.adapter.experts, expected[k].experts);
+        }
+        suite_destroy(suite);
+    }
+}
+
+/* Spec 3: what the published few-shot runs use. */
+static void few_shot_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *task;
+        double rate;
+    } expected[] = {{"aircraft", 8e-3},   {"caltech101", 5e-4},    {"cifar100", 2e-4}, {"dtd", 5e-3},
+                    {"eurosat", 1e-3},    {"flowers", 1e-3},       {"food", 1e-2},     {"mnist", 1e-4},
+                    {"oxford_pet", 1e-2}, {"stanford_cars", 1e-2}, {"sun397", 1e-2}};
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    assert_int_equal(suite_load(&suite, "mtil_few_shot", settings_sections, NULL, 0, &error), OK);
+    assert_int_equal(settings_read(&s, suite, &error), OK);
+    assert_int_equal(s.shots, 5);
+    assert_true(s.selector.rate == 0.003);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        settings_of_task(&task, suite, expected[i].task);
+        assert_true(task.rate == expected[i].rate);
+        assert_int_equal(task.iterations, 500);
+    }
+    suite_destroy(suite);
 }
 
 int main(void)
@@ -280,11 +386,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(tasks_inherit_and_override),
+        cmocka_unit_test(orders_have_names),
+        cmocka_unit_test(a_setting_follows_from_shots),
         cmocka_unit_test(a_split_for_all_or_one),
         cmocka_unit_test(every_range_is_kept),
         cmocka_unit_test(bounds_are_inside),
         cmocka_unit_test(values_that_do_not_fit_together),
         cmocka_unit_test(a_method_brings_its_keys),
+        cmocka_unit_test(shipped_suites),
+        cmocka_unit_test(few_shot_as_published),
         cmocka_unit_test(seeds),
         cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
     };

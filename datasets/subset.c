@@ -1,0 +1,85 @@
+/* Leaving images of a dataset out, after it was opened. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "core/text.h"
+#include "datasets/reader.h"
+
+/* Drops the items that keep says false of; their order stays. */
+static void keep_items(struct dataset_items *items, const bool *keep)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < items->count; i++) {
+        if (keep[i])
+            items->items[kept++] = items->items[i];
+        else
+            free(items->items[i].file);
+    }
+    items->count = kept;
+}
+
+/* Counts the items of each class: those of class c are from starts[c] to starts[c + 1] in by_class. */
+static void sort_by_class(const struct dataset_items *items, size_t classes, size_t *starts, uint32_t *by_class)
+{
+    for (size_t i = 0; i < items->count; i++)
+        starts[items->items[i].label + 1]++;
+    for (size_t c = 0; c < classes; c++)
+        starts[c + 1] += starts[c];
+    for (size_t i = items->count; i-- > 0;)
+        by_class[--starts[items->items[i].label + 1]] = (uint32_t)i;
+    memmove(starts, starts + 1, classes * sizeof *starts);
+    starts[classes] = items->count;
+}
+
+static void tell_short_classes(const struct dataset *dataset, size_t shots, const size_t *starts)
+{
+    enum { NAMED = 3 };
+    struct text names = {0};
+    size_t count = 0, classes = dataset->classes.count;
+    for (size_t c = 0; c < classes; c++)
+        if (starts[c + 1] - starts[c] < shots && ++count <= NAMED)
+            text_add(&names, "%s%s (%zu)", count > 1 ? ", " : "", dataset->classes.items[c], starts[c + 1] - starts[c]);
+    if (count > 0)
+        log_warn(dataset->log,
+                 "%s: %zu of %zu classes have fewer than %zu training images, of which all are used: %s%s",
+                 dataset->reader->name, count, classes, shots, names.data != NULL ? names.data : "",
+                 count > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
+static void draw(size_t shots, uint64_t seed, size_t classes, const size_t *starts, const uint32_t *by_class,
+                 uint32_t *order, bool *keep)
+{
+    for (size_t c = 0; c < classes; c++) {
+        size_t count = starts[c + 1] - starts[c];
+        struct rng rng = rng_make(seed, RNG_FEW_SHOT, 0, (uint32_t)c);
+        rng_permutation(&rng, count, order);
+        for (size_t i = 0; i < count && i < shots; i++)
+            keep[by_class[starts[c] + order[i]]] = true;
+    }
+}
+
+status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error)
+{
+    struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
+    size_t classes = dataset->classes.count, *starts = calloc(classes + 2, sizeof *starts);
+    uint32_t *by_class = malloc((items->count + 1) * sizeof *by_class),
+             *order = malloc((items->count + 1) * sizeof *order);
+    bool *keep = calloc(items->count + 1, sizeof *keep);
+    status result = OK;
+    if (starts != NULL && by_class != NULL && order != NULL && keep != NULL) {
+        sort_by_class(items, classes, starts, by_class);
+        draw(shots, seed, classes, starts, by_class, order, keep);
+        tell_short_classes(dataset, shots, starts);
+        keep_items(items, keep);
+    } else {
+        result = error_set(error, ERROR_MEMORY, "no memory to choose among %zu images of %s", items->count,
+                           dataset->reader->name);
+    }
+    free(starts);
+    free(by_class);
+    free(order);
+    free(keep);
+    return result;
+}

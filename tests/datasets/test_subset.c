@@ -1,0 +1,156 @@
+/* Few-shot: which training images stay. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "datasets/dataset.h"
+#include "datasets/reader.h"
+#include "tests/datasets/scratch.h"
+
+static struct error error;
+
+static void remember_warning(void *context, enum log_level level, const char *message)
+{
+    if (level == LOG_WARN)
+        snprintf(context, 512, "%s", message);
+}
+
+static struct dataset *open_toy(size_t train, char warning[512])
+{
+    const struct dataset_reader *reader;
+    struct options *options;
+    struct dataset *dataset;
+    char number[24];
+    struct log log = {.write = remember_warning, .context = warning};
+    snprintf(number, sizeof number, "%zu", train);
+    assert_int_equal(dataset_reader_find(&reader, "toy", &error), OK);
+    assert_int_equal(options_create(&options, reader->options, &error), OK);
+    assert_int_equal(options_set(options, "train", number, "test", &error), OK);
+    assert_int_equal(dataset_open(&dataset, "toy", NULL, options, NULL, &error), OK);
+    options_destroy(options);
+    if (warning != NULL)
+        dataset->log = &log;
+    if (warning != NULL && dataset_keep_shots(dataset, 5, 1, &error) != OK)
+        fail_msg("%s", error.message);
+    dataset->log = NULL;
+    return dataset;
+}
+
+static size_t count_of(const struct dataset *dataset, int label)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
+        count += dataset_label(dataset, SPLIT_TRAIN, i) == label;
+    return count;
+}
+
+/* The positions that stay, as text. */
+static void kept(uint64_t seed, size_t shots, char text[512])
+{
+    struct dataset *dataset = open_toy(40, NULL);
+    assert_int_equal(dataset_keep_shots(dataset, shots, seed, &error), OK);
+    *text = 0;
+    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
+        snprintf(text + strlen(text), 512 - strlen(text), " %u", dataset->items[SPLIT_TRAIN].items[i].position);
+    for (int label = 0; label < 4; label++)
+        assert_int_equal(count_of(dataset, label), shots);
+    assert_int_equal(dataset_size(dataset, SPLIT_TEST), 16);
+    dataset_close(dataset);
+}
+
+static void the_seed_alone_decides(void **state)
+{
+    (void)state;
+    char first[512], again[512], other[512];
+    kept(1, 5, first);
+    kept(1, 5, again);
+    kept(2, 5, other);
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, other);
+}
+
+/* The first n of a shuffle: more shots keep what fewer kept; and classes do not all keep the same places. */
+static void more_shots_keep_what_fewer_kept(void **state)
+{
+    (void)state;
+    char few[512], many[512], *rest = NULL;
+    size_t places[4] = {0};
+    kept(3, 4, few);
+    kept(3, 9, many);
+    strcat(many, " ");
+    for (char *word = strtok_r(few, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        char spaced[16];
+        snprintf(spaced, sizeof spaced, " %s ", word);
+        assert_non_null(strstr(many, spaced));
+        size_t position = strtoul(word, NULL, 10);
+        places[position % 4] = places[position % 4] * 41 + position / 4;
+    }
+    assert_false(places[0] == places[1] && places[1] == places[2] && places[2] == places[3]);
+}
+
+static void images_stay_the_same_and_in_order(void **state)
+{
+    (void)state;
+    struct dataset *all = open_toy(40, NULL), *few = open_toy(40, NULL);
+    struct image image, expected;
+    int label;
+    uint32_t last = 0;
+    assert_int_equal(dataset_keep_shots(few, 2, 7, &error), OK);
+    for (size_t i = 0; i < dataset_size(few, SPLIT_TRAIN); i++) {
+        uint32_t position = few->items[SPLIT_TRAIN].items[i].position;
+        assert_true(i == 0 || position > last);
+        last = position;
+        assert_int_equal(dataset_read(few, SPLIT_TRAIN, i, &image, &label, &error), OK);
+        assert_int_equal(dataset_read(all, SPLIT_TRAIN, position, &expected, NULL, &error), OK);
+        assert_int_equal(label, position % 4);
+        assert_memory_equal(image.pixels, expected.pixels, 16 * 16 * 3);
+        image_free(&image);
+        image_free(&expected);
+    }
+    dataset_close(few);
+    dataset_close(all);
+}
+
+static void a_class_with_fewer_keeps_all_and_says_so(void **state)
+{
+    (void)state;
+    char warning[512] = "";
+    struct dataset *dataset = open_toy(5, warning);
+    assert_string_equal(warning, "");
+    dataset_close(dataset);
+    dataset = open_toy(3, warning);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 12);
+    assert_non_null(strstr(warning, "toy: 4 of 4 classes have fewer than 5 training images"));
+    assert_non_null(strstr(warning, "red (3), green (3), blue (3), …"));
+    dataset_close(dataset);
+}
+
+/* Datasets whose items are files, in a root with classes of different sizes. */
+static void files_are_dropped(void **state)
+{
+    (void)state;
+    struct dataset *dataset;
+    assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
+    assert_int_equal(dataset_keep_shots(dataset, 1, 1, &error), OK);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), dataset_classes(dataset));
+    for (size_t label = 0; label < dataset_classes(dataset); label++)
+        assert_int_equal(count_of(dataset, (int)label), 1);
+    dataset_close(dataset);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_seed_alone_decides),
+        cmocka_unit_test(more_shots_keep_what_fewer_kept),
+        cmocka_unit_test(images_stay_the_same_and_in_order),
+        cmocka_unit_test(a_class_with_fewer_keeps_all_and_says_so),
+        cmocka_unit_test(files_are_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
