@@ -4,6 +4,7 @@
 #include "core/threads.h"
 #include "datasets/check.h"
 #include "datasets/published.h"
+#include "harness/commands/dataset_choice.h"
 #include "harness/commands/output.h"
 
 static const struct option options[] = {
@@ -15,7 +16,7 @@ static const struct option options[] = {
      .choices = "any|torchvision|coop",
      .fallback = "any",
      .help = "whose lists of images; any: torchvision's, else CoOp's"},
-    {.name = "path", .type = OPTION_TEXT, .help = "below ROOT, of --dataset=folder"},
+    OPTION_PATH,
     {.name = "problems",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
@@ -34,7 +35,7 @@ static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplica
 /* The datasets one after the other, and what was found so far. */
 struct survey {
     const struct command_call *call;
-    const char *root;
+    const char *root, *path; /* path: of the reader whose folder is an option */
     struct threads *threads;
     const struct dataset_reader *reader; /* the one at hand: `number` of `count` */
     size_t number, count, unfit, different;
@@ -200,33 +201,18 @@ static void add_unopened(struct survey *survey, const struct error *cause)
 
 /* --- one dataset -------------------------------------------------------------------------------------------------- */
 
-static status set_if_known(struct options *values, const char *name, const char *value, struct error *error)
-{
-    if (value == NULL || options_find(options_table(values), name) == NULL)
-        return OK;
-    return options_set(values, name, value, "command line", error);
-}
-
 static status open_split(const struct survey *survey, const char *split, struct dataset **dataset, struct error *error)
 {
-    struct options *values;
-    TRY(options_create(&values, survey->reader->options, error));
-    status result = set_if_known(values, "on_missing", "skip", error);
-    if (result == OK)
-        result = set_if_known(values, "path", options_text(survey->call->options, "path"), error);
-    if (result == OK)
-        result = set_if_known(values, "split", split, error);
-    if (result == OK)
-        result = dataset_open(dataset, survey->reader->name, survey->root, values, NULL, error);
-    options_destroy(values);
-    return result;
+    struct dataset_choice choice = {
+        .name = survey->reader->name, .root = survey->root, .split = split, .path = survey->path, .skip_missing = true};
+    return dataset_choice_open(&choice, NULL, dataset, error);
 }
 
-/* Opens the dataset by the split that was asked for or is there; *split becomes its name, NULL for the reader's own. */
+/* Opens the dataset by the split that was asked for or is there; *split becomes its name. */
 static status open_any(const struct survey *survey, const char **split, struct dataset **dataset, struct error *error)
 {
     const char *wanted = options_text(survey->call->options, "split");
-    bool any = strcmp(wanted, "any") == 0, has_coop = options_find(survey->reader->options, "split") != NULL;
+    bool any = strcmp(wanted, "any") == 0, has_coop = survey->reader->coop != NULL;
     struct error again;
     *split = any || !has_coop ? "torchvision" : wanted;
     if (open_split(survey, *split, dataset, error) == OK)
@@ -308,6 +294,9 @@ static status check_all(struct survey *survey, struct error *error)
         if (!is_wanted(survey, readers[i]))
             continue;
         survey->reader = readers[i];
+        survey->path = readers[i]->folders == NULL && options_find(readers[i]->options, "path") != NULL
+                           ? options_text(survey->call->options, "path")
+                           : NULL;
         survey->number++;
         TRY(check_one(survey, error));
     }

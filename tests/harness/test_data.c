@@ -1,4 +1,4 @@
-/* mtil data check, from its command line to its answer. */
+/* mtil data check and show, from their command lines to their answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/text.h"
+#include "datasets/image/image.h"
 #include "harness/commands/command.h"
 #include "tests/datasets/scratch.h"
 
@@ -33,7 +35,7 @@ static void keep_message(void *context, enum log_level level, const char *messag
 static struct outcome run(const char *words, const struct stop *stop)
 {
     struct outcome outcome = {.result = OK};
-    char copy[256], *arguments[16], *rest;
+    char copy[512], *arguments[16], *rest;
     size_t used, size;
     int count = 0;
     const struct command *command;
@@ -170,20 +172,56 @@ static void mistakes_are_explained(void **state)
     assert_int_equal(outcome.result, ERROR_ARGUMENT);
     expect_in(outcome.error.message, "did you mean \"food\"?");
     free_outcome(&outcome);
+    outcome = run("data show mnist --split coop", NULL);
+    assert_int_equal(outcome.result, ERROR_ARGUMENT);
+    expect_in(outcome.error.message, "the dataset mnist knows no split, found \"coop\"");
+    free_outcome(&outcome);
     outcome = run("data check /dev/null", NULL);
     assert_int_equal(outcome.result, ERROR_IO);
     expect_in(outcome.error.message, "/dev/null: expected a folder that holds datasets");
     free_outcome(&outcome);
 }
 
-static void stopped_check_has_no_answer(void **state)
+static void page_shows_images_with_labels_and_prompts(void **state)
 {
     (void)state;
+    scratch_write_text(&scratch, "food-101/classnames.txt", "p\xc3\xa2t\xc3\xa9\n");
+    char words[512];
+    struct image page;
+    struct error error;
+    snprintf(words, sizeof words, "data show food --root ROOT --part test --format csv --out %s",
+             scratch_file(&scratch, "page.png"));
+    struct outcome outcome = run(words, NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out,
+              "0,food-101/images/ash/2.jpg,0,p\xc3\xa2t\xc3\xa9,\"a photo of a p\xc3\xa2t\xc3\xa9, a type of food.\"");
+    assert_int_equal(image_decode_file(&page, scratch_file(&scratch, "page.png"), &error), OK);
+    assert_true(page.width > 240 && page.height > 240);
+    image_free(&page);
+    free_outcome(&outcome);
+    scratch_write_text(&scratch, "food-101/images/ash/1.jpg", "no image");
+    snprintf(words, sizeof words, "data show food --root ROOT --out %s", scratch_file(&scratch, "none.png"));
+    outcome = run(words, NULL);
+    assert_int_equal(outcome.result, ERROR_FORMAT);
+    expect_in(outcome.error.message, "food-101/images/ash/1.jpg");
+    assert_false(file_exists(scratch_file(&scratch, "none.png")));
+    free_outcome(&outcome);
+}
+
+static void stopped_commands_have_no_answer(void **state)
+{
+    (void)state;
+    char words[512];
     struct stop stop;
     atomic_init(&stop.signal, 2);
     struct outcome outcome = run("data check ROOT", &stop);
     assert_int_equal(outcome.result, ERROR_STOPPED);
     assert_string_equal(outcome.out, "");
+    free_outcome(&outcome);
+    snprintf(words, sizeof words, "data show food --root ROOT --out %s", scratch_file(&scratch, "none.png"));
+    outcome = run(words, &stop);
+    assert_int_equal(outcome.result, ERROR_STOPPED);
+    assert_false(file_exists(scratch_file(&scratch, "none.png")));
     free_outcome(&outcome);
 }
 
@@ -195,7 +233,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(problems_are_a_table_of_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stopped_check_has_no_answer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(page_shows_images_with_labels_and_prompts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopped_commands_have_no_answer, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
