@@ -8,7 +8,11 @@ enum { VECTOR_LANES = 32 };
 
 /* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for that
  * case. */
+#if defined(__clang__)
+#define ELEMENTWISE /* it compares the pointers at run time and has both loops */
+#else
 #define ELEMENTWISE _Pragma("GCC ivdep")
+#endif
 
 extern const struct vector_kernels VECTOR_TABLE;
 

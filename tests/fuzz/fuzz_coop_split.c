@@ -14,7 +14,7 @@ static int check_list(const struct coop_split *split, const struct coop_list *li
     return failed;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_target(const uint8_t *data, size_t size)
 {
     struct coop_split split;
     struct error error;

@@ -6,15 +6,6 @@
 #include "models/clip_file.h"
 #include "models/safetensors.h"
 
-static unsigned sum_bytes(const struct safetensor *tensor)
-{
-    size_t bytes = safetensor_elements(tensor) * safetensor_type_size(tensor->type);
-    unsigned sum = 0;
-    for (size_t i = 0; i < bytes; i++)
-        sum += ((const uint8_t *)tensor->data)[i];
-    return sum;
-}
-
 static void read_floats(const struct safetensor *tensor)
 {
     struct error error;
@@ -24,17 +15,16 @@ static void read_floats(const struct safetensor *tensor)
     free(values);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_target(const uint8_t *data, size_t size)
 {
     struct safetensors *file;
     struct clip_file *clip;
     struct error error;
     int lost = 0;
     if (safetensors_open_memory(&file, "input", data, size, &error) == OK) {
-        volatile unsigned sum = 0;
         for (size_t i = 0; i < safetensors_count(file); i++) {
             const struct safetensor *tensor = safetensors_at(file, i);
-            sum += sum_bytes(tensor);
+            fuzz_touch(tensor->data, safetensor_elements(tensor) * safetensor_type_size(tensor->type));
             read_floats(tensor);
             lost |= safetensors_find(file, tensor->name) != tensor;
         }

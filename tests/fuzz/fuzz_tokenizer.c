@@ -20,7 +20,7 @@ static bool row_is_sound(const struct tokenizer *tokenizer, const int32_t *row, 
     return sound;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_target(const uint8_t *data, size_t size)
 {
     struct tokenizer *tokenizer;
     struct error error;

@@ -5,7 +5,7 @@
 
 enum { CONTEXT = 32 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_target(const uint8_t *data, size_t size)
 {
     struct tokenizer *tokenizer;
     struct error error;

@@ -13,7 +13,7 @@ static int run_copy(const uint8_t *data, size_t size)
     if (copy == NULL)
         return 1;
     memcpy(copy, data, size);
-    int result = LLVMFuzzerTestOneInput(copy, size);
+    int result = fuzz_target(copy, size);
     free(copy);
     return result;
 }

@@ -1,0 +1,41 @@
+/* CIFAR's files: pickles with images, pickles with names, and records. What opens has all its pixels and labels. */
+#include "tests/fuzz/target.h"
+
+#include <stdlib.h>
+
+#include "datasets/formats/cifar.h"
+#include "tests/fuzz/input_file.h"
+
+/* Looks at all of cifar and frees it. */
+static int use(struct cifar *cifar)
+{
+    int failed = cifar->count == 0;
+    for (size_t i = 0; i < cifar->count; i++) {
+        failed |= cifar->labels[i] < 0;
+        fuzz_touch(cifar->pixels + i * cifar->stride, CIFAR_PIXELS);
+    }
+    cifar_release(cifar->owner);
+    free(cifar->labels);
+    return failed;
+}
+
+int fuzz_target(const uint8_t *data, size_t size)
+{
+    struct input_file file;
+    struct cifar cifar;
+    struct strings names = {0};
+    struct error error;
+    int failed = 0;
+    input_file_open(&file, data, size);
+    if (cifar_read_pickle(&cifar, file.path, "fine_labels", &error) == OK)
+        failed |= use(&cifar);
+    for (int label_bytes = 1; label_bytes <= 2; label_bytes++)
+        if (cifar_read_binary(&cifar, file.path, label_bytes, &error) == OK)
+            failed |= use(&cifar);
+    if (cifar_read_names(&names, file.path, "fine_label_names", &error) == OK)
+        for (size_t i = 0; i < names.count; i++)
+            failed |= names.items[i] == NULL;
+    strings_free(&names);
+    input_file_close(&file);
+    return failed;
+}

@@ -1,0 +1,28 @@
+/* MNIST's idx files, packed or not. What opens has as many values as its sizes say. */
+#include "tests/fuzz/target.h"
+
+#include "datasets/formats/idx.h"
+#include "tests/fuzz/input_file.h"
+
+static void read_rank(const char *path, int rank)
+{
+    struct idx idx;
+    struct error error;
+    if (idx_read(&idx, path, rank, &error) != OK)
+        return;
+    size_t count = 1;
+    for (int i = 0; i < rank; i++)
+        count *= idx.sizes[i];
+    fuzz_touch(idx.values, count);
+    idx_free(&idx);
+}
+
+int fuzz_target(const uint8_t *data, size_t size)
+{
+    struct input_file file;
+    input_file_open(&file, data, size);
+    read_rank(file.path, 1);
+    read_rank(file.path, 3);
+    input_file_close(&file);
+    return 0;
+}
