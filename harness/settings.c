@@ -270,7 +270,7 @@ static const struct option run_options[] = {
      .fallback = "1024",
      .help = "memory for decoded test images"},
     {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "where checkpoints go"},
-    {.name = "database", .type = OPTION_TEXT, .fallback = "results.db", .help = "where results go"},
+    {.name = "database", .type = OPTION_TEXT, .fallback = SETTINGS_DATABASE, .help = "where results go"},
     {.name = "checkpoints",
      .type = OPTION_CHOICE,
      .choices = "last|all|none",

@@ -51,6 +51,8 @@ struct settings {
     enum checkpoints checkpoints;
 };
 
+#define SETTINGS_DATABASE "results.db" /* run.database unless told otherwise */
+
 /* What one task's training needs, from its entry under `tasks`. */
 struct task_settings {
     const char *name, *reader, *root;

@@ -166,10 +166,8 @@ static status check_path(const char *path, bool writable, struct error *error)
     return OK;
 }
 
-status database_open(struct database **opened, const char *path, bool writable, struct error *error)
+static status create(struct database **created, const char *path, bool writable, struct error *error)
 {
-    *opened = NULL;
-    TRY(check_path(path, writable, error));
     struct database *database = calloc(1, sizeof *database);
     char *copy = strdup(path);
     if (!database || !copy) {
@@ -178,15 +176,38 @@ status database_open(struct database **opened, const char *path, bool writable, 
         return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
     }
     *database = (struct database){.path = copy, .writable = writable, .patience = PATIENCE_MS};
-    status result = open_file(database, error);
+    *created = database;
+    return OK;
+}
+
+/* Passes result on; *opened is the database where all went well, which is closed otherwise. */
+static status finish_open(struct database **opened, struct database *database, status result, struct error *error)
+{
     if (result == OK)
         result = configure(database, error);
-    if (result != OK) {
+    if (result == OK)
+        *opened = database;
+    else
         database_close(database);
-        return result;
-    }
-    *opened = database;
-    return OK;
+    return result;
+}
+
+status database_open(struct database **opened, const char *path, bool writable, struct error *error)
+{
+    struct database *database;
+    *opened = NULL;
+    TRY(check_path(path, writable, error));
+    TRY(create(&database, path, writable, error));
+    return finish_open(opened, database, open_file(database, error), error);
+}
+
+status database_open_memory(struct database **opened, const char *name, struct error *error)
+{
+    struct database *database;
+    *opened = NULL;
+    TRY(create(&database, name, true, error));
+    int code = open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    return finish_open(opened, database, code == SQLITE_OK ? OK : fail(database, code, error), error);
 }
 
 void database_close(struct database *database)

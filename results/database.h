@@ -70,6 +70,9 @@ static inline struct value value_text(const char *text)
 /* Opens a file without looking at what it holds beyond SQLite's own header; writable creates it when it is missing. A
  * file on a medium that cannot hold SQLite's helper files is read without them. */
 status database_open(struct database **database, const char *path, bool writable, struct error *error);
+
+/* An empty one in memory; messages call it name. */
+status database_open_memory(struct database **database, const char *name, struct error *error);
 void database_close(struct database *database);
 
 const char *database_path(const struct database *database);      /* as given to database_open */

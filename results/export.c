@@ -145,14 +145,14 @@ static double cell_number(const struct table_cell *cell)
     return cell->kind == CELL_INTEGER ? (double)cell->integer : cell->real;
 }
 
-static void find_best(const struct table *table, size_t column, struct best *best)
+static void find_best(const struct table *table, size_t first, size_t end, size_t column, struct best *best)
 {
     const struct table_column *about = &table->column[column];
     const struct table_cell *found = NULL;
     best->number[0] = '\0';
-    if (about->best == BEST_NONE || table_rows(table) < 2)
+    if (about->best == BEST_NONE || end - first < 2)
         return;
-    for (size_t row = 0; row < table_rows(table); row++) {
+    for (size_t row = first; row < end; row++) {
         const struct table_cell *cell = table_cell_at(table, row, column);
         if (cell->kind != CELL_INTEGER && cell->kind != CELL_REAL)
             continue;
@@ -174,20 +174,63 @@ static bool is_best(const struct best *best, const struct table_cell *cell, cons
 struct layout {
     size_t width;
     bool right;
-    struct best best;
+    struct best best; /* of the block that enter_row entered last */
 };
+
+/* Index of the first block that begins behind row. */
+static size_t next_block(const struct table *table, size_t row)
+{
+    size_t low = 0;
+    for (size_t high = table->blocks; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (table->block[middle] > row)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static bool begins_block(const struct table *table, size_t row)
+{
+    size_t next = next_block(table, row);
+    return row == 0 || (next > 0 && table->block[next - 1] == row);
+}
+
+static size_t block_end(const struct table *table, size_t row)
+{
+    size_t next = next_block(table, row);
+    return next < table->blocks ? table->block[next] : table_rows(table);
+}
+
+/* To be called before each row is written; whether there is a rule above it. */
+static bool enter_row(const struct table *table, struct layout *layout, size_t row)
+{
+    if (!begins_block(table, row))
+        return false;
+    for (size_t column = 0; column < table->columns; column++)
+        find_best(table, row, block_end(table, row), column, &layout[column].best);
+    return row > 0;
+}
+
+/* What people read in a cell. */
+static const char *shown_text(const struct table *table, size_t row, size_t column, char number[NUMBER_SIZE])
+{
+    const struct table_column *about = &table->column[column];
+    if (about->once && !begins_block(table, row))
+        return "";
+    return cell_text(table_cell_at(table, row, column), about->decimals, number);
+}
 
 static struct layout *lay_out(const struct table *table)
 {
     struct layout *layout = calloc(table->columns ? table->columns : 1, sizeof *layout);
     for (size_t column = 0; layout && column < table->columns; column++) {
         layout[column].right = aligned_right(table, column);
-        find_best(table, column, &layout[column].best);
         layout[column].width = display_width(table->column[column].title);
         for (size_t row = 0; row < table_rows(table); row++) {
             char number[NUMBER_SIZE];
-            size_t width =
-                display_width(cell_text(table_cell_at(table, row, column), table->column[column].decimals, number));
+            size_t width = display_width(shown_text(table, row, column, number));
             if (width > layout[column].width)
                 layout[column].width = width;
         }
@@ -206,20 +249,27 @@ static void add_padded(struct text *text, const char *string, const struct layou
     text_free(&shown);
 }
 
-static void render_text(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+static void add_rule(const struct table *table, const struct layout *layout, struct text *text)
 {
-    for (size_t column = 0; column < table->columns; column++)
-        add_padded(text, table->column[column].title, &layout[column], column + 1 == table->columns,
-                   colour ? "\033[1m" : "");
     for (size_t column = 0; column < table->columns; column++) {
         for (size_t i = 0; i < layout[column].width; i++)
             text_add(text, "─");
         text_add(text, column + 1 == table->columns ? "\n" : "  ");
     }
+}
+
+static void render_text(const struct table *table, struct layout *layout, bool colour, struct text *text)
+{
+    for (size_t column = 0; column < table->columns; column++)
+        add_padded(text, table->column[column].title, &layout[column], column + 1 == table->columns,
+                   colour ? "\033[1m" : "");
+    add_rule(table, layout, text);
     for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        size_t column = i % table->columns;
+        size_t row = i / table->columns, column = i % table->columns;
         char number[NUMBER_SIZE];
-        const char *reads = cell_text(&table->cell[i], table->column[column].decimals, number);
+        if (column == 0 && enter_row(table, layout, row))
+            add_rule(table, layout, text);
+        const char *reads = shown_text(table, row, column, number);
         bool best = colour && is_best(&layout[column].best, &table->cell[i], reads);
         add_padded(text, reads, &layout[column], column + 1 == table->columns, best ? "\033[1;32m" : "");
     }
@@ -247,7 +297,7 @@ static const char *exact_text(const struct table_cell *cell, char number[NUMBER_
     return number;
 }
 
-static void render_csv(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+static void render_csv(const struct table *table, struct layout *layout, bool colour, struct text *text)
 {
     (void)layout, (void)colour;
     for (size_t column = 0; column < table->columns; column++)
@@ -283,7 +333,7 @@ static void add_json_cell(struct text *text, const struct table_cell *cell)
 }
 
 /* An array with an object per row, a row per line. */
-static void render_json(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+static void render_json(const struct table *table, struct layout *layout, bool colour, struct text *text)
 {
     (void)layout, (void)colour;
     text_add(text, "[");
@@ -312,7 +362,7 @@ static void add_markdown(struct text *text, const char *bytes, size_t size, utf8
         add_visible(text, bytes, size, code);
 }
 
-static void render_markdown(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+static void render_markdown(const struct table *table, struct layout *layout, bool colour, struct text *text)
 {
     (void)colour;
     for (size_t column = 0; column < table->columns; column++) {
@@ -323,9 +373,11 @@ static void render_markdown(const struct table *table, const struct layout *layo
     for (size_t column = 0; column < table->columns; column++)
         text_add(text, "| %s %s", layout[column].right ? "---:" : "---", column + 1 == table->columns ? "|\n" : "");
     for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        size_t column = i % table->columns;
+        size_t row = i / table->columns, column = i % table->columns;
         char number[NUMBER_SIZE];
-        const char *reads = cell_text(&table->cell[i], table->column[column].decimals, number);
+        if (column == 0)
+            enter_row(table, layout, row);
+        const char *reads = shown_text(table, row, column, number);
         const char *style = is_best(&layout[column].best, &table->cell[i], reads) ? "**" : "";
         text_add(text, "| %s", style);
         each_character(reads, add_markdown, text);
@@ -359,7 +411,7 @@ static void add_latex_cell(struct text *text, const char *string, bool bold, boo
 }
 
 /* For a document that loads booktabs. */
-static void render_latex(const struct table *table, const struct layout *layout, bool colour, struct text *text)
+static void render_latex(const struct table *table, struct layout *layout, bool colour, struct text *text)
 {
     (void)colour;
     text_add(text, "\\begin{tabular}{");
@@ -370,9 +422,11 @@ static void render_latex(const struct table *table, const struct layout *layout,
         add_latex_cell(text, table->column[column].title, false, column + 1 == table->columns);
     text_add(text, "\\midrule\n");
     for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        size_t column = i % table->columns;
+        size_t row = i / table->columns, column = i % table->columns;
         char number[NUMBER_SIZE];
-        const char *reads = cell_text(&table->cell[i], table->column[column].decimals, number);
+        if (column == 0 && enter_row(table, layout, row))
+            text_add(text, "\\midrule\n");
+        const char *reads = shown_text(table, row, column, number);
         add_latex_cell(text, reads, is_best(&layout[column].best, &table->cell[i], reads),
                        column + 1 == table->columns);
     }
@@ -382,7 +436,7 @@ static void render_latex(const struct table *table, const struct layout *layout,
 /* In the order of enum table_format. */
 static const struct form {
     const char *name;
-    void (*render)(const struct table *, const struct layout *, bool colour, struct text *);
+    void (*render)(const struct table *, struct layout *, bool colour, struct text *);
 } forms[] = {{"table", render_text},
              {"csv", render_csv},
              {"json", render_json},

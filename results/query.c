@@ -1,6 +1,5 @@
 #include "results/query.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,53 +8,56 @@
 #include "results/query_internal.h"
 #include "results/store_internal.h"
 
-#define CELLS_LIMIT 10000000
 #define BYTES_LIMIT ((size_t)256 << 20)
 
-typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
-                              struct error *error);
-
-static query_function answer_matrix, answer_leaderboard;
+static query_function answer_leaderboard;
 
 /* A query is SQL whose columns are the answer's, or a function that fills the table. */
 static const struct named_query {
     struct query about;
-    const char *sql;
+    const char *sql, *sql_of_dataset; /* the second, if any, where the filter names a dataset */
     query_function *answer;
 } queries[] = {
     {{"runs", "what has been run: suite, settings, seed, status, dates"},
      CHOSEN
      "SELECT run, suite, setting, method, policy, selector, selection, task_order AS \"order\", model, seed, status, "
      "started, finished, message FROM chosen ORDER BY run",
+     NULL,
      NULL},
     {{"metrics", "transfer, average, last and more of each run whose matrix is complete"},
      CHOSEN "SELECT run, suite, method, policy, seed, transfer, average, last, forgetting, backward_transfer, "
             "gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
+     CHOSEN "SELECT run, suite, method, policy, seed, name, transfer, average, last, forgetting, backward_transfer, "
+            "gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE name = ?11 "
+            "ORDER BY run, task",
      NULL},
     {{"tasks", "the same per task, with its images and how many were missing"},
      CHOSEN "SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, "
             "backward_transfer, gain, zero_shot, training_images, test_images, missing_images FROM chosen JOIN "
             "task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task",
+     NULL,
      NULL},
-    {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, answer_matrix},
-    {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, answer_leaderboard},
+    {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, NULL, query_matrix},
+    {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, NULL, answer_leaderboard},
+    {{"paper-table", "methods × datasets, a block for each of Transfer, Average and Last"},
+     NULL,
+     NULL,
+     query_paper_table},
     {{"experts", "how often each expert was chosen, per task and block"},
      CHOSEN "SELECT run, task, name, encoder, block, expert, count, share, frozen FROM chosen JOIN expert_usage "
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, encoder, block, expert",
+     NULL,
      NULL},
     {{"events", "merges, skips and freezes in their order"},
      CHOSEN "SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason FROM chosen JOIN events "
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
+     NULL,
      NULL},
-    {{"selector", "which router the test images of each task were sent to, after each task"},
-     CHOSEN
-     "SELECT run, checkpoint, task, name, router, coalesce(selector.chosen, 'untouched model') AS chosen, "
-     "count, share, threshold FROM chosen JOIN selector USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, "
-     "checkpoint, task, router",
-     NULL},
+    {{"selector", "the router confusion after the last task: true task × chosen, percent"}, NULL, NULL, query_selector},
     {{"time", "where the time of each run went, and how fast it was"},
      CHOSEN "SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_per_second, peak_bytes "
             "FROM chosen JOIN throughput USING (run) ORDER BY run, phase",
+     NULL,
      NULL},
 };
 
@@ -139,10 +141,10 @@ static status add_row(const struct store *store, struct statement *statement, st
     for (size_t column = 0; column < table->columns; column++) {
         struct value value = statement_value(statement, column);
         *bytes += text_size(&value);
-        if (table->count >= CELLS_LIMIT || *bytes > BYTES_LIMIT)
+        if (table->count >= QUERY_CELLS_LIMIT || *bytes > BYTES_LIMIT)
             return error_set(error, ERROR_ARGUMENT,
                              "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with LIMIT",
-                             store_path(store), CELLS_LIMIT, BYTES_LIMIT);
+                             store_path(store), QUERY_CELLS_LIMIT, BYTES_LIMIT);
         add_value(table, &value);
     }
     if (table->failed)
@@ -170,12 +172,13 @@ status query_bind_filter(struct statement *statement, const struct query_filter 
                                  value_text(filter->setting), value_text(filter->method), value_text(filter->policy),
                                  value_text(filter->selector), value_text(filter->status),
                                  filter->has_seed ? value_integer(filter->seed) : value_null(),
-                                 value_text(filter->since), value_text(filter->before), value_text(filter->dataset)),
+                                 value_text(filter->since), value_text(filter->before), value_text(filter->dataset),
+                                 value_integer(filter->published)),
                           error);
 }
 
-static status answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
-                         struct error *error)
+status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+                        struct error *error)
 {
     struct statement *statement;
     TRY(statement_open(&statement, store->database, sql, error));
@@ -186,25 +189,43 @@ static status answer_sql(struct store *store, const char *sql, const struct quer
     return result;
 }
 
-status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
-                   struct error *error)
+bool query_exists(const char *name)
+{
+    for (size_t i = 0; i < QUERIES; i++)
+        if (strcmp(name, queries[i].about.name) == 0)
+            return true;
+    return false;
+}
+
+static status unknown_query(const char *name, struct error *error)
 {
     const char *names[QUERIES];
+    struct text known = {0};
     for (size_t i = 0; i < QUERIES; i++) {
         names[i] = queries[i].about.name;
-        if (strcmp(name, names[i]) == 0)
-            return queries[i].answer ? queries[i].answer(store, filter, table, error)
-                                     : answer_sql(store, queries[i].sql, filter, table, error);
-    }
-    struct text known = {0};
-    for (size_t i = 0; i < QUERIES; i++)
         text_add(&known, "%s%s", i ? ", " : "", names[i]);
+    }
     const char *nearest = nearest_word(name, names, QUERIES);
     error_set(error, ERROR_ARGUMENT, "unknown query \"%.40s\"%s%s%s: expected one of %s, or SQL", name,
               nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
               known.data ? known.data : "those of the list");
     text_free(&known);
     return ERROR_ARGUMENT;
+}
+
+status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
+                   struct error *error)
+{
+    for (size_t i = 0; i < QUERIES; i++) {
+        const struct named_query *query = &queries[i];
+        if (strcmp(name, query->about.name) != 0)
+            continue;
+        if (query->answer)
+            return query->answer(store, filter, table, error);
+        bool narrow = filter->dataset && query->sql_of_dataset;
+        return query_answer_sql(store, narrow ? query->sql_of_dataset : query->sql, filter, table, error);
+    }
+    return unknown_query(name, error);
 }
 
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
@@ -237,124 +258,20 @@ static void take_roots(struct table *table)
     }
 }
 
+/* The columns of an answer, and the configurations of the chosen runs. */
+#define LEADERBOARD                                                                                                    \
+    "suite, setting, method, policy, selector, selection, task_order AS \"order\", model, "                            \
+    "substr(suite_hash, 1, 8) AS configuration, runs, transfer, transfer_variance AS transfer_sd, average, "           \
+    "average_variance AS average_sd, last, last_variance AS last_sd, forgetting, gain "
+#define CHOSEN_BEST_FIRST "suite_hash IN (SELECT suite_hash FROM chosen) ORDER BY last DESC, suite_hash"
+
 static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
                                  struct error *error)
 {
-    TRY(answer_sql(store,
-                   CHOSEN
-                   "SELECT suite, setting, method, policy, selector, selection, task_order AS \"order\", model, "
-                   "substr(suite_hash, 1, 8) AS configuration, runs, transfer, transfer_variance AS transfer_sd, "
-                   "average, average_variance AS average_sd, last, last_variance AS last_sd, forgetting, gain "
-                   "FROM leaderboard WHERE suite_hash IN (SELECT suite_hash FROM chosen) "
-                   "ORDER BY last DESC, suite_hash",
-                   filter, table, error));
+    const char *sql = filter->dataset ? CHOSEN "SELECT name, " LEADERBOARD
+                                               "FROM task_leaderboard WHERE name = ?11 AND " CHOSEN_BEST_FIRST
+                                      : CHOSEN "SELECT " LEADERBOARD "FROM leaderboard WHERE " CHOSEN_BEST_FIRST;
+    TRY(query_answer_sql(store, sql, filter, table, error));
     take_roots(table);
-    return OK;
-}
-
-static void add_matrix_columns(struct table *table, const struct run_matrix *matrix)
-{
-    table_add_column(table, &(struct table_column){.title = "after", .align = ALIGN_LEFT});
-    for (size_t task = 0; task < matrix->matrix.tasks; task++)
-        table_add_column(table,
-                         &(struct table_column){.title = matrix->names[task], .align = ALIGN_RIGHT, .decimals = 1});
-    table_add_column(table, &(struct table_column){.title = "mean", .align = ALIGN_RIGHT, .decimals = 1});
-}
-
-static bool any_known(const double *accuracy, size_t tasks)
-{
-    for (size_t task = 0; task < tasks; task++)
-        if (!isnan(accuracy[task]))
-            return true;
-    return false;
-}
-
-/* A row that was not evaluated at all is left out; one in part has no mean. */
-static void add_matrix_row(struct table *table, const char *after, const double *accuracy, size_t tasks, int64_t run)
-{
-    if (!any_known(accuracy, tasks))
-        return;
-    if (run)
-        table_add_integer(table, run);
-    table_add_text(table, after);
-    double sum = 0;
-    for (size_t task = 0; task < tasks; task++) {
-        table_add_real(table, accuracy[task]);
-        sum += accuracy[task];
-    }
-    table_add_real(table, sum / (double)tasks);
-}
-
-/* run 0: without a column for it. */
-static void add_matrix_rows(struct table *table, const struct run_matrix *matrix, int64_t run)
-{
-    const struct accuracy_matrix *cells = &matrix->matrix;
-    add_matrix_row(table, "zero-shot", cells->zero_shot, cells->tasks, run);
-    for (size_t checkpoint = 0; checkpoint < cells->tasks; checkpoint++)
-        add_matrix_row(table, matrix->names[checkpoint], cells->accuracy + checkpoint * cells->tasks, cells->tasks,
-                       run);
-}
-
-static bool same_names(const struct table *table, const struct run_matrix *matrix)
-{
-    size_t tasks = matrix->matrix.tasks;
-    if (table->columns != tasks + 3) /* run, after, mean */
-        return false;
-    for (size_t task = 0; task < tasks; task++)
-        if (strcmp(table->column[task + 2].title, matrix->names[task]) != 0)
-            return false;
-    return true;
-}
-
-static status add_run(struct store *store, int64_t run, struct table *table, struct error *error)
-{
-    struct run_matrix matrix;
-    TRY(store_read_matrix(store, run, &matrix, error));
-    if (table->columns == 1)
-        add_matrix_columns(table, &matrix);
-    bool fits = table->failed || same_names(table, &matrix);
-    if (fits)
-        add_matrix_rows(table, &matrix, run);
-    run_matrix_free(&matrix);
-    if (fits && table->count <= CELLS_LIMIT)
-        return OK;
-    return error_set(error, ERROR_ARGUMENT, "%s: run %" PRId64 " %s; choose runs by number, suite or setting",
-                     store_path(store), run,
-                     fits ? "makes the answer too long" : "has other tasks than those before it");
-}
-
-static status answer_matrix(struct store *store, const struct query_filter *filter, struct table *table,
-                            struct error *error)
-{
-    table_add_column(table, &(struct table_column){.title = "run"});
-    struct statement *statement;
-    TRY(statement_open(&statement, store->database, CHOSEN "SELECT run FROM chosen ORDER BY run", error));
-    bool row = true;
-    status result = query_bind_filter(statement, filter, error);
-    while (result == OK && (result = statement_step(statement, &row, error)) == OK && row)
-        result = add_run(store, statement_integer(statement, 0), table, error);
-    statement_close(statement);
-    return result;
-}
-
-static void add_metric_row(struct table *table, const char *name, const struct accuracy_matrix *matrix)
-{
-    const struct metric *metric = metric_find(name);
-    table_add_text(table, metric->title);
-    for (size_t task = 0; task < matrix->tasks; task++)
-        table_add_real(table, metric_of_task(metric, matrix, task));
-    table_add_real(table, metric_mean(metric, matrix));
-}
-
-status query_summary(struct store *store, int64_t run, struct table *table, struct error *error)
-{
-    struct run_matrix matrix;
-    TRY(store_read_matrix(store, run, &matrix, error));
-    add_matrix_columns(table, &matrix);
-    add_matrix_rows(table, &matrix, 0);
-    add_metric_row(table, "transfer", &matrix.matrix);
-    add_metric_row(table, "average", &matrix.matrix);
-    add_metric_row(table, "last", &matrix.matrix);
-    run_matrix_free(&matrix);
     return OK;
 }

@@ -17,6 +17,19 @@
     " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
     " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))) "
 
+typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
+                              struct error *error);
+
+/* The named queries that are more than a SELECT. */
+query_function query_matrix, query_paper_table, query_selector;
+
+/* The answer of SQL that begins with CHOSEN, in the columns that it has. */
+status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+                        struct error *error);
+
+#define QUERY_CELLS_LIMIT 10000000 /* of an answer */
+
+/* Parameters ?1 to ?11 of CHOSEN; ?12: with published numbers. */
 status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error);
 
 #endif

@@ -70,20 +70,47 @@ static status open_parts(struct store *store, const char *path, bool writable, s
     return writable ? prepare_to_write(store, error) : prepare_to_read(store->database, version, error);
 }
 
-status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
+static status open_memory(struct store *store, const char *name, struct error *error)
 {
-    *opened = NULL;
+    TRY(database_open_memory(&store->database, name, error));
+    TRY(schema_upgrade(store->database, schema_files, error));
+    return schema_replace_views(store->database, error);
+}
+
+static status create(struct store **created, const char *path, struct error *error)
+{
     struct store *store = calloc(1, sizeof *store);
     if (!store)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
     store->locks.descriptor = -1;
-    status result = open_parts(store, path, mode == STORE_WRITE, error);
-    if (result != OK) {
-        store_close(store);
-        return result;
-    }
-    *opened = store;
+    *created = store;
     return OK;
+}
+
+/* Passes result on; *opened is the store where all went well, which is closed otherwise. */
+static status finish_open(struct store **opened, struct store *store, status result)
+{
+    if (result == OK)
+        *opened = store;
+    else
+        store_close(store);
+    return result;
+}
+
+status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
+{
+    struct store *store;
+    *opened = NULL;
+    TRY(create(&store, path, error));
+    return finish_open(opened, store, open_parts(store, path, mode == STORE_WRITE, error));
+}
+
+status store_open_memory(struct store **opened, const char *name, struct error *error)
+{
+    struct store *store;
+    *opened = NULL;
+    TRY(create(&store, name, error));
+    return finish_open(opened, store, open_memory(store, name, error));
 }
 
 void store_close(struct store *store)

@@ -40,6 +40,9 @@ enum store_mode {
  * schema (ERROR_FORMAT), damaged (ERROR_FORMAT), or out of reach (ERROR_IO); each message names the file. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
 
+/* An empty database that nobody else sees and that is gone when it is closed; messages call it name. */
+status store_open_memory(struct store **store, const char *name, struct error *error);
+
 /* Rolls back what was not committed and gives up the locks; NULL is allowed. */
 void store_close(struct store *store);
 

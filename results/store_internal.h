@@ -23,6 +23,7 @@ struct store {
     struct database *database;
     struct lock_file locks;
     struct statement *insert[INSERT_COUNT]; /* opened when first used */
+    bool published;                         /* results/published.h: they are attached */
 };
 
 #endif

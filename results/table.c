@@ -77,6 +77,16 @@ void table_add_text_bytes(struct table *table, const char *value, size_t size)
         table->failed = true;
 }
 
+void table_begin_block(struct table *table)
+{
+    assert(table->failed || table->count % table->columns == 0);
+    if (table->count == 0)
+        return;
+    table->block = grow(table, table->block, table->blocks, &table->blocks_capacity, sizeof *table->block);
+    if (!table->failed)
+        table->block[table->blocks++] = table_rows(table);
+}
+
 size_t table_rows(const struct table *table)
 {
     return table->columns ? table->count / table->columns : 0;
@@ -96,5 +106,6 @@ void table_free(struct table *table)
             free(table->cell[i].text);
     free(table->column);
     free(table->cell);
+    free(table->block);
     *table = (struct table){0};
 }

@@ -5,6 +5,7 @@
  *     table_add_column(&table, &(struct table_column){.title = "last", .decimals = 1, .best = BEST_HIGHEST});
  *     table_add_text(&table, "mnist");
  *     table_add_real(&table, 97.84);                                      // cells come row by row
+ *     table_begin_block(&table);                                          // a rule above the next row
  *     TRY(table_render(&table, TABLE_LATEX, false, &text, error));        // appends to a struct text
  *     table_free(&table);
  *
@@ -30,6 +31,7 @@ struct table_column {
     enum table_align align;
     int decimals; /* of reals, for people */
     enum table_best best;
+    bool once; /* people see it in the first row of each block alone */
 };
 
 enum cell_kind { CELL_EMPTY, CELL_INTEGER, CELL_REAL, CELL_TEXT };
@@ -49,6 +51,8 @@ struct table {
     size_t columns_capacity, cells_capacity;
     struct table_column *column;
     struct table_cell *cell; /* [rows, columns] */
+    size_t blocks, blocks_capacity;
+    size_t *block; /* first rows of the blocks but the first one */
     bool failed;
 };
 
@@ -60,6 +64,9 @@ void table_add_integer(struct table *table, int64_t value);
 void table_add_real(struct table *table, double value);      /* NAN and infinities become empty cells */
 void table_add_text(struct table *table, const char *value); /* copied; NULL becomes an empty cell */
 void table_add_text_bytes(struct table *table, const char *value, size_t size);
+
+/* Between two rows: those that follow are a block, which has its own best cells and, for people, a rule above it. */
+void table_begin_block(struct table *table);
 
 size_t table_rows(const struct table *table);
 const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);

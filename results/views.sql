@@ -59,6 +59,26 @@ JOIN metrics USING (run)
 WHERE status = 'finished'
 GROUP BY suite_hash;
 
+-- The same for each dataset by itself.
+CREATE VIEW task_leaderboard AS
+SELECT name, max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
+       max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
+       count(*) AS runs,
+       avg(transfer) AS transfer,
+       (avg(transfer * transfer) - avg(transfer) * avg(transfer)) * count(*) / nullif(count(*) - 1, 0)
+           AS transfer_variance,
+       avg(average) AS average,
+       (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0)
+           AS average_variance,
+       avg(last) AS last,
+       (avg(last * last) - avg(last) * avg(last)) * count(*) / nullif(count(*) - 1, 0) AS last_variance,
+       avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, avg(gain) AS gain
+FROM runs
+JOIN task_metrics USING (run)
+JOIN tasks USING (run, task)
+WHERE status = 'finished'
+GROUP BY suite_hash, name;
+
 -- A row per frozen expert, with the task after which it was frozen first.
 CREATE VIEW frozen_experts AS
 SELECT run, encoder, block, target AS expert, min(task) AS task

@@ -13,7 +13,8 @@ status output_table(const struct command_call *call, const struct table *table, 
 status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
                        struct error *error)
 {
-    bool colour = isatty(fileno(call->out)) && getenv("NO_COLOR") == NULL;
+    const char *plain = getenv("NO_COLOR");
+    bool colour = isatty(fileno(call->out)) && (plain == NULL || *plain == 0);
     struct text text = {0};
     status result = table_render(table, format, colour, &text, error);
     if (result == OK && text.size > 0)

@@ -15,7 +15,7 @@
         .help = "form of the answer"                                                                                   \
     }
 
-/* Colour only where a terminal shows it and NO_COLOR (no-color.org) is not set. */
+/* Colour only where a terminal shows it and NO_COLOR (no-color.org) is not set to something. */
 status output_table(const struct command_call *call, const struct table *table, struct error *error);
 status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
                        struct error *error);

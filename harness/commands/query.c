@@ -1,30 +1,103 @@
 /* mtil query: what a results database holds, in a form for people, programs or papers. */
+#include <ctype.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "harness/commands/filter.h"
 #include "harness/commands/output.h"
+#include "harness/settings.h"
+#include "results/published.h"
 #include "results/query.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     FILTER_OPTIONS,
+    {.name = "published",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "papers' printed numbers too: in paper-table, and for SQL as the tables published and published_matrix"},
     {0},
 };
 
-static bool is_sql(const char *what)
+/* What a command line asks of what. */
+struct question {
+    const char *what;
+    const char *database; /* NULL: only the published numbers */
+    bool published;
+};
+
+static bool has_space(const char *word)
 {
-    return what[strcspn(what, " \t\n")] != 0;
+    while (*word != 0 && !isspace((unsigned char)*word))
+        word++;
+    return *word != 0;
+}
+
+static bool is_question(const char *word)
+{
+    return query_exists(word) || (has_space(word) && !file_exists(word));
+}
+
+/* The database comes first; the other order is understood where only the second can be the database. */
+static void read_two(struct question *question, const char *first, const char *second)
+{
+    bool swapped = is_question(first) && !file_exists(first) && !(is_question(second) && !file_exists(second));
+    bool only_second_exists = file_exists(second) && !file_exists(first);
+    swapped = swapped || (only_second_exists && !is_question(second));
+    question->database = swapped ? second : first;
+    question->what = swapped ? first : second;
+}
+
+static status read_one(struct question *question, const char *word, struct error *error)
+{
+    bool asks = is_question(word) || (!file_exists(word) && !question->published);
+    if (!asks && !question->published)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: query: expected what to ask %s, such as leaderboard or \"SELECT …\"; see mtil "
+                         "query --help",
+                         word);
+    question->what = asks ? word : "paper-table";
+    question->database = asks ? question->published ? NULL : SETTINGS_DATABASE : word;
+    return OK;
+}
+
+static status read_question(struct question *question, const struct command_call *call, struct error *error)
+{
+    question->published = options_boolean(call->options, "published");
+    question->what = "paper-table";
+    if (call->argument_count == 2)
+        read_two(question, call->arguments[0], call->arguments[1]);
+    else if (call->argument_count == 1)
+        TRY(read_one(question, call->arguments[0], error));
+    else if (!question->published)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: query: expected [DATABASE] WHAT, found nothing; see mtil query --help");
+    return OK;
+}
+
+static status ask(struct store *store, const struct question *question, const struct query_filter *filter,
+                  struct table *table, struct error *error)
+{
+    if (question->published)
+        TRY(published_attach(store, error));
+    if (has_space(question->what))
+        return query_sql(store, question->what, table, error);
+    if (query_exists(question->what))
+        TRY(query_check_filter(store, filter, error));
+    return query_named(store, question->what, filter, table, error);
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    const char *what = call->arguments[0];
+    struct question question = {0};
     struct query_filter filter = filter_read(call->options);
     struct store *store;
-    TRY(store_open(&store, call->arguments[1], STORE_READ, error));
+    TRY(read_question(&question, call, error));
+    TRY(question.database != NULL ? store_open(&store, question.database, STORE_READ, error)
+                                  : store_open_memory(&store, "published numbers", error));
+    filter.published = question.published;
     struct table table = {0};
-    status result =
-        is_sql(what) ? query_sql(store, what, &table, error) : query_named(store, what, &filter, &table, error);
+    status result = ask(store, &question, &filter, &table, error);
     if (result == OK)
         result = output_table(call, &table, error);
     table_free(&table);
@@ -34,14 +107,28 @@ static status run(const struct command_call *call, struct error *error)
 
 const struct command command_query = {
     .name = "query",
-    .arguments = "WHAT DATABASE",
+    .arguments = "[DATABASE] WHAT",
     .summary = "print what a results database holds",
-    .details = "WHAT is metrics, matrix, leaderboard, experts, events, selector or runs, or a SELECT\n"
-               "of your own in quotes.\n",
-    .example = "  mtil query leaderboard results.sqlite --suite mini --format markdown\n"
-               "  mtil query \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\" results.sqlite\n",
+    .details = "WHAT is one of the following, or a SELECT of your own in quotes:\n\n"
+               "  runs         what has been run: suite, settings, seed, state, dates\n"
+               "  metrics      transfer, average, last and more of each run\n"
+               "  tasks        the same per task\n"
+               "  matrix       accuracy on each task after each task\n"
+               "  leaderboard  configurations by their mean over seeds\n"
+               "  paper-table  methods x datasets: Transfer, Average and Last, as papers print them\n"
+               "  experts      how often each expert was chosen\n"
+               "  events       merges, skips and freezes\n"
+               "  selector     the router confusion: true task x chosen router\n"
+               "  time         where the time went\n\n"
+               "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
+               "DATABASE the papers' numbers stand alone. leaderboard and paper-table hold finished\n"
+               "runs. Filters choose runs for these, not for a SELECT.\n",
+    .example = "  mtil query results.db leaderboard --suite mini\n"
+               "  mtil query results.db paper-table --published --format latex\n"
+               "  mtil query results.db \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\"\n"
+               "  mtil query --published\n",
     .options = options,
-    .least = 2,
+    .least = 0,
     .most = 2,
     .run = run,
 };

@@ -12,6 +12,7 @@
 
 #include "core/text.h"
 #include "harness/commands/command.h"
+#include "results/query.h"
 
 /* What the program said and how it ended, started by a shell as a user would. */
 struct outcome {
@@ -166,6 +167,75 @@ static void files_that_are_no_databases_are_named(void **state)
     expect_error(arguments, 1, path);
 }
 
+/* An empty results database; the caller unlinks it. */
+static void create_database(char *path)
+{
+    struct error error = {.code = OK};
+    struct store *store;
+    close(mkstemps(path, 7));
+    if (store_open(&store, path, STORE_WRITE, &error) != OK)
+        fail_msg("%s", error.message);
+    store_close(store);
+}
+
+static void remove_database(const char *path)
+{
+    char lock[128];
+    snprintf(lock, sizeof lock, "%s-lock", path);
+    unlink(path);
+    unlink(lock);
+}
+
+static void queries_take_database_and_question_in_either_order(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
+    static const char *const asked[] = {"query %s runs --format csv", "query runs %s --format csv",
+                                        "query %s 'SELECT 1 AS run' --format csv",
+                                        "query 'SELECT 1 AS run' %s --format csv"};
+    create_database(path);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        snprintf(arguments, sizeof arguments, asked[i], path);
+        expect_answer(arguments, "run");
+    }
+    static const char *const mistaken[] = {"query %s rnus", "query rnus %s"};
+    for (size_t i = 0; i < sizeof mistaken / sizeof *mistaken; i++) {
+        snprintf(arguments, sizeof arguments, mistaken[i], path);
+        expect_error(arguments, 2, "unknown query \"rnus\"; did you mean \"runs\"?");
+    }
+    snprintf(arguments, sizeof arguments, "query %s", path);
+    expect_error(arguments, 2, "expected what to ask");
+    snprintf(arguments, sizeof arguments, "query %s 'DELETE FROM runs'", path);
+    expect_error(arguments, 2, "a query only reads");
+    remove_database(path);
+    expect_error("query", 2, "expected [DATABASE] WHAT");
+    expect_error("query runs /no/such/file", 1, "/no/such/file");
+    expect_error("query /no/such/file runs", 1, "/no/such/file");
+}
+
+static void published_numbers_need_no_database(void **state)
+{
+    (void)state;
+    expect_answer("query --published", "MA, published (Park, Tables 2 and 3)");
+    expect_answer("query --published --format latex", "\\midrule\nLast & MA, published");
+    expect_answer("query --published \"SELECT count(*) AS rows FROM published\" --format csv", "rows\r\n66\r\n");
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
+    create_database(path);
+    snprintf(arguments, sizeof arguments, "query %s --published", path);
+    expect_answer(arguments, "Park, published");
+    remove_database(path);
+}
+
+static void the_help_of_query_lists_every_query(void **state)
+{
+    (void)state;
+    for (size_t i = 0; query_at(i) != NULL; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "\n  %s ", query_at(i)->name);
+        expect_answer("query --help", line);
+    }
+}
+
 static void full_disk_is_an_error(void **state)
 {
     (void)state;
@@ -180,9 +250,15 @@ static void full_disk_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overview_lists_every_command), cmocka_unit_test(every_command_has_help_with_an_example),
-        cmocka_unit_test(mistakes_are_usage_errors),    cmocka_unit_test(lists_come_in_every_format),
-        cmocka_unit_test(doctor_knows_its_libraries),   cmocka_unit_test(files_that_are_no_databases_are_named),
+        cmocka_unit_test(overview_lists_every_command),
+        cmocka_unit_test(every_command_has_help_with_an_example),
+        cmocka_unit_test(mistakes_are_usage_errors),
+        cmocka_unit_test(lists_come_in_every_format),
+        cmocka_unit_test(doctor_knows_its_libraries),
+        cmocka_unit_test(files_that_are_no_databases_are_named),
+        cmocka_unit_test(queries_take_database_and_question_in_either_order),
+        cmocka_unit_test(published_numbers_need_no_database),
+        cmocka_unit_test(the_help_of_query_lists_every_query),
         cmocka_unit_test(full_disk_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,14 +186,131 @@ static void experts_and_events_tell_what_happened(void **state)
     table_free(&frozen);
 }
 
+/* Of 200 images, after the last task: 20 to the untouched model, `task` to router 0, the rest to router 3. */
 static void the_selector_is_a_confusion(void **state)
 {
-    struct table table = ask(state, "selector", (struct query_filter){.run = 1, .dataset = "digits"});
-    assert_int_equal(table_rows(&table), 3 * (SAMPLE_TASKS + 1));
-    assert_string_equal(table_cell_at(&table, 0, column_of(&table, "chosen"))->text, "untouched model");
-    assert_true(table_cell_at(&table, 0, column_of(&table, "share"))->real == 10);
-    assert_string_equal(table_cell_at(&table, 1, column_of(&table, "chosen"))->text, "aircraft");
+    struct table table = ask(state, "selector", (struct query_filter){.run = 1});
+    assert_int_equal(table_rows(&table), SAMPLE_TASKS);
+    assert_int_equal(table.columns, 3 + 1 + SAMPLE_TASKS);
+    assert_string_equal(table_cell_at(&table, 2, column_of(&table, "after"))->text, "flowers");
+    assert_string_equal(table_cell_at(&table, 2, column_of(&table, "task"))->text, "textures_&_more");
+    assert_true(table_cell_at(&table, 2, column_of(&table, "untouched model"))->real == 10);
+    assert_true(table_cell_at(&table, 2, column_of(&table, "aircraft"))->real == 1);
+    assert_true(table_cell_at(&table, 2, column_of(&table, "digits"))->real == 0);
+    assert_true(table_cell_at(&table, 2, column_of(&table, "flowers"))->real == 89);
     table_free(&table);
+    assert_int_equal(count(state, "selector", (struct query_filter){.run = 1, .dataset = "digits"}), 1);
+    table = ask(state, "selector", (struct query_filter){.status = "stopped"}); /* one task learnt, one router */
+    assert_int_equal(table.columns, 3 + 1 + 1);
+    assert_true(table_cell_at(&table, 1, column_of(&table, "aircraft"))->real == 0.5);
+    table_free(&table);
+    assert_int_equal(count(state, "selector", (struct query_filter){0}), 5 * SAMPLE_TASKS);
+}
+
+/* Mean over seeds 1 to 3 of one dataset's Last. */
+static double mean_last(int64_t task)
+{
+    double sum = 0;
+    for (int64_t seed = 1; seed <= 3; seed++)
+        sum += 100.0 * (double)sample_correct(seed, SAMPLE_TASKS - 1, task) / SAMPLE_IMAGES;
+    return sum / 3;
+}
+
+static void the_paper_table_has_methods_by_datasets(void **state)
+{
+    struct table table = ask(state, "paper-table", (struct query_filter){0});
+    size_t digits = column_of(&table, "digits"), mean = column_of(&table, "mean");
+    assert_int_equal(table_rows(&table), 3 * 2); /* Transfer, Average, Last of two configurations */
+    assert_int_equal(table.blocks, 2);
+    assert_int_equal(table.columns, 3 + SAMPLE_TASKS + 1);
+    assert_string_equal(table_cell_at(&table, 4, 0)->text, "Last");
+    assert_string_equal(table_cell_at(&table, 4, column_of(&table, "method"))->text, "adapters, most_used");
+    assert_string_equal(table_cell_at(&table, 5, column_of(&table, "method"))->text, "adapters");
+    assert_int_equal(table_cell_at(&table, 4, column_of(&table, "seeds"))->integer, 3);
+    assert_true(fabs(table_cell_at(&table, 4, digits)->real - mean_last(1)) < 1e-9);
+    double sum = 0;
+    for (int64_t task = 0; task < SAMPLE_TASKS; task++)
+        sum += mean_last(task);
+    assert_true(fabs(table_cell_at(&table, 4, mean)->real - sum / SAMPLE_TASKS) < 1e-9);
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "aircraft"))->kind, CELL_EMPTY); /* no transfer */
+    table_free(&table);
+    table = ask(state, "paper-table", (struct query_filter){.policy = "most_used", .dataset = "digits"});
+    assert_int_equal(table.columns, 4); /* no mean of one */
+    assert_true(fabs(table_cell_at(&table, 2, 3)->real - mean_last(1)) < 1e-9);
+    table_free(&table);
+    assert_int_equal(count(state, "paper-table", (struct query_filter){.status = "stopped"}), 0);
+}
+
+static void published_rows_stand_beside_ones_own(void **state)
+{
+    struct table table = ask(state, "paper-table", (struct query_filter){.published = true});
+    size_t method = column_of(&table, "method"), mean = column_of(&table, "mean");
+    assert_int_equal(table_rows(&table), 3 * 4);
+    assert_string_equal(table_cell_at(&table, 8, method)->text, "MA, published (Park, Tables 2 and 3)");
+    assert_int_equal(table_cell_at(&table, 8, column_of(&table, "seeds"))->kind, CELL_EMPTY);
+    assert_true(table_cell_at(&table, 8, column_of(&table, "mnist"))->real == 98.0);
+    assert_int_equal(table_cell_at(&table, 8, column_of(&table, "digits"))->kind, CELL_EMPTY);
+    for (size_t row = 0; row < 12; row++) /* the datasets are not the same */
+        assert_int_equal(table_cell_at(&table, row, mean)->kind, CELL_EMPTY);
+    table_free(&table);
+    assert_int_equal(count(state, "leaderboard", (struct query_filter){.published = true}), 2);
+    assert_int_equal(count(state, "runs", (struct query_filter){.published = true}), 5);
+}
+
+static void configurations_with_one_name_show_their_digest(void **state)
+{
+    char *path = sample_path("results.sqlite");
+    struct fixture twins = {.path = path};
+    void *twins_state = &twins;
+    (void)state;
+    assert_ok(store_open(&twins.store, path, STORE_WRITE, &error));
+    sample_finished_run(twins.store, 1);
+    struct run_description other = sample_description(1);
+    struct run_start start;
+    other.suite_hash = "fedcba9876543210";
+    assert_ok(store_run_start(twins.store, &other, &start, &error));
+    assert_ok(sample_write(twins.store, start.run, 1, -1, 0, -1, 0, &error));
+    assert_ok(store_run_end(twins.store, start.run, RUN_FINISHED, NULL, &error));
+    struct table table = ask(&twins_state, "paper-table", (struct query_filter){0});
+    assert_string_equal(table_cell_at(&table, 1, 1)->text, "adapters, most_used, fedcba98");
+    table_free(&table);
+    store_close(twins.store);
+    sample_remove(path);
+}
+
+static void metrics_of_one_dataset(void **state)
+{
+    struct table table = ask(state, "leaderboard", (struct query_filter){.policy = "most_used", .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 1);
+    assert_true(fabs(table.cell[column_of(&table, "last")].real - mean_last(1)) < 1e-9);
+    table_free(&table);
+    table = ask(state, "metrics", (struct query_filter){.run = 2, .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 1);
+    assert_true(table.cell[column_of(&table, "last")].real ==
+                100.0 * (double)sample_correct(2, SAMPLE_TASKS - 1, 1) / SAMPLE_IMAGES);
+    table_free(&table);
+    table = ask(state, "matrix", (struct query_filter){.run = 2, .dataset = "digits"});
+    assert_int_equal(table.columns, 3);
+    assert_true(table_cell_at(&table, 1, 2)->real == 100.0 * (double)sample_correct(2, 0, 1) / SAMPLE_IMAGES);
+    table_free(&table);
+}
+
+static void filters_that_choose_nothing_are_mistakes(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    assert_ok(query_check_filter(store, &(struct query_filter){.run = 5, .suite = "sample", .policy = "none"}, &error));
+    assert_ok(query_check_filter(
+        store, &(struct query_filter){.since = "2026-01-31", .before = "2026-01-31T12:00", .dataset = "digits"},
+        &error));
+    assert_fails(query_check_filter(store, &(struct query_filter){.policy = "most_usd"}, &error), ERROR_ARGUMENT,
+                 "unknown policy \"most_usd\" (did you mean \"most_used\"?); expected one of: most_used, none");
+    assert_fails(query_check_filter(store, &(struct query_filter){.dataset = "cars"}, &error), ERROR_ARGUMENT,
+                 "unknown dataset \"cars\"");
+    assert_fails(query_check_filter(store, &(struct query_filter){.run = 6}, &error), ERROR_ARGUMENT, "no run 6");
+    assert_fails(query_check_filter(store, &(struct query_filter){.since = "yesterday"}, &error), ERROR_ARGUMENT,
+                 "--since: expected a time like 2026-01-31");
+    assert_fails(query_check_filter(store, &(struct query_filter){.before = "2026-01-3"}, &error), ERROR_ARGUMENT,
+                 "found \"2026-01-3\"");
 }
 
 static void free_sql_only_reads(void **state)
@@ -276,6 +393,11 @@ int main(void)
         cmocka_unit_test(the_summary_ends_in_the_metrics),
         cmocka_unit_test(experts_and_events_tell_what_happened),
         cmocka_unit_test(the_selector_is_a_confusion),
+        cmocka_unit_test(the_paper_table_has_methods_by_datasets),
+        cmocka_unit_test(published_rows_stand_beside_ones_own),
+        cmocka_unit_test(configurations_with_one_name_show_their_digest),
+        cmocka_unit_test(metrics_of_one_dataset),
+        cmocka_unit_test(filters_that_choose_nothing_are_mistakes),
         cmocka_unit_test(free_sql_only_reads),
         cmocka_unit_test(endless_answers_are_cut_off),
         cmocka_unit_test(the_queries_of_the_readme_work),

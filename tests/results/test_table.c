@@ -127,6 +127,31 @@ static void latex_is_booktabs(void **state)
     table_free(&table);
 }
 
+/* Two blocks of two rows; 9 is the first one's best, though the second has better. */
+static void blocks_have_rules_and_best_cells_of_their_own(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    table_add_column(&table, &(struct table_column){.title = "metric", .once = true});
+    table_add_column(&table, &(struct table_column){.title = "x", .decimals = 0, .best = BEST_HIGHEST});
+    table_begin_block(&table); /* no rule above the first row */
+    for (int i = 0; i < 4; i++) {
+        if (i == 2)
+            table_begin_block(&table);
+        table_add_text(&table, i < 2 ? "last" : "mean");
+        table_add_real(&table, i < 2 ? 8 + i : 20 - i);
+    }
+    assert_renders(&table, TABLE_TEXT, false,
+                   "metric   x\n──────  ──\nlast     8\n         9\n──────  ──\nmean    18\n        17\n");
+    assert_renders(&table, TABLE_LATEX, false,
+                   "\\begin{tabular}{lr}\n\\toprule\nmetric & x \\\\\n\\midrule\nlast & 8 \\\\\n & \\textbf{9} \\\\\n"
+                   "\\midrule\nmean & \\textbf{18} \\\\\n & 17 \\\\\n\\bottomrule\n\\end{tabular}\n");
+    assert_renders(&table, TABLE_MARKDOWN, false,
+                   "| metric | x |\n| --- | ---: |\n| last | 8 |\n|  | **9** |\n| mean | **18** |\n|  | 17 |\n");
+    assert_renders(&table, TABLE_CSV, false, "metric,x\r\nlast,8\r\nlast,9\r\nmean,18\r\nmean,17\r\n");
+    table_free(&table);
+}
+
 /* What a hostile database may hold: escape sequences, broken UTF-8, endless cells. */
 static void hostile_text_is_made_harmless(void **state)
 {
@@ -180,6 +205,7 @@ int main(void)
         cmocka_unit_test(json_reads_back),
         cmocka_unit_test(markdown_escapes),
         cmocka_unit_test(latex_is_booktabs),
+        cmocka_unit_test(blocks_have_rules_and_best_cells_of_their_own),
         cmocka_unit_test(hostile_text_is_made_harmless),
         cmocka_unit_test(empty_tables_have_a_form),
         cmocka_unit_test(formats_are_known_by_name),

@@ -1,0 +1,41 @@
+-- Numbers that papers print, as tables of a connection: `published` (metrics per task) and `published_matrix` (columns of
+-- the accuracy matrix). Percent, as printed; nothing here was computed by this program. The rows are in the other files
+-- of this folder.
+
+-- The datasets of an order.
+CREATE TEMP TABLE published_tasks (task_order TEXT, task INTEGER, dataset TEXT) STRICT;
+
+-- Rows of a table: one accuracy per task.
+CREATE TEMP TABLE published_rows (
+    row INTEGER PRIMARY KEY,
+    source TEXT,
+    method TEXT,
+    setting TEXT,
+    task_order TEXT,
+    metric TEXT,
+    accuracies TEXT
+) STRICT;
+
+-- Columns of a matrix: accuracy on one task after each of the tasks. Those that are printed in part are left out.
+CREATE TEMP TABLE published_columns (
+    source TEXT,
+    method TEXT,
+    setting TEXT,
+    task_order TEXT,
+    task INTEGER,
+    accuracies TEXT
+) STRICT;
+
+CREATE TEMP VIEW published AS
+SELECT row, source, method, setting, task_order, metric, task, dataset, value AS accuracy
+FROM published_rows, json_each(accuracies)
+JOIN published_tasks USING (task_order)
+WHERE task = key;
+
+CREATE TEMP VIEW published_matrix AS
+SELECT source, method, setting, task_order, trained.task AS checkpoint, trained.dataset AS trained,
+       published_columns.task AS task, tested.dataset AS name, value AS accuracy
+FROM published_columns, json_each(accuracies)
+JOIN published_tasks AS trained USING (task_order)
+JOIN published_tasks AS tested USING (task_order)
+WHERE trained.task = key AND tested.task = published_columns.task;

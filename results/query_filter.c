@@ -1,0 +1,95 @@
+/* Whether a filter can choose anything: names that runs have, dates that are dates. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/query_internal.h"
+#include "results/store_internal.h"
+
+#define NAMES_LIMIT 64 /* that a message lists */
+
+/* ?1: the name that is looked for; it comes first. */
+static status read_names(struct store *store, const char *sql, const char *name, char *names[NAMES_LIMIT],
+                         size_t *count, struct error *error)
+{
+    struct statement *statement;
+    *count = 0;
+    TRY(statement_open(&statement, store->database, sql, error));
+    status result = statement_bind(statement, VALUES(value_text(name)), error);
+    for (bool row; result == OK && *count < NAMES_LIMIT; (*count)++) {
+        result = statement_step(statement, &row, error);
+        if (result != OK || !row)
+            break;
+        names[*count] = strdup(statement_text(statement, 0));
+        if (!names[*count])
+            result = error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
+    }
+    statement_close(statement);
+    return result;
+}
+
+/* column is the filter's word too; table.column is where the names are. */
+static status check_name(struct store *store, const char *kind, const char *table, const char *column, const char *name,
+                         struct error *error)
+{
+    char *names[NAMES_LIMIT] = {0}, sql[256];
+    size_t count;
+    if (!name)
+        return OK;
+    snprintf(sql, sizeof sql, "SELECT DISTINCT %s FROM %s ORDER BY %s = ?1 DESC, %s", column, table, column, column);
+    status result = read_names(store, sql, name, names, &count, error);
+    if (result == OK && count > 0 && strcmp(names[0], name) != 0)
+        result = error_unknown_word(error, store_path(store), kind, name, (const char *const *)names, count);
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    return result;
+}
+
+/* The forms of a time, 9 for a digit; "2026" is none, so that a seed or a run is not mistaken for one. */
+static status check_time(const char *option, const char *time, struct error *error)
+{
+    static const char *const forms[] = {"9999-99", "9999-99-99", "9999-99-99T99:99", "9999-99-99T99:99:99",
+                                        "9999-99-99T99:99:99Z"};
+    if (!time)
+        return OK;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t at = 0;
+        while (time[at] && (forms[i][at] == '9' ? time[at] >= '0' && time[at] <= '9' : time[at] == forms[i][at]))
+            at++;
+        if (!time[at] && !forms[i][at])
+            return OK;
+    }
+    return error_set(error, ERROR_ARGUMENT,
+                     "--%s: expected a time like 2026-01-31 or 2026-01-31T12:00 (UTC), found \"%.40s\"", option, time);
+}
+
+static status check_run(struct store *store, int64_t run, struct error *error)
+{
+    if (run == 0)
+        return OK;
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, "SELECT 1 FROM runs WHERE run = ?1", error));
+    bool row = false;
+    status result = statement_bind(statement, VALUES(value_integer(run)), error);
+    if (result == OK)
+        result = statement_step(statement, &row, error);
+    statement_close(statement);
+    if (result != OK || row)
+        return result;
+    return error_set(error, ERROR_ARGUMENT, "%s: there is no run %" PRId64 "; the query `runs` lists those there are",
+                     store_path(store), run);
+}
+
+status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    TRY(check_time("since", filter->since, error));
+    TRY(check_time("before", filter->before, error));
+    TRY(check_run(store, filter->run, error));
+    TRY(check_name(store, "suite", "runs", "suite", filter->suite, error));
+    TRY(check_name(store, "setting", "runs", "setting", filter->setting, error));
+    TRY(check_name(store, "method", "runs", "method", filter->method, error));
+    TRY(check_name(store, "policy", "runs", "policy", filter->policy, error));
+    TRY(check_name(store, "selector", "runs", "selector", filter->selector, error));
+    return check_name(store, "dataset", "tasks", "name", filter->dataset, error);
+}
