@@ -23,7 +23,8 @@ enum rng_purpose {
     RNG_POLICY,         /* merge policies that draw */
     RNG_DRAWING,        /* the built-in suite's and pre-training's pictures */
     RNG_REFERENCE,      /* reference images and sentences of the distillation methods */
-    RNG_TEST
+    RNG_TEST,
+    RNG_RESAMPLING      /* bootstrap and permutation tests */
 };
 
 struct rng {

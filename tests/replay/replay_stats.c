@@ -1,0 +1,330 @@
+/* Replays files in the format of fixtures/stats/paired.json and compares every number.
+ *
+ *     build/tests/replay_stats FILE…
+ *
+ * Prints a line per quantity with the largest deviation and its tolerance; exits with 0 only when all hold, with 77
+ * when a file is absent.
+ *
+ * Tolerances are relative, 1e-9 and for p-values 1e-7, plus what rounding alone does to a number that nearly cancels.
+ * null, NaN and Infinity stand for what is not defined or not finite. Where the definition leaves a choice, each is
+ * right: an interval without width may be null; so may Wilcoxon's p with several differences of 0, and the exact p of a sample too
+ * large to be enumerated; differences that tie
+ * on paper alone, as 68.3 − 68.2 and 67.5 − 67.4 do, may count as tied or not. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "results/permutation.h"
+#include "results/statistics.h"
+#include "tests/replay/report.h"
+
+#define RELATIVE 1e-9
+#define RELATIVE_P 1e-7
+#define ROUNDING_P 1e-15 /* some of SciPy's small p are 1 less something */
+#define EPSILON 2.3e-16
+#define ENUMERATED 24 /* the largest n of which it can be asked that all 2^n signs were tried */
+
+/* ---- JSON, with Python's words for what JSON has no numbers for ---- */
+
+/* "NaN" becomes null and "Infinity" a string, outside strings. */
+static void add_plain_json(struct text *plain, const char *json)
+{
+    bool inside = false;
+    for (const char *at = json; *at; at++) {
+        inside ^= *at == '"' && (at == json || at[-1] != '\\');
+        bool negative = strncmp(at, "-Infinity", 9) == 0;
+        if (!inside && strncmp(at, "NaN", 3) == 0) {
+            text_add(plain, "null");
+            at += 2;
+        } else if (!inside && (negative || strncmp(at, "Infinity", 8) == 0)) {
+            text_add(plain, negative ? "\"-inf\"" : "\"inf\"");
+            at += negative ? 8 : 7;
+        } else {
+            text_add_bytes(plain, at, 1);
+        }
+    }
+}
+
+static status read_json(const char *path, json_t **root, struct error *error)
+{
+    struct bytes bytes;
+    struct text plain = {0};
+    json_error_t fault;
+    TRY(file_read(path, FILE_LIMIT, &bytes, error));
+    add_plain_json(&plain, (const char *)bytes.data);
+    *root = json_loads(plain.data ? plain.data : "", 0, &fault);
+    bytes_free(&bytes);
+    text_free(&plain);
+    return json_is_object(*root) ? OK
+                                 : error_set(error, ERROR_FORMAT, "expected a JSON object, found line %d: %s",
+                                             *root ? 1 : fault.line, *root ? "something else" : fault.text);
+}
+
+/* NAN for null and for whatever is no number. */
+static double number_of(const json_t *value)
+{
+    const char *word = json_string_value(value);
+    if (word)
+        return strcmp(word, "inf") == 0    ? (double)INFINITY
+               : strcmp(word, "-inf") == 0 ? -(double)INFINITY
+                                           : (double)NAN;
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/* ---- Comparing ---- */
+
+struct expectation {
+    double relative, rounding; /* the tolerance is relative·|expected| + rounding */
+    bool undefined;            /* "not defined" holds too */
+};
+
+static void check(struct report *report, const char *quantity, const json_t *expected, double got,
+                  struct expectation how)
+{
+    double number = number_of(expected);
+    char unusual[64]; /* a line of its own, since the quantity's has deviations */
+    snprintf(unusual, sizeof unusual, "%s, %s", quantity, isinf(number) ? "infinite" : "undefined");
+    if (!expected && !isnan(got))
+        report_exact(report, unusual, false, "missing, found %.17g", got);
+    else if (isnan(number))
+        report_exact(report, unusual, isnan(got) || how.undefined, "found %.17g, expected nothing", got);
+    else if (isinf(number))
+        report_exact(report, unusual, number == got, "found %g, expected %g", got, number);
+    else
+        report_value(report, quantity, got, number, how.relative * fabs(number) + how.rounding);
+}
+
+/* ---- Paired samples ---- */
+
+struct sample {
+    size_t n;
+    double *a, *b, *difference, *ranks;
+    double magnitude; /* the largest |value| */
+    bool finite;
+    bool flat, zero; /* all differences are the same but for rounding; they are 0 */
+};
+
+static bool read_sample(const json_t *entry, struct sample *sample)
+{
+    const json_t *a = json_object_get(entry, "a"), *b = json_object_get(entry, "b");
+    size_t n = json_array_size(a);
+    *sample = (struct sample){.n = n, .finite = true, .flat = true, .zero = true};
+    const json_t *stated = json_object_get(entry, "n");
+    if (n == 0 || json_array_size(b) != n || (stated && (size_t)json_integer_value(stated) != n))
+        return false;
+    sample->a = calloc(4 * n, sizeof *sample->a);
+    if (!sample->a)
+        abort();
+    sample->b = sample->a + n;
+    sample->difference = sample->b + n;
+    sample->ranks = sample->difference + n;
+    for (size_t i = 0; i < n; i++) {
+        sample->a[i] = number_of(json_array_get(a, i));
+        sample->b[i] = number_of(json_array_get(b, i));
+        sample->difference[i] = sample->b[i] - sample->a[i];
+        sample->magnitude = fmax(sample->magnitude, fmax(fabs(sample->a[i]), fabs(sample->b[i])));
+        sample->finite &= isfinite(sample->difference[i]) != 0;
+        sample->zero &= sample->difference[i] == 0;
+        sample->flat &= fabs(sample->difference[i] - sample->difference[0]) <= 8 * EPSILON * sample->magnitude;
+    }
+    return true;
+}
+
+/* Each |difference| replaced by its rank as a number, signs kept; false where two are the same number. */
+static bool rank_strictly(struct sample *sample)
+{
+    bool strict = true;
+    for (size_t i = 0; i < sample->n; i++) {
+        double size = fabs(sample->difference[i]);
+        size_t rank = 1;
+        for (size_t j = 0; j < sample->n; j++) {
+            rank += fabs(sample->difference[j]) < size;
+            strict &= j == i || size == 0 || fabs(sample->difference[j]) != size;
+        }
+        sample->ranks[i] = size == 0 ? 0 : copysign((double)rank, sample->difference[i]);
+    }
+    return strict;
+}
+
+static status check_wilcoxon(struct report *report, const json_t *expected, struct sample *sample, struct error *error)
+{
+    struct signed_rank_test test;
+    TRY(permutation_signed_ranks(sample->difference, sample->n, &test, error));
+    bool undefined = test.ties || test.n + 1 < sample->n || test.n == 0;
+    if (test.ties && !isnan(number_of(expected)) && rank_strictly(sample))
+        TRY(permutation_signed_ranks(sample->ranks, sample->n, &test, error));
+    double got = test.ties ? (double)NAN : test.p;
+    check(report, "p_wilcoxon_exact", expected, got,
+          (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P, .undefined = undefined});
+    return OK;
+}
+
+static status check_exact_tests(struct report *report, const json_t *entry, struct sample *sample, struct error *error)
+{
+    struct sign_flip_test flips;
+    TRY(permutation_sign_flips(sample->difference, sample->n, 1, &flips, error));
+    check(report, flips.exact ? "p_permutation_exact" : "p_permutation (drawn)",
+          json_object_get(entry, "p_permutation_exact"), flips.p,
+          (struct expectation){
+              .relative = RELATIVE_P, .rounding = ROUNDING_P + 5 * flips.error, .undefined = sample->n > ENUMERATED});
+    TRY(check_wilcoxon(report, json_object_get(entry, "p_wilcoxon_exact"), sample, error));
+    double median;
+    TRY(statistics_hodges_lehmann(sample->difference, sample->n, &median, error));
+    check(report, "hodges_lehmann", json_object_get(entry, "hodges_lehmann"), median,
+          (struct expectation){.relative = RELATIVE, .rounding = 4 * EPSILON * sample->magnitude});
+    return OK;
+}
+
+/* Without spread t is what rounding leaves, or nothing. */
+static void check_flat(struct report *report, const json_t *t, const json_t *p, const struct sample *sample)
+{
+    double t_number = number_of(t), p_number = number_of(p);
+    bool good_t = isnan(t_number) || (sample->zero ? t_number == 0 : fabs(t_number) > 1e6);
+    bool good_p = isnan(p_number) || (sample->zero ? p_number == 1 : fabs(p_number) < 1e-3);
+    report_exact(report, "t without spread", good_t, "expected %.17g", t_number);
+    report_exact(report, "p_t without spread", good_p, "expected %.17g", p_number);
+}
+
+static void check_t(struct report *report, const json_t *entry, const struct sample *sample)
+{
+    struct paired_test test = statistics_paired_t(sample->difference, sample->n, 0.95);
+    double rounding = (double)sample->n * 4 * EPSILON * sample->magnitude,
+           error_of_mean = test.sd / sqrt((double)sample->n);
+    struct expectation plain = {.relative = RELATIVE, .rounding = rounding};
+    check(report, "mean_diff", json_object_get(entry, "mean_diff"), test.mean, plain);
+    const json_t *interval = json_object_get(entry, "ci95_diff");
+    struct expectation ends = {
+        .relative = RELATIVE, .rounding = rounding * (sample->flat ? 100 : 1), .undefined = sample->flat};
+    check(report, "ci95_diff", json_is_array(interval) ? json_array_get(interval, 0) : interval, test.interval.low,
+          ends);
+    check(report, "ci95_diff", json_is_array(interval) ? json_array_get(interval, 1) : interval, test.interval.high,
+          ends);
+    const json_t *t = json_object_get(entry, "t"), *p = json_object_get(entry, "p_t");
+    if (sample->flat && sample->n > 1) {
+        check_flat(report, t, p, sample);
+        return;
+    }
+    check(report, "t", t, test.t, (struct expectation){.relative = RELATIVE, .rounding = rounding / error_of_mean});
+    check(report, "p_t", p, test.p,
+          (struct expectation){.relative = RELATIVE_P,
+                               .rounding = ROUNDING_P + rounding / error_of_mean * fmin(1, test.p)});
+}
+
+static status check_paired(struct report *report, const json_t *entry, struct error *error)
+{
+    struct sample sample;
+    bool fits = read_sample(entry, &sample);
+    if (!fits || !sample.finite) {
+        free(sample.a);
+        return error_set(error, ERROR_FORMAT, "paired: expected n finite values in a and in b, found %zu and %zu%s",
+                         json_array_size(json_object_get(entry, "a")), json_array_size(json_object_get(entry, "b")),
+                         fits ? ", not all finite" : "");
+    }
+    struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON * sample.magnitude};
+    check(report, "mean_a", json_object_get(entry, "mean_a"), statistics_mean(sample.a, sample.n), plain);
+    check(report, "mean_b", json_object_get(entry, "mean_b"), statistics_mean(sample.b, sample.n), plain);
+    plain.rounding *= (double)sample.n;
+    check(report, "sd_a", json_object_get(entry, "sd_a"), statistics_sd(sample.a, sample.n), plain);
+    check(report, "sd_b", json_object_get(entry, "sd_b"), statistics_sd(sample.b, sample.n), plain);
+    check_t(report, entry, &sample);
+    status result = check_exact_tests(report, entry, &sample, error);
+    free(sample.a);
+    return result;
+}
+
+/* ---- The other parts ---- */
+
+static status check_holm(struct report *report, const json_t *entry, struct error *error)
+{
+    const json_t *p = json_object_get(entry, "p"), *adjusted = json_object_get(entry, "adjusted");
+    size_t n = json_array_size(p);
+    double *values = calloc(n + 1, sizeof *values);
+    if (!values)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        values[i] = number_of(json_array_get(p, i));
+    status result = statistics_holm(values, n, values, error);
+    report_exact(report, "holm, family", n == json_array_size(adjusted), "found %zu, expected %zu", n,
+                 json_array_size(adjusted));
+    for (size_t i = 0; result == OK && i < n; i++)
+        check(report, "holm", json_array_get(adjusted, i), values[i],
+              (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
+    free(values);
+    return result;
+}
+
+static status check_mcnemar(struct report *report, const json_t *entry, struct error *error)
+{
+    (void)error;
+    json_int_t a = json_integer_value(json_object_get(entry, "only_a_right")),
+               b = json_integer_value(json_object_get(entry, "only_b_right"));
+    check(report, "mcnemar", json_object_get(entry, "p_exact"), statistics_mcnemar((uint64_t)a, (uint64_t)b),
+          (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
+    return OK;
+}
+
+static status check_wilson(struct report *report, const json_t *entry, struct error *error)
+{
+    (void)error;
+    const json_t *interval = json_object_get(entry, "ci");
+    struct interval got = statistics_wilson((uint64_t)json_integer_value(json_object_get(entry, "correct")),
+                                            (uint64_t)json_integer_value(json_object_get(entry, "n")), 0.95);
+    struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON};
+    check(report, "wilson95", json_array_get(interval, 0), got.low, plain);
+    check(report, "wilson95", json_array_get(interval, 1), got.high, plain);
+    return OK;
+}
+
+/* A part is a list of entries, or one. */
+static const struct part {
+    const char *name;
+    status (*check)(struct report *, const json_t *entry, struct error *);
+} parts[] = {{"paired", check_paired}, {"holm", check_holm}, {"mcnemar", check_mcnemar}, {"wilson95", check_wilson}};
+
+static status check_part(struct report *report, const struct part *part, const json_t *entries, struct error *error)
+{
+    if (json_is_object(entries))
+        return part->check(report, entries, error);
+    for (size_t i = 0; i < json_array_size(entries); i++)
+        TRY(part->check(report, json_array_get(entries, i), error));
+    return OK;
+}
+
+static status replay(const char *path, bool *good, struct error *error)
+{
+    struct report report = {.folder = path};
+    json_t *root;
+    status result = read_json(path, &root, error);
+    for (size_t i = 0; result == OK && i < sizeof parts / sizeof *parts; i++)
+        result = check_part(&report, &parts[i], json_object_get(root, parts[i].name), error);
+    json_decref(root);
+    *good = result == OK && report_finish(&report);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0, absent = 0;
+    if (argc < 2) {
+        fprintf(stderr, "usage: replay_stats FILE...\n");
+        return 2;
+    }
+    for (int i = 1; i < argc; i++) {
+        struct error error;
+        bool good = false;
+        if (!file_exists(argv[i])) {
+            printf("%s: skipped, no such file\n", argv[i]);
+            absent++;
+        } else if (replay(argv[i], &good, &error) != OK) {
+            fprintf(stderr, "%s: %s\n", argv[i], error.message);
+            failed++;
+        } else if (!good) {
+            failed++;
+        }
+    }
+    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
+}
