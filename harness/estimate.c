@@ -114,12 +114,17 @@ static void print_duration(FILE *out, const char *what, double seconds)
 }
 
 /* A run reaches about two thirds of the product rate: the rest goes to norms, activations, decoding. */
+double estimate_seconds(const struct estimate *estimate)
+{
+    return (estimate->training + estimate->evaluation) / (0.65 * estimate->rate);
+}
+
 void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out)
 {
-    double share = 0.65 * estimate->rate, count = (double)seeds;
+    double count = (double)seeds;
     fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation at a product rate of %.0f GFLOP/s\n",
             seeds, seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12, estimate->rate / 1e9);
-    print_duration(out, "# time   ", count * (estimate->training + estimate->evaluation) / share);
+    print_duration(out, "# time   ", count * estimate_seconds(estimate));
     fprintf(out, "\n# memory  about %.0f MiB\n# disk    about %.0f MiB in checkpoints\n", estimate->memory / (1 << 20),
             count * estimate->disk / (1 << 20));
 }

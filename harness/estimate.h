@@ -21,6 +21,7 @@ struct estimate {
 status product_rate(struct backend *backend, struct arena *arena, double *rate, struct error *error);
 
 status estimate_run(struct experiment *experiment, struct estimate *estimate, struct error *error);
+double estimate_seconds(const struct estimate *estimate); /* of one seed */
 void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out);
 
 #endif

@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "core/text.h"
 
-enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 100000, KEYS = 256 };
+enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000, KEYS = 256 };
 
 static const char seeds_key[] = "run.seeds";
 

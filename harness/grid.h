@@ -38,7 +38,7 @@ enum grid_values {
 };
 
 /* Reads one axis per word. Keys that no section has, empty values and ranges, a key or value that is there twice, and more
- * than 100,000 combinations are ERROR_ARGUMENT; what a key allows is the suite's to say. The caller frees the grid. */
+ * than 10,000 combinations are ERROR_ARGUMENT; what a key allows is the suite's to say. The caller frees the grid. */
 status grid_parse(struct grid *grid, const char *const *words, size_t count, enum grid_values values,
                   const struct suite_section *sections, struct error *error);
 void grid_free(struct grid *grid); /* harmless when zero */

@@ -332,6 +332,41 @@ void run_matrix_free(struct run_matrix *matrix)
     *matrix = (struct run_matrix){0};
 }
 
+status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error)
+{
+    *record = (struct run_record){0};
+    struct statement *statement;
+    TRY(open_for_run(&statement, store,
+                     "SELECT suite_text, message, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
+                     "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run) "
+                     "FROM runs WHERE run = ?1",
+                     run, error));
+    bool row = false, has_message = false;
+    status result = statement_step(statement, &row, error);
+    if (result == OK && row) {
+        has_message = statement_value(statement, 1).kind == VALUE_TEXT;
+        *record = (struct run_record){.suite_text = strdup(statement_text(statement, 0)),
+                                      .message = has_message ? strdup(statement_text(statement, 1)) : NULL,
+                                      .seconds = statement_value(statement, 2).real,
+                                      .peak_bytes = statement_integer(statement, 3)};
+    }
+    statement_close(statement);
+    if (result == OK && !row)
+        result = error_set(error, ERROR_ARGUMENT, "%s: there is no run %" PRId64, store_path(store), run);
+    if (result == OK && (!record->suite_text || (has_message && !record->message))) {
+        run_record_free(record);
+        result = error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
+    }
+    return result;
+}
+
+void run_record_free(struct run_record *record)
+{
+    free(record->suite_text);
+    free(record->message);
+    *record = (struct run_record){0};
+}
+
 static status unpack_row(struct store *store, struct statement *statement, struct per_image *per_image,
                          struct error *error)
 {

@@ -198,6 +198,16 @@ struct run_matrix {
 status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error);
 void run_matrix_free(struct run_matrix *matrix);
 
+/* What is known of a run besides its rows. */
+struct run_record {
+    char *suite_text, *message; /* as when it was created; why it failed, NULL: it did not */
+    double seconds;             /* of all its phases so far */
+    int64_t peak_bytes;         /* 0: unknown */
+};
+/* The caller frees with run_record_free. ERROR_ARGUMENT when there is no such run. */
+status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error);
+void run_record_free(struct run_record *record);
+
 /* What was kept per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if nothing
  * was. */
 status store_read_per_image(struct store *store, int64_t run, int64_t checkpoint, int64_t task,

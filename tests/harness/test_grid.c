@@ -147,7 +147,7 @@ static void mistakes_are_told(void **state)
         {"seed=-9223372036854775808..9223372036854775807", NULL, {"seed", "at most 10000"}},
         {"seed=1", "run.seeds=2", {"run.seeds is there twice"}},
         {"iterations=10", NULL, {"training.iterations", "selector.iterations"}},
-        {"every=1..9999", "warmup=1..9999", {"at most 100000 combinations"}},
+        {"every=1..9999", "warmup=1..9999", {"at most 10000 combinations"}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

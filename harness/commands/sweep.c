@@ -1,0 +1,186 @@
+/* mtil sweep: every combination of some settings under several seeds, what is missing of it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/commands/output.h"
+#include "harness/sweep_cost.h"
+#include "harness/sweep_runner.h"
+#include "harness/sweep_tables.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    {.name = "grid",
+     .type = OPTION_BOOLEAN,
+     .fallback = "true",
+     .help = "values are lists (none,most_used) and ranges (1..5); false: each is taken as it stands"},
+    {.name = "dry-run", .type = OPTION_BOOLEAN, .fallback = "no", .help = "show the plan and do nothing"},
+    {.name = "jobs",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1024,
+     .help = "runs at a time; as many as cores and memory carry if not given"},
+    {0}};
+
+/* --- The plan --- */
+
+static struct placement place(const struct command_call *call, const struct sweep *sweep)
+{
+    struct machine machine = machine_look();
+    struct placement_wish wish = {
+        .runs = sweep_work(sweep),
+        .jobs = options_given(call->options, "jobs") ? (size_t)options_integer(call->options, "jobs") : 0,
+        .threads = sweep->configurations[0].threads,
+        .memory = sweep_cost_memory(sweep)};
+    return placement_choose(&machine, &wish);
+}
+
+static bool any_measured(const struct sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->grid.combinations; i++)
+        if (sweep->configurations[i].cost.measured)
+            return true;
+    return false;
+}
+
+/* What the plan comes to, a line each. */
+static void describe(const struct sweep *sweep, const struct placement *placement, struct text *text)
+{
+    size_t elsewhere = sweep_count(sweep, SWEEP_ELSEWHERE), threads = placement_threads(placement, 0);
+    text_add(text, "%zu configuration%s, %zu run%s: %zu finished, %zu to go on with, %zu missing\n",
+             sweep->grid.combinations, sweep->grid.combinations == 1 ? "" : "s", sweep->run_count,
+             sweep->run_count == 1 ? "" : "s", sweep_count(sweep, SWEEP_FINISHED), sweep_count(sweep, SWEEP_UNFINISHED),
+             sweep_count(sweep, SWEEP_MISSING));
+    if (elsewhere > 0)
+        text_add(text, "%zu run%s left to the process that is at %s\n", elsewhere, elsewhere == 1 ? " is" : "s are",
+                 elsewhere == 1 ? "it" : "them");
+    if (sweep_work(sweep) == 0)
+        return;
+    double seconds = sweep_cost_left(sweep, placement), memory = sweep_cost_memory(sweep);
+    text_add(text, "%zu at a time, %zu thread%s each", placement->jobs, threads, threads == 1 ? "" : "s");
+    if (!isnan(seconds)) {
+        text_add(text, ": about ");
+        text_add_duration(text, seconds);
+        text_add(text, any_measured(sweep) ? ", as measured in finished runs" : ", as estimated from the operations");
+    }
+    text_add(text, "\n");
+    if (memory > 0)
+        text_add(text, "memory about %.0f MiB at a time\n", (double)placement->jobs * memory / (1 << 20));
+    if (sweep_cost_disk(sweep) > 0)
+        text_add(text, "disk about %.0f MiB in checkpoints\n", sweep_cost_disk(sweep) / (1 << 20));
+}
+
+static void note_lines(const struct command_call *call, struct text *text)
+{
+    for (char *rest = text->data, *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line != 0)
+            log_info(call->log, "%s", line);
+}
+
+/* The table is the answer when nothing else is asked for, else a note: standard output is for the results then. */
+static status show_plan(const struct command_call *call, const struct sweep *sweep, const struct placement *placement,
+                        struct error *error)
+{
+    struct table table = {0};
+    struct text text = {0};
+    sweep_tables_plan(sweep, placement, &table);
+    status result = options_boolean(call->options, "dry-run") ? output_table(call, &table, error)
+                                                              : table_render(&table, TABLE_TEXT, false, &text, error);
+    table_free(&table);
+    describe(sweep, placement, &text);
+    if (result == OK && !text.failed)
+        note_lines(call, &text);
+    text_free(&text);
+    return result;
+}
+
+/* --- The runs --- */
+
+static status show_results(const struct command_call *call, struct sweep *sweep, struct error *error)
+{
+    struct store *store;
+    struct table table = {0};
+    TRY(store_open(&store, sweep->database, STORE_READ, error));
+    status result = sweep_look(sweep, store, error);
+    if (result == OK)
+        result = sweep_tables_results(sweep, store, &table, error);
+    store_close(store);
+    if (result == OK)
+        result = output_table(call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static status tell_failures(const struct command_call *call, const struct sweep *sweep, struct error *error)
+{
+    size_t failures = sweep_runner_failures(sweep);
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].failure != NULL)
+            log_warn(call->log, "%s failed: %s (%s)", sweep->runs[i].label, sweep->runs[i].failure, sweep->runs[i].log);
+    if (failures == 0)
+        return OK;
+    return error_set(error, ERROR_IO, "%zu of %zu runs failed; the same command tries them again", failures,
+                     sweep->run_count);
+}
+
+static status run_missing(const struct command_call *call, struct sweep *sweep, const struct placement *placement,
+                          struct error *error)
+{
+    struct sweep_runner runner = {
+        .sweep = sweep, .placement = *placement, .log = call->log, .progress = call->progress, .stop = call->stop};
+    TRY(sweep_runner_run(&runner, error));
+    TRY(show_results(call, sweep, error));
+    return tell_failures(call, sweep, error);
+}
+
+/* A plan alone creates no database. */
+static status look_and_estimate(const struct command_call *call, struct sweep *sweep, struct error *error)
+{
+    bool dry = options_boolean(call->options, "dry-run");
+    struct store *store = NULL;
+    if (!dry || file_exists(sweep->database))
+        TRY(store_open(&store, sweep->database, dry ? STORE_READ : STORE_WRITE, error));
+    status result = sweep_look(sweep, store, error);
+    if (result == OK)
+        result = sweep_cost_estimate(sweep, store, call->log, call->progress, error);
+    store_close(store);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct sweep *sweep;
+    struct sweep_request request = {.suite = call->arguments[0],
+                                    .words = call->arguments + 1,
+                                    .count = call->argument_count - 1,
+                                    .values = options_boolean(call->options, "grid") ? GRID_EXPAND : GRID_LITERAL};
+    TRY(sweep_open(&sweep, &request, error));
+    status result = look_and_estimate(call, sweep, error);
+    if (result == OK) {
+        struct placement placement = place(call, sweep);
+        result = show_plan(call, sweep, &placement, error);
+        if (result == OK && !options_boolean(call->options, "dry-run"))
+            result = run_missing(call, sweep, &placement, error);
+    }
+    sweep_close(sweep);
+    return result;
+}
+
+const struct command command_sweep = {
+    .name = "sweep",
+    .arguments = "SUITE --grid KEY=VALUE,VALUE… [KEY=FIRST..LAST…]",
+    .summary = "run every combination of some settings under several seeds",
+    .details =
+        "Every key of the suite can be an axis, by its whole name (merge.policy) or a short one (policy, seed).\n"
+        "What is finished in the database is not run again, what was begun goes on, each run is a process of its\n"
+        "own with a log. Ctrl-C stops all of them where it is safe; the same command goes on. Runs that fail are\n"
+        "told at the end and do not keep the others from running.\n",
+    .example = "  mtil sweep mini --grid policy=none,most_used merge.every=20,40 seed=1..5 --dry-run\n",
+    .options = options,
+    .least = 1,
+    .most = SIZE_MAX,
+    .run = run,
+};

@@ -1,0 +1,53 @@
+#include "harness/placement.h"
+
+#include <stdio.h>
+
+#include "core/threads.h"
+
+static double free_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long long kilobytes = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
+            break;
+    if (file != NULL)
+        fclose(file);
+    return 1024.0 * (double)kilobytes;
+}
+
+struct machine machine_look(void)
+{
+    return (struct machine){.cores = threads_available(), .memory = free_memory()};
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many runs of so many bytes have room; all of them when nothing is known. */
+static size_t fitting(const struct machine *machine, const struct placement_wish *wish)
+{
+    if (wish->memory <= 0 || machine->memory <= 0)
+        return wish->runs;
+    double count = 0.8 * machine->memory / wish->memory;
+    return count < (double)wish->runs ? (size_t)count : wish->runs;
+}
+
+struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish)
+{
+    size_t threads = wish->threads > 0 ? wish->threads : 1;
+    size_t jobs = wish->jobs > 0 ? wish->jobs : least(machine->cores / threads, fitting(machine, wish));
+    jobs = least(jobs, wish->runs);
+    return (struct placement){.jobs = jobs > 0 ? jobs : 1, .cores = machine->cores, .threads = wish->threads};
+}
+
+size_t placement_threads(const struct placement *placement, size_t slot)
+{
+    if (placement->threads > 0)
+        return placement->threads;
+    size_t share = placement->cores / placement->jobs + (slot < placement->cores % placement->jobs ? 1 : 0);
+    return share > 0 ? share : 1;
+}

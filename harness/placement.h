@@ -1,0 +1,41 @@
+/* Where runs that go on at the same time take their place: how many, and how many threads each.
+ *
+ *     struct machine machine = machine_look();
+ *     struct placement placement = placement_choose(&machine, &(struct placement_wish){.runs = 40, .memory = bytes});
+ *     for (size_t slot = 0; slot < placement.jobs; slot++)
+ *         placement_threads(&placement, slot) …                       // of the run in this slot
+ *
+ * Whoever brings a second kind of device to share out brings it here.
+ */
+#ifndef MTIL_HARNESS_PLACEMENT_H
+#define MTIL_HARNESS_PLACEMENT_H
+
+#include <stddef.h>
+
+struct machine {
+    size_t cores;  /* this process may use */
+    double memory; /* bytes that are free; 0: unknown */
+};
+
+struct machine machine_look(void);
+
+struct placement_wish {
+    size_t runs;    /* to be placed */
+    size_t jobs;    /* at a time; 0: as many as the machine has room for */
+    size_t threads; /* of each; 0: the cores are shared out */
+    double memory;  /* bytes a run needs; 0: unknown */
+};
+
+struct placement {
+    size_t jobs;           /* slots, at least 1 */
+    size_t cores, threads; /* as the machine's and the wish's */
+};
+
+/* A wish for a number of jobs is granted; without one there are as many as cores and four fifths of the memory
+ * carry: one core each does most, because no run then waits for its own threads. */
+struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish);
+
+/* At least 1; the slots' threads add up to the cores where there are no more jobs than cores and no wish. */
+size_t placement_threads(const struct placement *placement, size_t slot);
+
+#endif

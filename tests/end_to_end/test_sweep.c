@@ -1,0 +1,276 @@
+/* Sweeps as a user runs them: plan, run, stop and go on, failures that do not keep others from running, mistakes. */
+#include "tests/end_to_end/rows.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/file.h"
+
+#define LONG "training.iterations=40 run.checkpoint_every=5 "
+
+/* What was computed, whatever the order in which runs came to the database. */
+static const char rows_sql[] =
+    "SELECT policy, seed, checkpoint, task, correct, hex(data) FROM runs JOIN evaluations USING (run) "
+    "JOIN per_image USING (run, task, checkpoint) ORDER BY 1, 2, 3, 4";
+static const char steps_sql[] =
+    "SELECT policy, seed, task, iteration, loss FROM runs JOIN steps USING (run) ORDER BY 1, 2, 3, 4";
+
+static void expect_answer(const struct workshop *workshop, const char *sql, const char *expected)
+{
+    struct text answer = {0};
+    char *database = workshop_path(workshop, "results.db");
+    rows_query(database, sql, &answer);
+    assert_string_equal(answer.data, expected);
+    text_free(&answer);
+    free(database);
+}
+
+static void expect_same(const struct workshop *workshop, const char *database, const char *other, const char *sql)
+{
+    struct text rows = {0}, others = {0};
+    char *path = workshop_path(workshop, database), *other_path = workshop_path(workshop, other);
+    rows_query(path, sql, &rows);
+    rows_query(other_path, sql, &others);
+    assert_true(rows.size > 100);
+    assert_string_equal(rows.data, others.data);
+    text_free(&rows);
+    text_free(&others);
+    free(path);
+    free(other_path);
+}
+
+static bool there(const struct workshop *workshop, const char *name)
+{
+    char *path = workshop_path(workshop, name);
+    bool found = file_exists(path);
+    free(path);
+    return found;
+}
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (; (text = strstr(text, word)) != NULL; text++)
+        count++;
+    return count;
+}
+
+static struct outcome run(const struct workshop *workshop, const char *arguments, int exit_status)
+{
+    struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
+    if (outcome.exit_status != exit_status)
+        fail_msg("mtil %s: expected exit status %d, found %d: %s", arguments, exit_status, outcome.exit_status,
+                 outcome.errors.data);
+    return outcome;
+}
+
+static void a_plan_writes_nothing(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    struct outcome outcome =
+        run(&workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..3 --dry-run --format csv", 0);
+    assert_non_null(strstr(outcome.out.data, "policy,runs,finished,to go on with,missing"));
+    assert_non_null(strstr(outcome.out.data, "none,3,0,0,3"));
+    assert_non_null(strstr(outcome.out.data, "most_used,3,0,0,3"));
+    assert_non_null(strstr(outcome.errors.data, "6 runs"));
+    assert_false(there(&workshop, "results.db"));
+    assert_false(there(&workshop, "runs"));
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
+/* A sweep computes what its runs compute one by one; what is finished is not run again. */
+static void missing_runs_are_run(void **state)
+{
+    static const char again[] = "sweep tiny.yaml --grid policy=none,most_used seed=1..2 --jobs 2";
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml merge.policy=none run.seeds=1,2 run.database=single.db run.folder=one");
+    program_succeeds(&workshop, "run tiny.yaml run.seeds=1,2 run.database=single.db run.folder=one");
+    program_succeeds(&workshop, "run tiny.yaml run.seeds=2");
+    struct outcome first = run(&workshop, again, 0);
+    assert_int_equal(count_of(first.errors.data, " begins, "), 3);
+    assert_non_null(strstr(first.errors.data, "1 finished, 0 to go on with, 3 missing"));
+    expect_same(&workshop, "results.db", "single.db", rows_sql);
+    expect_same(&workshop, "results.db", "single.db", steps_sql);
+    struct outcome second = run(&workshop, again, 0);
+    assert_int_equal(count_of(second.errors.data, " begins, "), 0);
+    assert_non_null(strstr(second.errors.data, "4 finished, 0 to go on with, 0 missing"));
+    assert_string_equal(first.out.data, second.out.data);
+    assert_non_null(strstr(second.out.data, "most_used"));
+    assert_int_equal(workshop_leftovers(&workshop), 0);
+    outcome_free(&first);
+    outcome_free(&second);
+    workshop_close(&workshop);
+}
+
+static void stopped_sweeps_go_on(void **state)
+{
+    static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..3 --jobs 2";
+    struct workshop workshop;
+    struct process process;
+    (void)state;
+    workshop_open(&workshop);
+    program_start(&process, &workshop, &(struct launch){.arguments = arguments});
+    free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
+    kill(process.id, SIGINT);
+    struct outcome outcome = program_wait(&process);
+    assert_int_equal(outcome.exit_status, 128 + SIGINT);
+    assert_null(strstr(outcome.errors.data, "error:"));
+    assert_non_null(strstr(outcome.errors.data, "the same command goes on"));
+    assert_string_equal(outcome.out.data, "");
+    outcome_free(&outcome);
+    expect_answer(&workshop, "SELECT count(*) FROM runs WHERE status = 'running'", "0\n");
+    outcome = run(&workshop, arguments, 0);
+    assert_true(count_of(outcome.errors.data, " goes on, ") >= 1);
+    outcome_free(&outcome);
+    expect_answer(&workshop, "SELECT seed, status FROM runs ORDER BY seed", "1,finished\n2,finished\n3,finished\n");
+    program_succeeds(&workshop, "run tiny.yaml " LONG "run.seeds=1,2,3 run.database=single.db run.folder=one --quiet");
+    expect_same(&workshop, "results.db", "single.db", rows_sql);
+    expect_same(&workshop, "results.db", "single.db", steps_sql);
+    workshop_close(&workshop);
+}
+
+/* Waits until the run of a seed stands so in the database. */
+static void wait_for_status(const struct workshop *workshop, const char *sql, const char *expected)
+{
+    char *database = workshop_path(workshop, "results.db");
+    for (int i = 0; i < 6000; i++) {
+        struct text answer = {0};
+        rows_query(database, sql, &answer);
+        bool reached = strcmp(answer.data, expected) == 0;
+        text_free(&answer);
+        if (reached) {
+            free(database);
+            return;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    fail_msg("%s: expected %s within a minute", sql, expected);
+}
+
+/* Its children do not work on for nobody. */
+static void killed_sweeps_leave_no_children(void **state)
+{
+    static const char arguments[] = "sweep tiny.yaml " LONG "seed=1";
+    struct workshop workshop;
+    struct process process;
+    (void)state;
+    workshop_open(&workshop);
+    program_start(&process, &workshop, &(struct launch){.arguments = arguments});
+    free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
+    kill(process.id, SIGKILL);
+    struct outcome outcome = program_wait(&process);
+    assert_int_equal(outcome.signal, SIGKILL);
+    outcome_free(&outcome);
+    wait_for_status(&workshop, "SELECT status FROM runs", "stopped\n");
+    program_succeeds(&workshop, arguments);
+    expect_answer(&workshop, "SELECT status FROM runs", "finished\n");
+    workshop_close(&workshop);
+}
+
+static void failing_runs_are_told_and_survived(void **state)
+{
+    static const char arguments[] =
+        "sweep tiny.yaml --grid weights=missing.safetensors,clip.safetensors seed=1 --jobs 1";
+    struct workshop workshop;
+    struct error error;
+    struct bytes bytes;
+    (void)state;
+    workshop_open(&workshop);
+    struct outcome outcome = run(&workshop, arguments, 1);
+    const char *told = strstr(outcome.errors.data, "weights=missing.safetensors seed=1 failed: exit status 1: ");
+    assert_non_null(told);
+    assert_non_null(strstr(told, "No such file"));
+    assert_non_null(strstr(outcome.errors.data, "1 of 2 runs failed"));
+    assert_non_null(strstr(outcome.out.data, "clip.safetensors"));
+    outcome_free(&outcome);
+    expect_answer(&workshop, "SELECT count(*) FROM runs WHERE status = 'finished'", "1\n");
+    char *weights = workshop_path(&workshop, "clip.safetensors");
+    assert_int_equal(file_read(weights, FILE_LIMIT, &bytes, &error), OK);
+    scratch_write(&workshop.scratch, "missing.safetensors", bytes.data, bytes.size);
+    outcome = run(&workshop, arguments, 0);
+    assert_non_null(strstr(outcome.errors.data, "1 finished"));
+    outcome_free(&outcome);
+    expect_answer(&workshop, "SELECT count(*) FROM runs WHERE status = 'finished'", "2\n");
+    bytes_free(&bytes);
+    free(weights);
+    workshop_close(&workshop);
+}
+
+/* Two sweeps on one database: the same one twice is refused, what they share is left to the first. */
+static void sweeps_beside_each_other(void **state)
+{
+    static const char first[] = "sweep tiny.yaml training.iterations=50000 seed=1..2 --jobs 1",
+                      other[] = "sweep tiny.yaml training.iterations=50000 seed=1";
+    struct workshop workshop;
+    struct process process;
+    (void)state;
+    workshop_open(&workshop);
+    program_start(&process, &workshop, &(struct launch){.arguments = first});
+    free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
+    program_complains(&workshop, &(struct launch){.arguments = first}, (const char *const[]){"in use", NULL});
+    struct outcome outcome = run(&workshop, other, 0);
+    assert_non_null(strstr(outcome.errors.data, "1 run is left to the process that is at it"));
+    assert_int_equal(count_of(outcome.errors.data, " begins, "), 0);
+    outcome_free(&outcome);
+    kill(process.id, SIGTERM);
+    outcome = program_wait(&process);
+    assert_int_equal(outcome.exit_status, 128 + SIGTERM);
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
+static void mistakes_come_before_everything(void **state)
+{
+    static const struct {
+        const char *arguments, *words[4];
+    } cases[] = {
+        {"sweep tiny.yaml --grid polcy=none", {"polcy", "policy"}},
+        {"sweep tiny.yaml --grid policy=none,most_usd seed=1..5", {"most_usd", "most_used"}},
+        {"sweep tiny.yaml --grid merge.evry=1,2", {"evry", "every"}},
+        {"sweep tiny.yaml --grid every=0,10", {"every", "expected a whole number"}},
+        {"sweep tiny.yaml --grid every=10..5", {"every", "low to high"}},
+        {"sweep tiny.yaml --grid seed=1,x", {"run.seeds", "\"x\""}},
+        {"sweep tiny.yaml --grid seed=1,01", {"seed 1 is there twice"}},
+        {"sweep tiny.yaml --grid label_smoothing=0.1,1e-1", {"compute the same"}},
+        {"sweep tiny.yaml --grid threads=1,2", {"compute the same"}},
+        {"sweep tiny.yaml --grid seed", {"expected KEY=VALUE"}},
+        {"sweep tiny.yaml --grid top_k=2,9", {"top_k=9", "only 4 experts"}},
+        {"sweep nothing --grid seed=1", {"nothing", "mini"}},
+        {"sweep tiny.yaml --jobs 0", {"jobs", "from 1"}},
+        {"sweep", {"sweep", "expected SUITE"}},
+    };
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct launch launch = {.arguments = cases[i].arguments};
+        program_complains(&workshop, &launch, cases[i].words);
+        struct outcome outcome = run(&workshop, cases[i].arguments, 2);
+        outcome_free(&outcome);
+    }
+    assert_false(there(&workshop, "results.db"));
+    assert_false(there(&workshop, "runs"));
+    workshop_close(&workshop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_writes_nothing),
+        cmocka_unit_test(missing_runs_are_run),
+        cmocka_unit_test(stopped_sweeps_go_on),
+        cmocka_unit_test(killed_sweeps_leave_no_children),
+        cmocka_unit_test(failing_runs_are_told_and_survived),
+        cmocka_unit_test(sweeps_beside_each_other),
+        cmocka_unit_test(mistakes_come_before_everything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
