@@ -63,7 +63,8 @@ static status save_place(struct run *r, size_t task, size_t iteration, struct er
     TRY(store_commit(r->sequence->store, error));
     TRY(checkpoint_save(r->e, r->selector, r->resume, &(struct checkpoint_place){task, iteration}, error));
     r->saved = now();
-    return store_begin(r->sequence->store, error);
+    store_begin(r->sequence->store);
+    return OK;
 }
 
 /* --- Training --- */
@@ -304,7 +305,7 @@ static status run_from_place(struct run *r, struct error *error)
     if (resumed)
         log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1,
                  r->e->task_count, place.iteration, r->resume);
-    TRY(store_begin(r->sequence->store, error));
+    store_begin(r->sequence->store);
     TRY(record_tasks(&r->recorder, error));
     TRY(zero_shot_row(r, !resumed, error));
     if (!resumed)

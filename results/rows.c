@@ -27,10 +27,11 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate) VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_TIMING] = "INSERT INTO timings (run, task, iteration, phase, seconds, iterations, images, peak_bytes) "
                       "VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), nullif(?7, 0), nullif(?8, 0))",
+    [INSERT_ARTIFACT] = "INSERT OR REPLACE INTO artifacts (run, task, kind, path, bytes, digest) "
+                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 };
 
-static status insert(struct store *store, enum insert kind, const struct value *values, size_t count,
-                     struct error *error)
+status rows_insert(struct store *store, enum insert kind, const struct value *values, size_t count, struct error *error)
 {
     struct statement **statement = &store->insert[kind];
     if (!*statement)
@@ -38,6 +39,21 @@ static status insert(struct store *store, enum insert kind, const struct value *
     if (statement_run(*statement, values, count, error) == OK)
         return OK;
     return error_context(error, "run %" PRId64, values[0].integer);
+}
+
+/* Now, or with store_commit. */
+static status insert(struct store *store, enum insert kind, const struct value *values, size_t count,
+                     struct error *error)
+{
+    return store->collects ? pending_add(&store->pending, (int)kind, values, count, error)
+                           : rows_insert(store, kind, values, count, error);
+}
+
+/* Rows that are there together or not at all. */
+static status begin_rows(struct store *store, bool *began, struct error *error)
+{
+    *began = false;
+    return store->collects ? OK : database_begin(store->database, began, error);
 }
 
 /* Whether the row that is there says what row says. */
@@ -111,7 +127,7 @@ static status insert_per_image(struct store *store, int64_t run, const struct ev
 status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error)
 {
     bool began;
-    TRY(database_begin(store->database, &began, error));
+    TRY(begin_rows(store, &began, error));
     status result = insert(store, INSERT_EVALUATION,
                            VALUES(value_integer(run), value_integer(row->checkpoint), value_integer(row->task),
                                   value_integer(row->correct), value_integer(row->images)),
@@ -125,7 +141,7 @@ status store_add_expert_counts(struct store *store, int64_t run, const struct ex
                                struct error *error)
 {
     bool began;
-    TRY(database_begin(store->database, &began, error));
+    TRY(begin_rows(store, &began, error));
     status result = OK;
     for (size_t expert = 0; expert < row->experts && result == OK; expert++)
         result = insert(store, INSERT_EXPERT_COUNT,
@@ -179,7 +195,7 @@ status store_add_router_choices(struct store *store, int64_t run, const struct r
                                 struct error *error)
 {
     bool began;
-    TRY(database_begin(store->database, &began, error));
+    TRY(begin_rows(store, &began, error));
     status result = OK;
     for (size_t i = 0; i <= row->routers && result == OK; i++)
         if (row->counts[i] > 0)
@@ -216,17 +232,10 @@ status store_add_timing(struct store *store, int64_t run, const struct timing_ro
 
 status store_add_artifact(struct store *store, int64_t run, const struct artifact_row *row, struct error *error)
 {
-    struct statement *statement;
-    TRY(statement_open(&statement, store->database,
-                       "INSERT OR REPLACE INTO artifacts (run, task, kind, path, bytes, digest) "
-                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                       error));
-    status result = statement_run(statement,
-                                  VALUES(value_integer(run), value_integer(row->task), value_text(row->kind),
-                                         value_text(row->path), value_integer(row->bytes), value_text(row->digest)),
-                                  error);
-    statement_close(statement);
-    return result == OK ? OK : error_context(error, "run %" PRId64, run);
+    return insert(store, INSERT_ARTIFACT,
+                  VALUES(value_integer(run), value_integer(row->task), value_text(row->kind), value_text(row->path),
+                         value_integer(row->bytes), value_text(row->digest)),
+                  error);
 }
 
 /* Opens sql with ?1 set to run. */

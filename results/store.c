@@ -119,6 +119,7 @@ void store_close(struct store *store)
         return;
     for (size_t i = 0; i < INSERT_COUNT; i++)
         statement_close(store->insert[i]);
+    pending_clear(&store->pending);
     if (store->database)
         database_rollback(store->database);
     database_close(store->database);
@@ -149,19 +150,36 @@ status store_check(struct store *store, struct error *error)
     return result;
 }
 
-status store_begin(struct store *store, struct error *error)
+void store_begin(struct store *store)
 {
-    return database_execute(store->database, "BEGIN IMMEDIATE", error);
+    store->collects = true;
+}
+
+static status write_pending(struct store *store, struct error *error)
+{
+    for (size_t i = 0; i < store->pending.count; i++) {
+        const struct pending_row *row = store->pending.rows[i];
+        TRY(rows_insert(store, (enum insert)row->kind, row->values, row->count, error));
+    }
+    return OK;
 }
 
 status store_commit(struct store *store, struct error *error)
 {
-    return database_commit(store->database, error);
+    bool began;
+    if (store->pending.count > 0) {
+        TRY(database_begin(store->database, &began, error));
+        TRY(database_end(store->database, began, write_pending(store, error), error));
+    }
+    store->collects = false;
+    pending_clear(&store->pending);
+    return OK;
 }
 
 void store_rollback(struct store *store)
 {
-    database_rollback(store->database);
+    store->collects = false;
+    pending_clear(&store->pending);
 }
 
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
@@ -259,10 +277,10 @@ status store_run_start(struct store *store, const struct run_description *descri
                        struct error *error)
 {
     *start = (struct run_start){.past = RUN_RUNNING};
-    bool taken = false;
-    TRY(store_begin(store, error));
+    bool taken = false, began;
+    TRY(database_begin(store->database, &began, error));
     status result = claim_run(store, description, start, &taken, error);
-    result = database_end(store->database, true, result, error);
+    result = database_end(store->database, began, result, error);
     if (result != OK && taken)
         lock_give(&store->locks, start->run);
     return result;

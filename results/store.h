@@ -4,16 +4,15 @@
  *     TRY(store_open(&store, "results.sqlite", STORE_WRITE, error));
  *     struct run_start start;
  *     TRY(store_run_start(store, &description, &start, error));     // finds or creates the run, and locks it
- *     TRY(store_begin(store, error));
+ *     store_begin(store);
  *     TRY(store_add_step(store, start.run, &(struct step_row){.task = 0, .iteration = 100, .loss = 1.25}, error));
  *     TRY(store_commit(store, error));
  *     TRY(store_run_end(store, start.run, RUN_FINISHED, NULL, error));
  *     store_close(store);
  *
  * Observations are tables that are only appended to (results/schema.sql); whatever is derived is a view
- * (results/views.sql). Outside store_begin … store_commit every call is a transaction of its own; inside, a failure
- * leaves the transaction to be rolled back. Many processes may write different runs of one file. A store is used from
- * one thread at a time.
+ * (results/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
+ * write different runs of one file. A store is used from one thread at a time.
  *
  * No table but `runs`, `timings` and `artifacts` holds anything that depends on the clock or the machine's folders, so
  * a run that was stopped and went on has the same rows as one that was not.
@@ -54,9 +53,12 @@ const char *store_path(const struct store *store); /* borrowed until close */
 /* Reads the whole file; ERROR_FORMAT when something in it is damaged. */
 status store_check(struct store *store, struct error *error);
 
-status store_begin(struct store *store, struct error *error);
-status store_commit(struct store *store, struct error *error);
-void store_rollback(struct store *store); /* harmless without a transaction */
+/* From here on rows are kept in memory, until store_commit writes them in one short transaction: hours may lie between
+ * the two, and others write the same file meanwhile. What is wrong with a row is told when it is written; the tasks' rows
+ * alone (store_add_task) are written at once. A failed store_commit wrote nothing and keeps the rows. */
+void store_begin(struct store *store);
+status store_commit(struct store *store, struct error *error); /* harmless without store_begin, like the next one */
+void store_rollback(struct store *store);                      /* forgets the rows */
 
 enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
 
@@ -87,7 +89,7 @@ struct run_start {
 
 /* Finds the run of (suite_hash, seed) or creates it, marks it running (a finished one stays finished) and locks it
  * until store_run_end or store_close. ERROR_BUSY, with the process that has it, when it is in use; a process that died
- * holds nothing. Not to be called inside a transaction. */
+ * holds nothing. Not to be called between store_begin and store_commit. */
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error);
 

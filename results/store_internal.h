@@ -4,6 +4,7 @@
 
 #include "results/database.h"
 #include "results/lock.h"
+#include "results/pending.h"
 #include "results/store.h"
 
 /* Rows that are written often keep their statement; its SQL is in rows.c. */
@@ -16,6 +17,7 @@ enum insert {
     INSERT_THRESHOLD,
     INSERT_STEP,
     INSERT_TIMING,
+    INSERT_ARTIFACT,
     INSERT_COUNT
 };
 
@@ -24,6 +26,12 @@ struct store {
     struct lock_file locks;
     struct statement *insert[INSERT_COUNT]; /* opened when first used */
     bool published;                         /* results/published.h: they are attached */
+    bool collects;                          /* between store_begin and store_commit */
+    struct pending pending;
 };
+
+/* Writes a row at once; values[0] is its run. */
+status rows_insert(struct store *store, enum insert kind, const struct value *values, size_t count,
+                   struct error *error);
 
 #endif

@@ -176,7 +176,7 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
 status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
                             int64_t stop_task, int64_t stop_iteration, struct error *error)
 {
-    TRY(store_begin(store, error));
+    store_begin(store);
     TRY(sample_write(store, run, seed, task, iteration, stop_task, stop_iteration, error));
     return store_commit(store, error);
 }

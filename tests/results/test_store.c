@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/digest.h"
-#include "results/store.h"
+#include "results/store_internal.h"
 #include "tests/results/sample.h"
 
 static int create(void **state)
@@ -97,7 +97,8 @@ static void a_killed_writer_blocks_nobody(void **state)
         struct error error;
         struct run_description description = sample_description(5);
         bool fine = store_open(&store, *state, STORE_WRITE, &error) == OK &&
-                    store_run_start(store, &description, &start, &error) == OK && store_begin(store, &error) == OK &&
+                    store_run_start(store, &description, &start, &error) == OK &&
+                    database_execute(store->database, "BEGIN IMMEDIATE", &error) == OK &&
                     sample_write(store, start.run, 5, -1, 0, 2, 5, &error) == OK;
         if (write(ready[1], fine ? "y" : "n", 1) != 1)
             _exit(1);
@@ -141,6 +142,30 @@ static void the_matrix_comes_back(void **state)
         }
     run_matrix_free(&read);
     assert_fails(store_read_matrix(store, 99, &read, &error), ERROR_ARGUMENT, "there is no run 99");
+    store_close(store);
+}
+
+static void the_record_comes_back(void **state)
+{
+    struct store *store = open_store(state, STORE_WRITE);
+    struct run_description description = sample_description(3);
+    struct run_record record;
+    struct run_start start;
+    struct timing_row timing = {.task = -1, .phase = "evaluate", .seconds = 1.5, .peak_bytes = 5000};
+    assert_ok(store_run_start(store, &description, &start, &error));
+    assert_ok(store_read_record(store, start.run, &record, &error));
+    assert_true(record.seconds == 0 && record.peak_bytes == 0 && record.message == NULL);
+    run_record_free(&record);
+    assert_ok(store_add_timing(store, start.run, &timing, &error));
+    timing.peak_bytes = 3000;
+    assert_ok(store_add_timing(store, start.run, &timing, &error));
+    assert_ok(store_run_end(store, start.run, RUN_FAILED, "the disk burnt", &error));
+    assert_ok(store_read_record(store, start.run, &record, &error));
+    assert_true(record.seconds == 3 && record.peak_bytes == 5000);
+    assert_string_equal(record.suite_text, description.suite_text);
+    assert_string_equal(record.message, "the disk burnt");
+    run_record_free(&record);
+    assert_fails(store_read_record(store, 99, &record, &error), ERROR_ARGUMENT, "there is no run 99");
     store_close(store);
 }
 
@@ -193,8 +218,52 @@ static void wrong_rows_are_refused(void **state)
     struct task_row task = {.task = 0, .name = "aircraft", .classes = 7, .training_images = 1000, .test_images = 200};
     assert_fails(store_add_task(store, run, &task, &error), ERROR_ARGUMENT, "recorded with other data");
     /* a failed statement of its own leaves no transaction behind */
-    assert_ok(store_begin(store, &error));
+    assert_ok(database_execute(store->database, "BEGIN; COMMIT", &error));
+    store_close(store);
+}
+
+/* Told when it is written; nothing of the transaction is. */
+static void a_wrong_row_among_many_is_told(void **state)
+{
+    struct store *store = open_store(state, STORE_WRITE);
+    struct run_description description = sample_description(1);
+    struct run_start start;
+    assert_ok(store_run_start(store, &description, &start, &error));
+    assert_ok(sample_write(store, start.run, 1, -1, 0, 2, 5, &error));
+    store_begin(store);
+    for (int64_t iteration = 6; iteration < 9; iteration++)
+        assert_ok(store_add_step(store, start.run, &(struct step_row){.task = 2, .iteration = iteration}, &error));
+    assert_ok(store_add_step(store, start.run, &(struct step_row){.task = 2, .iteration = 7}, &error));
+    assert_fails(store_commit(store, &error), ERROR_ARGUMENT, "UNIQUE constraint failed: steps");
+    store_rollback(store);
+    assert_ok(store_commit(store, &error)); /* harmless */
+    assert_ok(store_add_step(store, start.run, &(struct step_row){.task = 2, .iteration = 7}, &error));
+    store_close(store);
+}
+
+/* A run that collects its rows for hours keeps nobody from writing. */
+static void collecting_runs_do_not_wait_for_each_other(void **state)
+{
+    struct store *store = open_store(state, STORE_WRITE), *rival = open_store(state, STORE_WRITE);
+    struct run_description description = sample_description(1), other = sample_description(2);
+    struct run_start start, rival_start;
+    store_set_patience(store, 0);
+    store_set_patience(rival, 0);
+    assert_ok(store_run_start(store, &description, &start, &error));
+    store_begin(store);
+    assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
+    assert_ok(store_run_start(rival, &other, &rival_start, &error));
+    store_begin(rival);
+    assert_ok(sample_write(rival, rival_start.run, 2, -1, 0, -1, 0, &error));
+    assert_ok(store_commit(rival, &error));
     assert_ok(store_commit(store, &error));
+    struct run_matrix read;
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(store_read_matrix(store, i == 0 ? start.run : rival_start.run, &read, &error));
+        assert_false(isnan(metric_mean(metric_find("last"), &read.matrix)));
+        run_matrix_free(&read);
+    }
+    store_close(rival);
     store_close(store);
 }
 
@@ -204,7 +273,7 @@ static void rolled_back_rows_are_gone(void **state)
     struct run_description description = sample_description(1);
     struct run_start start;
     assert_ok(store_run_start(store, &description, &start, &error));
-    assert_ok(store_begin(store, &error));
+    store_begin(store);
     assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
     store_rollback(store);
     assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
@@ -238,9 +307,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_has_one_writer, create, destroy),
         cmocka_unit_test_setup_teardown(a_killed_writer_blocks_nobody, create, destroy),
         cmocka_unit_test_setup_teardown(the_matrix_comes_back, create, destroy),
+        cmocka_unit_test_setup_teardown(the_record_comes_back, create, destroy),
         cmocka_unit_test_setup_teardown(what_is_missing_is_not_a_number, create, destroy),
         cmocka_unit_test_setup_teardown(per_image_results_come_back, create, destroy),
         cmocka_unit_test_setup_teardown(wrong_rows_are_refused, create, destroy),
+        cmocka_unit_test_setup_teardown(a_wrong_row_among_many_is_told, create, destroy),
+        cmocka_unit_test_setup_teardown(collecting_runs_do_not_wait_for_each_other, create, destroy),
         cmocka_unit_test_setup_teardown(rolled_back_rows_are_gone, create, destroy),
         cmocka_unit_test(digests_match_the_standard),
     };

@@ -13,6 +13,7 @@
 
 #include "core/file.h"
 #include "core/rng.h"
+#include "results/database.h"
 #include "results/query.h"
 #include "results/schema.h"
 #include "tests/results/sample.h"
@@ -267,19 +268,25 @@ static void a_full_disk_leaves_no_half_database(void **state)
 
 static void waiting_for_a_rival_ends(void **state)
 {
-    struct store *store, *rival;
+    struct store *store;
+    struct database *rival;
     assert_ok(store_open(&store, *state, STORE_WRITE, &error));
-    assert_ok(store_open(&rival, *state, STORE_WRITE, &error));
+    assert_ok(database_open(&rival, *state, true, &error));
     store_set_patience(store, 50);
-    assert_ok(store_begin(rival, &error));
-    assert_fails(store_begin(store, &error), ERROR_BUSY, "locked for 0.05 seconds");
-    assert_fails(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error), ERROR_BUSY, *state);
+    assert_ok(database_execute(rival, "BEGIN IMMEDIATE", &error));
+    assert_fails(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error), ERROR_BUSY,
+                 "locked for 0.05 seconds");
+    store_begin(store);
+    assert_ok(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error));
+    assert_fails(store_commit(store, &error), ERROR_BUSY, *state);
     struct table table = {0};
     assert_ok(query_sql(store, "SELECT count(*) FROM steps", &table, &error)); /* readers never wait */
     table_free(&table);
-    store_rollback(rival);
-    assert_ok(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error));
-    store_close(rival);
+    database_rollback(rival);
+    assert_ok(store_commit(store, &error)); /* the rows were kept */
+    assert_fails(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error), ERROR_ARGUMENT,
+                 "UNIQUE");
+    database_close(rival);
     store_close(store);
 }
 
