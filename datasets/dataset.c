@@ -249,6 +249,11 @@ const char *dataset_name(const struct dataset *dataset)
     return dataset->reader->name;
 }
 
+const char *dataset_root(const struct dataset *dataset)
+{
+    return dataset->root;
+}
+
 size_t dataset_size(const struct dataset *dataset, enum split split)
 {
     return dataset->items[split].count;

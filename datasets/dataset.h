@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/digest.h"
 #include "core/log.h"
 #include "core/option.h"
 #include "core/status.h"
@@ -88,6 +89,18 @@ int dataset_label(const struct dataset *dataset, enum split split, size_t index)
  * it. */
 status dataset_read(const struct dataset *dataset, enum split split, size_t index, struct image *image, int *label,
                     struct error *error);
+
+/* Whether the items are image files, which have to be decoded, and not samples of a larger file. */
+bool dataset_has_files(const struct dataset *dataset, enum split split);
+
+/* SHA-256 of what the pixels of a split depend on. list: the root and the items, in order; content: the list, and of
+ * the items' files the sizes and times. ERROR_ARGUMENT where the images are generated. */
+struct dataset_identity {
+    char list[DIGEST_SIZE], content[DIGEST_SIZE];
+};
+status dataset_identify(const struct dataset *dataset, enum split split, struct dataset_identity *identity,
+                        struct error *error);
+const char *dataset_root(const struct dataset *dataset);
 
 /* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller
  * frees it. */

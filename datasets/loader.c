@@ -21,6 +21,7 @@ struct slot {
 
 struct loader {
     struct loader_settings settings;
+    struct cache_part *cached; /* NULL: nothing is kept */
     size_t items, batches, image_bytes;
     uint32_t *order; /* [items] of epoch ordered_epoch */
     uint64_t ordered_epoch;
@@ -63,21 +64,42 @@ static void start_slot(struct loader *loader, struct slot *slot, uint64_t step)
     }
 }
 
+static status training_crop(const struct loader *loader, uint64_t step, uint32_t item, const struct image *image,
+                            uint8_t *pixels, struct error *error)
+{
+    const struct loader_settings *settings = &loader->settings;
+    struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, (uint32_t)(step / loader->batches));
+    struct image_box box = image_draw_box(image->width, image->height, &rng, item);
+    return image_training_crop(image, box, settings->resolution, pixels, error);
+}
+
+/* The cache has whole images to augment, else what pixels are to hold. */
+static status read_cached(const struct loader *loader, uint64_t step, uint32_t item, const struct image *cached,
+                          uint8_t *pixels, struct error *error)
+{
+    if (loader->settings.augment)
+        return training_crop(loader, step, item, cached, pixels, error);
+    memcpy(pixels, cached->pixels, loader->image_bytes);
+    return OK;
+}
+
 static status read_image(const struct loader *loader, uint64_t step, uint32_t item, uint8_t *pixels, int32_t *label,
                          struct error *error)
 {
     const struct loader_settings *settings = &loader->settings;
     struct image image;
-    int value;
-    TRY(dataset_read(settings->dataset, settings->split, item, &image, &value, error));
-    *label = value;
     status result;
+    *label = dataset_label(settings->dataset, settings->split, item);
+    if (cache_find(loader->cached, item, &image))
+        return read_cached(loader, step, item, &image, pixels, error);
+    TRY(dataset_read(settings->dataset, settings->split, item, &image, NULL, error));
     if (settings->augment) {
-        struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, (uint32_t)(step / loader->batches));
-        struct image_box box = image_draw_box(image.width, image.height, &rng, item);
-        result = image_training_crop(&image, box, settings->resolution, pixels, error);
+        cache_keep(loader->cached, item, &image);
+        result = training_crop(loader, step, item, &image, pixels, error);
     } else {
         result = image_evaluation_crop(&image, settings->resolution, pixels, error);
+        if (result == OK)
+            cache_keep(loader->cached, item, &(struct image){pixels, settings->resolution, settings->resolution});
     }
     image_free(&image);
     return result;
@@ -222,6 +244,9 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     pthread_cond_init(&created->finished, NULL);
     status result = check_settings(created, error);
     if (result == OK)
+        result = cache_open(settings->cache, settings->dataset, settings->split,
+                            settings->augment ? CACHE_WHOLE : settings->resolution, &created->cached, error);
+    if (result == OK)
         result = create_slots(created, error);
     if (result == OK)
         result = start_threads(created, error);
@@ -298,6 +323,7 @@ void loader_destroy(struct loader *loader)
     pthread_mutex_destroy(&loader->mutex);
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->finished);
+    cache_close(loader->cached);
     free(loader->slots);
     free(loader->order);
     free(loader->threads);

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "datasets/dataset.h"
+#include "datasets/cache/cache.h"
 
 struct loader;
 
@@ -31,10 +31,12 @@ struct loader_settings {
     bool shuffle, augment; /* augment: random-resized crop; otherwise resize and centre crop */
     uint64_t seed;
     uint32_t task;
-    size_t threads; /* that decode in the background; 0: the caller decodes */
-    size_t ahead;   /* batches kept ready */
+    size_t threads;      /* that decode in the background; 0: the caller decodes */
+    size_t ahead;        /* batches kept ready */
+    struct cache *cache; /* of decoded images, borrowed until loader_destroy; NULL: none */
 };
 
+/* With a cache on the disk, this may take as long as decoding the whole split. */
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error);
 
 /* pixels [count, R, R, 3] RGB, labels [count], items [count] (either may be NULL); count ≤ settings.batch. */

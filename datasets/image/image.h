@@ -24,6 +24,10 @@ struct image {
     int width, height;
 };
 
+/* Which bytes files decode and resample to: a number that grows whenever a format or a transform gives others, and the
+ * version of the JPEG library. For caches. */
+const char *image_version(void);
+
 #define IMAGE_PIXELS_MOST 178956970 /* Pillow's limit, checked before anything is allocated */
 
 /* Content unspecified; an error when a side is below 1 or there are more than IMAGE_PIXELS_MOST pixels. */

@@ -34,6 +34,15 @@ struct decoder {
     uint8_t *row; /* of four-component images */
 };
 
+#define TEXT_OF(value) #value
+#define TEXT(value) TEXT_OF(value)
+
+/* Here, because the library's version is its header's to tell. */
+const char *image_version(void)
+{
+    return "1, libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION);
+}
+
 static void escape(j_common_ptr jpeg)
 {
     struct failure *failure = (struct failure *)jpeg->err;

@@ -19,7 +19,7 @@
 #include "tests/bench/photographs.h"
 #include "tests/datasets/scratch.h"
 
-enum { IMAGES = 24, R = 224, CROP = R * R * 3, TRANSFORMS = 3 };
+enum { IMAGES = 24, R = 224, CROP = R * R * 3, TRANSFORMS = 3, KINDS = 3 };
 
 static const struct transform {
     const char *name;
@@ -30,7 +30,7 @@ struct bench {
     struct scratch scratch;
     struct dataset *dataset;
     double seconds;
-    double rates[TRANSFORMS], pillow[TRANSFORMS];
+    double rates[TRANSFORMS], pillow[TRANSFORMS], cached[KINDS][TRANSFORMS];
     unsigned long checksums[TRANSFORMS], pillow_checksums[TRANSFORMS]; /* of all crops; none of decode */
     uint8_t pixels[IMAGES * CROP];
 };
@@ -144,6 +144,40 @@ static void measure(struct bench *b)
     }
 }
 
+static void measure_cached(struct bench *b, enum cache_kind kind)
+{
+    struct cache *cache;
+    char *folder = path_format("%s/cache", b->scratch.path);
+    struct cache_settings settings = {.kind = kind,
+                                      .folder = folder,
+                                      .memory_limit = (uint64_t)1 << 30,
+                                      .disk_limit = (uint64_t)1 << 30,
+                                      .threads = 1};
+    must(cache_create(&cache, &settings, &error));
+    for (int k = 1; k < TRANSFORMS; k++) {
+        unsigned long checksum;
+        struct loader_settings cached = settings_of(b, k == 2);
+        cached.cache = cache;
+        b->cached[kind][k] = loader_rate(b, &cached, &checksum);
+        if (checksum != b->checksums[k])
+            must(error_set(&error, ERROR_FORMAT, "%s: the cache gives other bytes", transforms[k].name));
+    }
+    cache_destroy(cache);
+    free(folder);
+}
+
+static bool parse_numbers(const char *text, double *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *end;
+        numbers[i] = strtod(text, &end);
+        if (end == text)
+            return false;
+        text = end;
+    }
+    return true;
+}
+
 /* false: there is no Python with Pillow. */
 static bool measure_pillow(struct bench *b)
 {
@@ -151,13 +185,18 @@ static bool measure_pillow(struct bench *b)
     char *command = path_format("'%s' '%s' '%s' %d %g 2>%s", python, BENCH_FOLDER "/pillow.py", b->scratch.path, R,
                                 b->seconds, given != NULL ? "&2" : "/dev/null");
     FILE *pipe = popen(command, "re");
-    int found = pipe != NULL ? fscanf(pipe, "%lf %lf %lf %lu %lu", &b->pillow[0], &b->pillow[1], &b->pillow[2],
-                                      &b->pillow_checksums[1], &b->pillow_checksums[2])
-                             : 0;
+    double numbers[TRANSFORMS + 2];
+    char line[256];
+    bool found = pipe != NULL && fgets(line, sizeof line, pipe) != NULL && parse_numbers(line, numbers, TRANSFORMS + 2);
     if (pipe != NULL)
         pclose(pipe);
     free(command);
-    return found == 5;
+    if (!found)
+        return false;
+    memcpy(b->pillow, numbers, sizeof b->pillow);
+    b->pillow_checksums[1] = (unsigned long)numbers[TRANSFORMS];
+    b->pillow_checksums[2] = (unsigned long)numbers[TRANSFORMS + 1];
+    return true;
 }
 
 /* --- Telling --- */
@@ -182,6 +221,8 @@ static void report(const struct bench *b, bool pillow)
                                                            : "NO",
                transforms[k].torchvision, b->rates[k] / transforms[k].torchvision);
     }
+    printf("  from the cache, in memory: evaluation %.0f, training %.0f; mapped from a file: %.0f, %.0f\n",
+           b->cached[CACHE_MEMORY][1], b->cached[CACHE_MEMORY][2], b->cached[CACHE_DISK][1], b->cached[CACHE_DISK][2]);
     printf("torchvision's figures are documented ones, from another machine%s\n",
            pillow ? "; Pillow's are from this run" : "; MTIL_PYTHON names a Python with Pillow to compare with");
 }
@@ -198,6 +239,8 @@ int main(int argc, char **argv)
     write_dataset(&b);
     write_boxes(&b);
     measure(&b);
+    measure_cached(&b, CACHE_MEMORY);
+    measure_cached(&b, CACHE_DISK);
     report(&b, measure_pillow(&b));
     dataset_close(b.dataset);
     scratch_remove(&b.scratch);

@@ -1,0 +1,224 @@
+#include "datasets/cache/cache.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "datasets/cache/cache_disk.h"
+#include "datasets/cache/cache_folder.h"
+
+struct kept {
+    int width, height;
+    uint8_t pixels[];
+};
+
+struct cache_part {
+    struct cache *cache;
+    struct cache_wish of;
+    size_t count, users;
+    _Atomic(struct kept *) *kept; /* [count]; NULL unless in memory */
+    struct cache_file file;       /* empty: there is none, or not yet */
+    char *path;
+    atomic_bool damaged;
+    struct cache_part *next;
+};
+
+struct cache {
+    enum cache_kind kind;
+    atomic_size_t left; /* of memory_limit */
+    struct cache_disk disk;
+    struct cache_part *parts;
+};
+
+status cache_create(struct cache **result, const struct cache_settings *settings, struct error *error)
+{
+    struct cache *cache = calloc(1, sizeof *cache);
+    *result = NULL;
+    if (cache == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a cache");
+    cache->kind = settings->kind;
+    atomic_init(&cache->left, settings->memory_limit < SIZE_MAX ? (size_t)settings->memory_limit : SIZE_MAX);
+    cache->disk =
+        (struct cache_disk){.limit = settings->disk_limit, .threads = settings->threads, .log = settings->log};
+    if (settings->kind == CACHE_DISK)
+        cache->disk.folder = settings->folder != NULL ? strdup(settings->folder) : cache_folder_default();
+    if (settings->kind == CACHE_DISK && cache->disk.folder == NULL) {
+        free(cache);
+        return error_set(error, ERROR_ARGUMENT,
+                         "the cache's files have no folder: neither XDG_CACHE_HOME nor HOME is set; name one");
+    }
+    *result = cache;
+    return OK;
+}
+
+void cache_watch(struct cache *cache, struct cache_watcher watcher)
+{
+    if (cache != NULL)
+        cache->disk.watcher = watcher;
+}
+
+/* --- In memory --- */
+
+static bool reserve(struct cache *cache, size_t size)
+{
+    size_t left = atomic_load(&cache->left);
+    while (left >= size)
+        if (atomic_compare_exchange_weak(&cache->left, &left, left - size))
+            return true;
+    return false;
+}
+
+static size_t kept_size(int width, int height)
+{
+    return sizeof(struct kept) + (size_t)width * (size_t)height * 3;
+}
+
+/* Of two threads that keep the same image, the first wins. */
+void cache_keep(struct cache_part *part, size_t item, const struct image *image)
+{
+    size_t size = kept_size(image->width, image->height);
+    struct kept *nothing = NULL;
+    if (part == NULL || part->kept == NULL || !reserve(part->cache, size))
+        return;
+    struct kept *kept = malloc(size);
+    if (kept != NULL) {
+        kept->width = image->width;
+        kept->height = image->height;
+        memcpy(kept->pixels, image->pixels, size - sizeof *kept);
+        if (atomic_compare_exchange_strong(&part->kept[item], &nothing, kept))
+            return;
+    }
+    free(kept);
+    atomic_fetch_add(&part->cache->left, size);
+}
+
+static void forget(struct cache_part *part)
+{
+    for (size_t i = 0; part->kept != NULL && i < part->count; i++) {
+        struct kept *kept = atomic_load(&part->kept[i]);
+        if (kept != NULL)
+            atomic_fetch_add(&part->cache->left, kept_size(kept->width, kept->height));
+        free(kept);
+    }
+    free(part->kept);
+}
+
+/* --- Parts --- */
+
+static void tell_damage(struct cache_part *part, size_t item)
+{
+    if (atomic_exchange(&part->damaged, true))
+        return;
+    unlink(part->path);
+    log_warn(part->cache->disk.log, "%s: image %zu is damaged; it is decoded, and the file written anew next time",
+             part->path, item);
+}
+
+static struct cache_part *find_part(const struct cache *cache, const struct cache_wish *wish)
+{
+    for (struct cache_part *part = cache->parts; part != NULL; part = part->next)
+        if (part->of.dataset == wish->dataset && part->of.split == wish->split &&
+            part->of.resolution == wish->resolution)
+            return part;
+    return NULL;
+}
+
+static void destroy_part(struct cache_part *part)
+{
+    forget(part);
+    cache_file_close(&part->file);
+    free(part->path);
+    free(part);
+}
+
+static status add_part(struct cache *cache, const struct cache_wish *wish, struct cache_part **added,
+                       struct error *error)
+{
+    size_t count = dataset_size(wish->dataset, wish->split);
+    struct cache_part *part = calloc(1, sizeof *part);
+    bool in_memory = cache->kind == CACHE_MEMORY;
+    if (part != NULL)
+        *part = (struct cache_part){.cache = cache,
+                                    .of = *wish,
+                                    .count = count,
+                                    .kept = in_memory ? calloc(count + 1, sizeof *part->kept) : NULL,
+                                    .next = cache->parts};
+    if (part == NULL || (in_memory && part->kept == NULL)) {
+        free(part);
+        return error_set(error, ERROR_MEMORY, "no memory for a cache of %zu images", count);
+    }
+    cache->parts = part;
+    *added = part;
+    return OK;
+}
+
+/* A damaged file, or one that was not there yet, is looked for again when nobody uses the part. */
+static status open_file(struct cache_part *part, struct error *error)
+{
+    if (part->users > 0 || (part->file.entries != NULL && !atomic_load(&part->damaged)))
+        return OK;
+    cache_file_close(&part->file);
+    free(part->path);
+    atomic_store(&part->damaged, false);
+    return cache_disk_open(&part->cache->disk, &part->of, &part->file, &part->path, error);
+}
+
+status cache_open(struct cache *cache, const struct dataset *dataset, enum split split, int resolution,
+                  struct cache_part **result, struct error *error)
+{
+    struct cache_wish wish = {dataset, split, resolution};
+    *result = NULL;
+    if (cache == NULL || cache->kind == CACHE_NONE || (resolution == CACHE_WHOLE && !dataset_has_files(dataset, split)))
+        return OK;
+    struct cache_part *part = find_part(cache, &wish);
+    if (part == NULL)
+        TRY(add_part(cache, &wish, &part, error));
+    if (cache->kind == CACHE_DISK)
+        TRY(open_file(part, error));
+    part->users++;
+    *result = part;
+    return OK;
+}
+
+void cache_close(struct cache_part *part)
+{
+    if (part == NULL || --part->users > 0 || part->of.resolution != CACHE_WHOLE)
+        return;
+    struct cache_part **place = &part->cache->parts;
+    while (*place != part)
+        place = &(*place)->next;
+    *place = part->next;
+    destroy_part(part);
+}
+
+bool cache_find(struct cache_part *part, size_t item, struct image *image)
+{
+    if (part == NULL)
+        return false;
+    if (part->kept != NULL) {
+        struct kept *kept = atomic_load(&part->kept[item]);
+        if (kept != NULL)
+            *image = (struct image){kept->pixels, kept->width, kept->height};
+        return kept != NULL;
+    }
+    if (part->file.entries == NULL)
+        return false;
+    enum cache_found found = cache_file_find(&part->file, item, image);
+    if (found == CACHE_DAMAGED)
+        tell_damage(part, item);
+    return found == CACHE_FOUND;
+}
+
+void cache_destroy(struct cache *cache)
+{
+    if (cache == NULL)
+        return;
+    while (cache->parts != NULL) {
+        struct cache_part *part = cache->parts;
+        cache->parts = part->next;
+        destroy_part(part);
+    }
+    free(cache->disk.folder);
+    free(cache);
+}

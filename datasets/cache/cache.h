@@ -1,0 +1,68 @@
+/* Decoded images, kept so that each is decoded once: in this process's memory, or in files that later runs map.
+ *
+ *     struct cache *cache;
+ *     TRY(cache_create(&cache, &(struct cache_settings){.kind = CACHE_MEMORY, .memory_limit = 1 << 30}, error));
+ *     struct loader_settings settings = {.dataset = dataset, .cache = cache, …};      // loader.h does the rest
+ *     …
+ *     cache_destroy(cache);                              // after the loaders, before the datasets
+ *
+ * Loaders give the same bytes with and without. For evaluation, crops are kept, for training, whole images; images that
+ * are not files (CIFAR, MNIST) are not kept whole, since nothing is decoded.
+ *
+ * CACHE_MEMORY keeps what is read until memory_limit is reached, crops until cache_destroy, whole images as long as a
+ * loader uses them. CACHE_DISK decodes a whole split, in parallel, when it is first asked for, into one file per
+ * dataset, split and resolution (cache_file.h), which all processes map. The file says which items, sizes and times of
+ * files and version of the decoders it was made from, and is made again when they differ. While one process writes it,
+ * the others decode for themselves. Where files cannot be written (full disk, disk_limit reached, read-only folder) a
+ * warning says so once and images are decoded again every time.
+ */
+#ifndef MTIL_DATASETS_CACHE_CACHE_H
+#define MTIL_DATASETS_CACHE_CACHE_H
+
+#include <stdbool.h>
+
+#include "datasets/dataset.h"
+
+enum cache_kind { CACHE_NONE, CACHE_MEMORY, CACHE_DISK };
+
+struct cache_settings {
+    enum cache_kind kind;
+    const char *folder; /* of the files; NULL: $XDG_CACHE_HOME/mtil or ~/.cache/mtil */
+    uint64_t memory_limit;
+    uint64_t disk_limit; /* of all files in the folder; nine tenths of the free disk is a limit too */
+    size_t threads;      /* that decode for a file; 0: one per core */
+    const struct log *log;
+};
+
+/* Whoever waits while a file is made. From the thread that creates the loader. */
+struct cache_watcher {
+    bool (*stopped)(void *context); /* true: loader_create fails with ERROR_STOPPED, the file is given up */
+    void (*progress)(void *context, const char *dataset, size_t done, size_t total);
+    void *context;
+};
+
+struct cache;
+
+/* settings' strings and log are borrowed until cache_destroy. */
+status cache_create(struct cache **cache, const struct cache_settings *settings, struct error *error);
+void cache_watch(struct cache *cache, struct cache_watcher watcher); /* cache may be NULL */
+void cache_destroy(struct cache *cache);                             /* NULL is allowed */
+
+/* --- For the loader --- */
+
+enum { CACHE_WHOLE = 0 }; /* in place of a resolution: images as they are decoded */
+
+struct cache_part; /* the images of a split, whole or at a resolution */
+
+/* *part is NULL where nothing is kept. One thread opens and closes parts, any thread finds and keeps images. */
+status cache_open(struct cache *cache, const struct dataset *dataset, enum split split, int resolution,
+                  struct cache_part **part, struct error *error);
+void cache_close(struct cache_part *part); /* NULL is allowed */
+
+/* image borrows pixels that nobody changes, until the part is closed. */
+bool cache_find(struct cache_part *part, size_t item, struct image *image);
+
+/* Copies the image, where there is room for it. */
+void cache_keep(struct cache_part *part, size_t item, const struct image *image);
+
+#endif

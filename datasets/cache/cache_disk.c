@@ -1,0 +1,186 @@
+/* Which file holds a split's images, and its making where there is none that is up to date. */
+#include "datasets/cache/cache_disk.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/threads.h"
+#include "datasets/cache/cache_folder.h"
+
+/* A file in the making: the jobs decode an item each. */
+struct making {
+    struct cache_disk *disk;
+    const struct cache_wish *wish;
+    struct cache_writer writer;
+    size_t first;
+    pthread_mutex_t mutex;
+    atomic_bool failed;
+    struct error error; /* the first one */
+};
+
+/* What cannot be decoded is left out: whoever wants it decodes it and is told why not. */
+static status make_image(const struct making *making, size_t item, struct image *image)
+{
+    const struct cache_wish *wish = making->wish;
+    struct image whole, crop;
+    TRY(dataset_read(wish->dataset, wish->split, item, &whole, NULL, NULL));
+    if (wish->resolution == CACHE_WHOLE) {
+        *image = whole;
+        return OK;
+    }
+    status result = image_create(&crop, wish->resolution, wish->resolution, NULL);
+    if (result == OK)
+        result = image_evaluation_crop(&whole, wish->resolution, crop.pixels, NULL);
+    image_free(&whole);
+    if (result == OK)
+        *image = crop;
+    else
+        image_free(&crop);
+    return result;
+}
+
+static void make_item(void *context, size_t job, size_t worker)
+{
+    struct making *making = context;
+    struct image image;
+    struct error error;
+    size_t item = making->first + job;
+    (void)worker;
+    if (atomic_load(&making->failed) || make_image(making, item, &image) != OK)
+        return;
+    if (cache_writer_add(&making->writer, item, &image, &error) != OK) {
+        pthread_mutex_lock(&making->mutex);
+        if (!atomic_exchange(&making->failed, true))
+            making->error = error;
+        pthread_mutex_unlock(&making->mutex);
+    }
+    image_free(&image);
+}
+
+static status make_items(struct making *making, struct error *error)
+{
+    enum { EACH = 32 }; /* images a thread decodes between two looks at the watcher */
+    const struct cache_watcher *watcher = &making->disk->watcher;
+    const char *name = dataset_name(making->wish->dataset);
+    size_t count = dataset_size(making->wish->dataset, making->wish->split);
+    struct threads *threads;
+    TRY(threads_create(&threads, making->disk->threads, error));
+    status result = OK;
+    for (size_t chunk; result == OK && making->first < count; making->first += chunk) {
+        size_t left = count - making->first, most = EACH * threads_count(threads);
+        chunk = left < most ? left : most;
+        threads_run(threads, chunk, make_item, making);
+        if (atomic_load(&making->failed)) {
+            *error = making->error;
+            result = error->code;
+        } else if (watcher->stopped != NULL && watcher->stopped(watcher->context)) {
+            result = error_set(error, ERROR_STOPPED, "stopped while the images of %s were decoded for the cache", name);
+        } else if (watcher->progress != NULL) {
+            watcher->progress(watcher->context, name, making->first + chunk, count);
+        }
+    }
+    threads_destroy(threads);
+    return result;
+}
+
+/* Where a file goes and what it says it was made from. */
+struct place {
+    char *path;
+    struct cache_label label;
+};
+
+static status write_file(struct cache_disk *disk, const struct cache_wish *wish, const struct place *place,
+                         uint64_t room, struct cache_file *file, struct error *error)
+{
+    struct making making = {.disk = disk, .wish = wish};
+    size_t count = dataset_size(wish->dataset, wish->split);
+    TRY(cache_writer_open(&making.writer, place->path, &place->label, count, room, error));
+    if (cache_file_open(file, place->path, &place->label, NULL) == OK) { /* another process was quicker */
+        cache_writer_abandon(&making.writer);
+        return OK;
+    }
+    pthread_mutex_init(&making.mutex, NULL);
+    status result = make_items(&making, error);
+    pthread_mutex_destroy(&making.mutex);
+    if (result != OK) {
+        cache_writer_abandon(&making.writer);
+        return result;
+    }
+    TRY(cache_writer_finish(&making.writer, error));
+    return cache_file_open(file, place->path, &place->label, error);
+}
+
+static status make_file(struct cache_disk *disk, const struct cache_wish *wish, const struct place *place,
+                        struct cache_file *file, struct error *error)
+{
+    uint64_t room, side = (uint64_t)wish->resolution,
+                   crops = side * side * 3 * dataset_size(wish->dataset, wish->split);
+    TRY(directory_create(disk->folder, error));
+    TRY(cache_folder_room(disk->folder, place->path, disk->limit, &room, error));
+    if (crops > room)
+        return error_set(error, ERROR_IO, "%s: needs %llu MB, of which the disk and the cache's limit leave %llu",
+                         place->path, (unsigned long long)(crops / 1000000), (unsigned long long)(room / 1000000));
+    return write_file(disk, wish, place, room, file, error);
+}
+
+static status find_place(const struct cache_disk *disk, const struct cache_wish *wish, struct place *place,
+                         struct error *error)
+{
+    struct dataset_identity identity;
+    struct cache_label *label = &place->label;
+    *place = (struct place){0};
+    TRY(dataset_identify(wish->dataset, wish->split, &identity, error));
+    char *root = realpath(dataset_root(wish->dataset), NULL);
+    strncpy(label->dataset, dataset_name(wish->dataset), sizeof label->dataset - 1);
+    strncpy(label->root, root != NULL ? root : dataset_root(wish->dataset), sizeof label->root - 1);
+    label->split = (uint32_t)wish->split;
+    label->resolution = (uint32_t)wish->resolution;
+    memcpy(label->content, identity.content, sizeof identity.content);
+    strncpy(label->pixels, image_version(), sizeof label->pixels - 1);
+    free(root);
+    place->path = cache_folder_file(disk->folder, label, identity.list);
+    return place->path != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for a name");
+}
+
+static status open_or_make(struct cache_disk *disk, const struct cache_wish *wish, const struct place *place,
+                           struct cache_file *file, struct error *error)
+{
+    struct error problem;
+    if (cache_file_open(file, place->path, &place->label, &problem) == OK) {
+        utimensat(AT_FDCWD, place->path, NULL, 0); /* when it was last of use; a read-only folder is fine */
+        return OK;
+    }
+    if (problem.code == ERROR_FORMAT)
+        log_info(disk->log, "%s; it is written anew", problem.message);
+    if (disk->gave_up)
+        return OK;
+    status result = make_file(disk, wish, place, file, &problem);
+    if (result == ERROR_STOPPED)
+        return error_set(error, ERROR_STOPPED, "%s", problem.message);
+    if (result == ERROR_BUSY) {
+        log_info(disk->log, "%s; images are decoded here meanwhile", problem.message);
+    } else if (result != OK) {
+        disk->gave_up = true;
+        log_warn(disk->log, "cache: %s; images are decoded again every time instead", problem.message);
+    }
+    return OK;
+}
+
+status cache_disk_open(struct cache_disk *disk, const struct cache_wish *wish, struct cache_file *file, char **path,
+                       struct error *error)
+{
+    struct place place;
+    struct error problem;
+    *file = (struct cache_file){0};
+    *path = NULL;
+    if (find_place(disk, wish, &place, &problem) != OK) {
+        log_debug(disk->log, "not cached: %s", problem.message);
+        return OK;
+    }
+    *path = place.path;
+    return open_or_make(disk, wish, &place, file, error);
+}

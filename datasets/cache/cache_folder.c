@@ -1,0 +1,147 @@
+#include "datasets/cache/cache_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+char *cache_folder_default(void)
+{
+    const char *given = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (given != NULL && given[0] == '/') /* a relative one is to be ignored */
+        return path_format("%s/mtil", given);
+    return home != NULL && home[0] != 0 ? path_format("%s/.cache/mtil", home) : NULL;
+}
+
+char *cache_folder_file(const char *folder, const struct cache_label *label, const char *list)
+{
+    enum { DIGITS = 16 };
+    const char *split = label->split == SPLIT_TRAIN ? "train" : "test";
+    if (label->resolution == 0)
+        return path_format("%s/%s-%s-whole-%.*s" CACHE_FILE_ENDING, folder, label->dataset, split, DIGITS, list);
+    return path_format("%s/%s-%s-%u-%.*s" CACHE_FILE_ENDING, folder, label->dataset, split, label->resolution, DIGITS,
+                       list);
+}
+
+static bool ends_with(const char *name, const char *ending)
+{
+    size_t length = strlen(name), end = strlen(ending);
+    return length > end && strcmp(name + length - end, ending) == 0;
+}
+
+/* false: it is not the cache's, or gone. */
+static bool describe(struct cache_item *item)
+{
+    struct stat information;
+    bool unfinished = ends_with(item->path, CACHE_FILE_ENDING CACHE_FILE_UNFINISHED);
+    if ((!unfinished && !ends_with(item->path, CACHE_FILE_ENDING)) || stat(item->path, &information) != 0 ||
+        !S_ISREG(information.st_mode))
+        return false;
+    item->bytes = (uint64_t)information.st_blocks * 512;
+    item->used = information.st_mtime;
+    item->state = unfinished ? CACHE_UNFINISHED : CACHE_COMPLETE;
+    if (!unfinished && cache_file_describe(item->path, &item->label, &item->images, NULL) != OK)
+        item->state = CACHE_BROKEN;
+    return true;
+}
+
+status cache_folder_list(struct cache_listing *listing, const char *folder, struct error *error)
+{
+    struct directory directory;
+    *listing = (struct cache_listing){0};
+    if (!file_exists(folder))
+        return OK;
+    TRY(directory_list(&directory, folder, error));
+    status result = OK;
+    listing->files = calloc(directory.count + 1, sizeof *listing->files);
+    if (listing->files == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory for a list of %zu files", folder, directory.count);
+    for (size_t i = 0; result == OK && i < directory.count; i++) {
+        struct cache_item item = {.path = path_format("%s/%s", folder, directory.names[i])};
+        if (item.path == NULL)
+            result = error_set(error, ERROR_MEMORY, "%s: no memory for a name", folder);
+        else if (describe(&item))
+            listing->files[listing->count++] = item;
+        else
+            free(item.path);
+    }
+    directory_free(&directory);
+    if (result != OK)
+        cache_listing_free(listing);
+    return result;
+}
+
+void cache_listing_free(struct cache_listing *listing)
+{
+    for (size_t i = 0; i < listing->count; i++)
+        free(listing->files[i].path);
+    free(listing->files);
+    *listing = (struct cache_listing){0};
+}
+
+status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error)
+{
+    struct cache_listing listing;
+    struct statvfs disk;
+    uint64_t taken = 0;
+    TRY(cache_folder_list(&listing, folder, error));
+    for (size_t i = 0; i < listing.count; i++)
+        if (strncmp(listing.files[i].path, path, strlen(path)) != 0) /* it and its unfinished self are written anew */
+            taken += listing.files[i].bytes;
+    cache_listing_free(&listing);
+    if (statvfs(folder, &disk) != 0)
+        return error_errno(error, errno, "%s: cannot ask how much room there is", folder);
+    uint64_t spare = (uint64_t)disk.f_bavail * disk.f_frsize / 10 * 9;
+    *room = limit > taken ? limit - taken : 0;
+    if (*room > spare)
+        *room = spare;
+    return OK;
+}
+
+/* Whether nobody writes it now. */
+static bool is_left_over(const char *path)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool left = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
+    if (file >= 0)
+        close(file);
+    return left;
+}
+
+static bool is_to_go(const struct cache_item *item, const char *root)
+{
+    if (item->state == CACHE_UNFINISHED)
+        return root == NULL && is_left_over(item->path);
+    return root == NULL || strcmp(item->label.root, root) == 0;
+}
+
+status cache_folder_clear(struct cache_listing *removed, const char *folder, const char *root, struct error *error)
+{
+    struct cache_listing all;
+    size_t gone = 0;
+    TRY(cache_folder_list(&all, folder, error));
+    char *resolved = root != NULL ? realpath(root, NULL) : NULL;
+    status result = OK;
+    for (size_t i = 0; i < all.count; i++) {
+        struct cache_item item = all.files[i];
+        if (result == OK && is_to_go(&item, resolved != NULL ? resolved : root)) {
+            if (unlink(item.path) != 0 && errno != ENOENT)
+                result = error_errno(error, errno, "%s: cannot be removed", item.path);
+            else {
+                all.files[gone++] = item;
+                continue;
+            }
+        }
+        free(item.path);
+    }
+    free(resolved);
+    all.count = gone;
+    *removed = all;
+    if (result != OK)
+        cache_listing_free(removed);
+    return result;
+}

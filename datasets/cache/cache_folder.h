@@ -1,0 +1,49 @@
+/* The folder that holds the cache's files: where it is, what is in it, how much more may go there.
+ *
+ *     char *folder = cache_folder_default();                             // "/home/ada/.cache/mtil"
+ *     struct cache_listing listing;
+ *     TRY(cache_folder_list(&listing, folder, error));
+ *     for (size_t i = 0; i < listing.count; i++) … listing.files[i].bytes …
+ *     cache_listing_free(&listing);
+ */
+#ifndef MTIL_DATASETS_CACHE_CACHE_FOLDER_H
+#define MTIL_DATASETS_CACHE_CACHE_FOLDER_H
+
+#include <time.h>
+
+#include "datasets/cache/cache_file.h"
+
+enum cache_state { CACHE_COMPLETE, CACHE_BROKEN, CACHE_UNFINISHED };
+
+struct cache_item {
+    char *path;
+    enum cache_state state;
+    struct cache_label label; /* of a complete file, as far as it says; else zeros */
+    size_t images;
+    uint64_t bytes;
+    time_t used; /* last opened by a run */
+};
+
+struct cache_listing {
+    size_t count;
+    struct cache_item *files; /* by name */
+};
+
+/* $XDG_CACHE_HOME/mtil, or $HOME/.cache/mtil. The caller frees; NULL when neither says where. */
+char *cache_folder_default(void);
+
+/* The file of a split's images. The caller frees; NULL when out of memory. */
+char *cache_folder_file(const char *folder, const struct cache_label *label, const char *list);
+
+/* A folder that does not exist is empty; files that are not the cache's are left out. */
+status cache_folder_list(struct cache_listing *listing, const char *folder, struct error *error);
+void cache_listing_free(struct cache_listing *listing);
+
+/* Bytes that the file path may take: limit less the folder's other files, and of the disk nine tenths of what is free. */
+status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error);
+
+/* Removes the files made from datasets below root (NULL: all, with what was left unfinished). Runs that use one go on
+ * with it; one that is being written stays. removed lists what is gone. */
+status cache_folder_clear(struct cache_listing *removed, const char *folder, const char *root, struct error *error);
+
+#endif

@@ -1,0 +1,105 @@
+/* What stands for the pixels of a split, so that something made from them can be told to be out of date. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "datasets/reader.h"
+
+bool dataset_has_files(const struct dataset *dataset, enum split split)
+{
+    const struct dataset_items *items = &dataset->items[split];
+    return items->count > 0 && items->items[0].file != NULL;
+}
+
+static void add_text(struct digest *digest, const char *text)
+{
+    digest_add(digest, text, strlen(text) + 1);
+}
+
+static void add_number(struct digest *digest, uint64_t number)
+{
+    digest_add(digest, &number, sizeof number);
+}
+
+/* A file that is not there has no size and no time; reading it will say so. */
+static status add_file(struct digest *digest, const char *root, const char *file, struct error *error)
+{
+    struct stat information = {0};
+    char *path = path_format("%s/%s", root, file);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", file);
+    bool found = stat(path, &information) == 0;
+    free(path);
+    add_number(digest, found);
+    add_number(digest, (uint64_t)information.st_size);
+    add_number(digest, (uint64_t)information.st_mtim.tv_sec);
+    add_number(digest, (uint64_t)information.st_mtim.tv_nsec);
+    return OK;
+}
+
+static bool is_generated(const struct dataset *dataset, const struct dataset_item *item)
+{
+    return item->file == NULL && (dataset->reader->read != NULL || item->source >= dataset->source_count);
+}
+
+static status add_list(struct digest *digest, const struct dataset *dataset, enum split split, struct error *error)
+{
+    char *root = realpath(dataset->root, NULL);
+    add_text(digest, root != NULL ? root : dataset->root);
+    free(root);
+    add_text(digest, dataset->reader->name);
+    add_number(digest, dataset->items[split].count);
+    for (size_t i = 0; i < dataset->items[split].count; i++) {
+        const struct dataset_item *item = &dataset->items[split].items[i];
+        if (is_generated(dataset, item))
+            return error_set(error, ERROR_ARGUMENT, "%s: its images are generated, no file stands for them",
+                             dataset->reader->name);
+        add_text(digest, item->file != NULL ? item->file : dataset->sources[item->source].name);
+        add_number(digest, item->file != NULL ? 0 : item->position);
+    }
+    return OK;
+}
+
+/* Samples of a larger file are in memory already: they stand for themselves. */
+static void add_samples(struct digest *digest, const struct raw_images *images)
+{
+    add_number(digest, (uint64_t)images->width);
+    add_number(digest, (uint64_t)images->height);
+    add_number(digest, (uint64_t)images->channels);
+    size_t image = (size_t)images->width * (size_t)images->height * (size_t)images->channels;
+    if (images->count > 0) /* nothing may follow the last one */
+        digest_add(digest, images->samples, (images->count - 1) * images->stride + image);
+}
+
+static status add_content(struct digest *digest, const struct dataset *dataset, enum split split, struct error *error)
+{
+    bool *used = calloc(dataset->source_count + 1, sizeof *used);
+    if (used == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu files", dataset->source_count);
+    status result = OK;
+    for (size_t i = 0; result == OK && i < dataset->items[split].count; i++) {
+        const struct dataset_item *item = &dataset->items[split].items[i];
+        if (item->file != NULL)
+            result = add_file(digest, dataset->root, item->file, error);
+        else
+            used[item->source] = true;
+    }
+    for (size_t i = 0; i < dataset->source_count; i++)
+        if (used[i])
+            add_samples(digest, &dataset->sources[i]);
+    free(used);
+    return result;
+}
+
+status dataset_identify(const struct dataset *dataset, enum split split, struct dataset_identity *identity,
+                        struct error *error)
+{
+    struct digest list = digest_begin();
+    TRY(add_list(&list, dataset, split, error));
+    struct digest content = list;
+    TRY(add_content(&content, dataset, split, error));
+    digest_end(&list, identity->list);
+    digest_end(&content, identity->content);
+    return OK;
+}

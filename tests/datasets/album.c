@@ -1,0 +1,171 @@
+#include "tests/datasets/album.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+
+static void must(status result, const struct error *error)
+{
+    if (result != OK)
+        fail_msg("%s", error->message);
+}
+
+static void hear(void *context, enum log_level level, const char *message)
+{
+    struct album *album = context;
+    if (level != LOG_WARN)
+        return;
+    album->warnings++;
+    snprintf(album->warning, sizeof album->warning, "%s", message);
+}
+
+void album_draw(const struct album *album, const char *name, int width, int height, uint32_t seed)
+{
+    static long drawn;
+    struct image image;
+    struct error error;
+    struct rng rng = rng_make(seed, RNG_TEST, 0, 0);
+    char *path = path_format("%s/%s", album->root, name), *folder = strdup(path);
+    *strrchr(folder, '/') = 0;
+    must(directory_create(folder, &error), &error);
+    must(image_create(&image, width, height, &error), &error);
+    for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
+        image.pixels[i] = (uint8_t)rng_below(&rng, i, 256);
+    must(image_write_png(path, &image, &error), &error);
+    /* A clock that ticks slowly may show the same time twice. */
+    struct timespec times[2] = {{.tv_sec = 1000000000 + ++drawn}, {.tv_sec = 1000000000 + drawn}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    image_free(&image);
+    free(folder);
+    free(path);
+}
+
+void album_reopen(struct album *album)
+{
+    struct error error;
+    dataset_close(album->dataset);
+    must(dataset_open(&album->dataset, "folder", album->root, NULL, NULL, &error), &error);
+}
+
+void album_create(struct album *album)
+{
+    *album = (struct album){0};
+    scratch_create(&album->scratch);
+    album->root = path_format("%s/data", album->scratch.path);
+    album->folder = path_format("%s/cache/mtil", album->scratch.path);
+    album->log = (struct log){.write = hear, .context = album, .least = LOG_INFO};
+    for (int i = 0; i < ALBUM_TRAIN + ALBUM_TEST; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/%c/%02d.png", i < ALBUM_TRAIN ? "train" : "test", "ab"[i % 2], i);
+        album_draw(album, name, 20 + 3 * i, 60 - 2 * i, (uint32_t)i);
+    }
+    album_reopen(album);
+    assert_int_equal(dataset_size(album->dataset, SPLIT_TRAIN), ALBUM_TRAIN);
+}
+
+void album_remove(struct album *album)
+{
+    dataset_close(album->dataset);
+    scratch_remove(&album->scratch);
+    free(album->root);
+    free(album->folder);
+}
+
+struct cache_settings album_settings(const struct album *album, enum cache_kind kind)
+{
+    return (struct cache_settings){.kind = kind,
+                                   .folder = album->folder,
+                                   .memory_limit = (uint64_t)1 << 30,
+                                   .disk_limit = (uint64_t)1 << 40,
+                                   .threads = 2,
+                                   .log = &album->log};
+}
+
+struct cache *album_cache(const struct album *album, enum cache_kind kind)
+{
+    struct cache *cache;
+    struct error error;
+    struct cache_settings settings = album_settings(album, kind);
+    must(cache_create(&cache, &settings, &error), &error);
+    return cache;
+}
+
+size_t album_read(const struct album *album, struct cache *cache, enum split split, size_t threads,
+                  uint8_t pixels[ALBUM_BYTES])
+{
+    bool training = split == SPLIT_TRAIN;
+    struct loader_settings settings = {.dataset = album->dataset,
+                                       .split = split,
+                                       .resolution = ALBUM_RESOLUTION,
+                                       .batch = 4,
+                                       .shuffle = training,
+                                       .augment = training,
+                                       .seed = 3,
+                                       .threads = threads,
+                                       .ahead = 2,
+                                       .cache = cache};
+    struct loader *loader;
+    struct error error;
+    size_t used = 0;
+    must(loader_create(&loader, &settings, &error), &error);
+    for (size_t step = 0; step < loader_batches(loader) * (training ? 2 : 1); step++) {
+        size_t count, each = (size_t)ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3;
+        assert_true(used + 4 * each <= ALBUM_BYTES);
+        must(loader_read(loader, step, pixels + used, NULL, NULL, &count, &error), &error);
+        used += count * each;
+    }
+    loader_destroy(loader);
+    return used;
+}
+
+void album_check(const struct album *album, struct cache *cache)
+{
+    static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
+    for (int split = 0; split < SPLITS; split++) {
+        size_t size = album_read(album, NULL, (enum split)split, 0, expected);
+        assert_int_equal(album_read(album, cache, (enum split)split, (size_t)split, found), size);
+        assert_memory_equal(found, expected, size);
+    }
+}
+
+char *album_file(const struct album *album, const char *part)
+{
+    struct directory directory;
+    struct error error;
+    char *found = NULL;
+    must(directory_list(&directory, album->folder, &error), &error);
+    for (size_t i = 0; i < directory.count; i++) {
+        if (strstr(directory.names[i], part) == NULL)
+            continue;
+        if (found != NULL)
+            fail_msg("more than one file has \"%s\" in its name", part);
+        found = path_format("%s/%s", album->folder, directory.names[i]);
+    }
+    directory_free(&directory);
+    if (found == NULL)
+        fail_msg("no file has \"%s\" in its name", part);
+    return found;
+}
+
+size_t album_files(const struct album *album)
+{
+    struct directory directory;
+    struct error error;
+    if (!file_exists(album->folder))
+        return 0;
+    must(directory_list(&directory, album->folder, &error), &error);
+    size_t count = directory.count;
+    directory_free(&directory);
+    return count;
+}

@@ -1,0 +1,49 @@
+/* A small dataset of drawn files and a folder for a cache, to see that a cache changes nothing.
+ *
+ *     struct album album;
+ *     album_create(&album);
+ *     struct cache *cache = album_cache(&album, CACHE_DISK);
+ *     album_check(&album, cache);                     // the bytes that are read without a cache, train and test
+ *     cache_destroy(cache);
+ *     album_remove(&album);
+ */
+#ifndef MTIL_TESTS_DATASETS_ALBUM_H
+#define MTIL_TESTS_DATASETS_ALBUM_H
+
+#include "datasets/loader.h"
+#include "tests/datasets/scratch.h"
+
+enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7, ALBUM_MOST = 16 };
+
+struct album {
+    struct scratch scratch;
+    char *root, *folder; /* of the files; of the cache */
+    struct dataset *dataset;
+    struct log log;
+    size_t warnings;
+    char warning[1024]; /* the last one */
+};
+
+void album_create(struct album *album);
+void album_remove(struct album *album);
+
+/* A PNG of noise that seed decides, below the root; written again, it has another time. */
+void album_draw(const struct album *album, const char *name, int width, int height, uint32_t seed);
+void album_reopen(struct album *album); /* the dataset, after files have changed */
+
+struct cache_settings album_settings(const struct album *album, enum cache_kind kind);
+struct cache *album_cache(const struct album *album, enum cache_kind kind);
+
+/* The pixels of a split, two epochs of training and one of test; returns their bytes. */
+enum { ALBUM_BYTES = 2 * ALBUM_MOST * ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3 };
+size_t album_read(const struct album *album, struct cache *cache, enum split split, size_t threads,
+                  uint8_t pixels[ALBUM_BYTES]);
+
+/* Compares both splits with what is read without a cache. */
+void album_check(const struct album *album, struct cache *cache);
+
+/* The cache's only file whose name has part in it; the caller frees. Fails the test when there is not just one. */
+char *album_file(const struct album *album, const char *part);
+size_t album_files(const struct album *album); /* of any name in the cache's folder */
+
+#endif

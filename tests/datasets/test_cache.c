@@ -1,0 +1,419 @@
+/* With a cache or without: the same bytes. What is kept, for how long, and when it is made anew. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "datasets/cache/cache_folder.h"
+#include "tests/datasets/album.h"
+
+static const enum cache_kind kinds[] = {CACHE_NONE, CACHE_MEMORY, CACHE_DISK};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static int create(void **state)
+{
+    *state = malloc(sizeof(struct album));
+    album_create(*state);
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    album_remove(*state);
+    free(*state);
+    return 0;
+}
+
+static void caches_change_no_byte(void **state)
+{
+    struct album *album = *state;
+    static uint8_t expected[SPLITS][ALBUM_BYTES], found[ALBUM_BYTES];
+    size_t sizes[SPLITS];
+    for (int split = 0; split < SPLITS; split++)
+        sizes[split] = album_read(album, NULL, (enum split)split, 0, expected[split]);
+    for (size_t k = 0; k < KINDS; k++) {
+        for (int life = 0; life < 2; life++) { /* of the cache: files outlast it */
+            struct cache *cache = album_cache(album, kinds[k]);
+            for (size_t threads = 0; threads < 4; threads++) {
+                for (int split = 0; split < SPLITS; split++) {
+                    assert_int_equal(album_read(album, cache, (enum split)split, threads, found), sizes[split]);
+                    assert_memory_equal(found, expected[split], sizes[split]);
+                }
+            }
+            cache_destroy(cache);
+        }
+    }
+    assert_int_equal(album->warnings, 0);
+    assert_int_equal(album_files(album), 2);
+}
+
+/* The fixtures' JPEGs, and samples that are no files. */
+static void real_formats_too(void **state)
+{
+    struct album *album = *state;
+    static const struct {
+        const char *reader, *root;
+    } cases[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}};
+    enum { R = 32, MOST = 64 };
+    static uint8_t expected[MOST * R * R * 3], found[MOST * R * R * 3];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dataset *dataset;
+        struct error error;
+        assert_int_equal(dataset_open(&dataset, cases[i].reader, cases[i].root, NULL, NULL, &error), OK);
+        for (size_t k = 0; k < 2 * KINDS; k++) {
+            struct cache *cache = album_cache(album, kinds[k % KINDS]);
+            struct loader_settings settings = {.dataset = dataset,
+                                               .split = k < KINDS ? SPLIT_TRAIN : SPLIT_TEST,
+                                               .resolution = R,
+                                               .batch = MOST,
+                                               .augment = k < KINDS,
+                                               .threads = 2,
+                                               .cache = cache};
+            for (int again = 0; again < 2; again++) {
+                struct loader *loader;
+                size_t count;
+                uint8_t *pixels = k % KINDS == 0 ? expected : found;
+                assert_int_equal(loader_create(&loader, &settings, &error), OK);
+                assert_int_equal(loader_read(loader, 0, pixels, NULL, NULL, &count, &error), OK);
+                assert_true(count > 0);
+                assert_memory_equal(pixels, expected, count * R * R * 3);
+                loader_destroy(loader);
+            }
+            cache_destroy(cache);
+        }
+        dataset_close(dataset);
+    }
+    assert_int_equal(album_files(album), 3); /* MNIST's training images are there without decoding */
+}
+
+static size_t kept_images(struct cache_part *part, size_t count)
+{
+    size_t kept = 0;
+    struct image image;
+    for (size_t i = 0; i < count; i++)
+        kept += cache_find(part, i, &image);
+    return kept;
+}
+
+static void memory_has_a_limit(void **state)
+{
+    struct album *album = *state;
+    struct cache *cache;
+    struct cache_part *crops, *whole;
+    struct error error;
+    struct cache_settings settings = album_settings(album, CACHE_MEMORY);
+    enum { R = ALBUM_RESOLUTION };
+    settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
+    assert_int_equal(cache_create(&cache, &settings, &error), OK);
+    album_check(album, cache);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error), OK);
+    assert_int_equal(kept_images(crops, ALBUM_TEST), 5);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error), OK);
+    assert_int_equal(kept_images(whole, ALBUM_TRAIN), 0); /* the limit is one for all */
+    cache_close(whole);
+    cache_close(crops);
+    cache_destroy(cache);
+}
+
+/* Crops stay for the next loader, whole images go with the last one that uses them and leave room again. */
+static void whole_images_are_let_go(void **state)
+{
+    struct album *album = *state;
+    struct cache *cache;
+    struct cache_settings settings = album_settings(album, CACHE_MEMORY);
+    struct cache_part *first, *second;
+    struct image image;
+    struct error error;
+    settings.memory_limit = 5 * 4 * 3 + 16; /* of one image */
+    assert_int_equal(cache_create(&cache, &settings, &error), OK);
+    assert_int_equal(image_create(&image, 5, 4, &error), OK);
+    memset(image.pixels, 7, 5 * 4 * 3);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error), OK);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &second, &error), OK);
+    cache_keep(first, 3, &image);
+    cache_keep(first, 3, &image);
+    cache_keep(first, 4, &image);
+    cache_close(first);
+    assert_int_equal(kept_images(second, ALBUM_TRAIN), 1);
+    struct image found;
+    assert_true(cache_find(second, 3, &found));
+    assert_int_equal(found.width, 5);
+    assert_memory_equal(found.pixels, image.pixels, 5 * 4 * 3);
+    cache_close(second);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error), OK);
+    assert_int_equal(kept_images(first, ALBUM_TRAIN), 0);
+    cache_keep(first, 4, &image);
+    assert_int_equal(kept_images(first, ALBUM_TRAIN), 1);
+    cache_close(first);
+    image_free(&image);
+    cache_destroy(cache);
+}
+
+static struct timespec time_of(const char *path)
+{
+    struct stat information;
+    assert_int_equal(stat(path, &information), 0);
+    return information.st_mtim;
+}
+
+static uint64_t inode_of(const char *path)
+{
+    struct stat information;
+    assert_int_equal(stat(path, &information), 0);
+    return information.st_ino;
+}
+
+static void check_with_new_cache(const struct album *album)
+{
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    cache_destroy(cache);
+}
+
+/* A file that is up to date is used; any change to what it was made from makes another. */
+static void changed_files_are_decoded_again(void **state)
+{
+    struct album *album = *state;
+    static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
+    check_with_new_cache(album);
+    char *file = album_file(album, "test-12");
+    uint64_t first = inode_of(file);
+    check_with_new_cache(album);
+    assert_int_equal(inode_of(file), first);
+    size_t size = album_read(album, NULL, SPLIT_TEST, 0, before);
+
+    album_draw(album, "test/a/12.png", 56, 36, 99); /* the same size in pixels */
+    check_with_new_cache(album);
+    assert_int_not_equal(inode_of(file), first);
+    assert_int_equal(album_read(album, NULL, SPLIT_TEST, 0, after), size);
+    assert_memory_not_equal(before, after, size);
+    first = inode_of(file);
+
+    char *image = path_format("%s/test/a/14.png", album->root); /* the time alone */
+    struct timespec later[2] = {time_of(image), time_of(image)};
+    later[1].tv_nsec += 1;
+    assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
+    check_with_new_cache(album);
+    assert_int_not_equal(inode_of(file), first);
+
+    album_draw(album, "test/a/20.png", 30, 31, 5); /* another list */
+    album_reopen(album);
+    check_with_new_cache(album);
+    assert_int_equal(album->warnings, 0);
+    free(image);
+    free(file);
+}
+
+static void images_that_cannot_be_read_say_so_as_ever(void **state)
+{
+    struct album *album = *state;
+    scratch_write_text(&album->scratch, "data/test/a/12.png", "broken");
+    album_reopen(album);
+    for (size_t k = 0; k < KINDS; k++) {
+        struct cache *cache = album_cache(album, kinds[k]);
+        struct loader_settings settings = {
+            .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 1, .cache = cache};
+        struct loader *loader;
+        struct error error;
+        assert_int_equal(loader_create(&loader, &settings, &error), OK);
+        for (size_t step = 0; step < ALBUM_TEST; step++) {
+            uint8_t pixels[ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3];
+            size_t count;
+            uint32_t item = 0;
+            status result = loader_read(loader, step, pixels, NULL, &item, &count, &error);
+            if (result != OK)
+                assert_non_null(strstr(error.message, "test/a/12.png"));
+            assert_int_equal(result, step == 0 ? ERROR_FORMAT : OK);
+        }
+        loader_destroy(loader);
+        cache_destroy(cache);
+    }
+    assert_int_equal(album->warnings, 0);
+}
+
+static void generated_images_have_no_file(void **state)
+{
+    struct album *album = *state;
+    struct error error;
+    dataset_close(album->dataset);
+    assert_int_equal(dataset_open(&album->dataset, "toy", NULL, NULL, NULL, &error), OK);
+    for (size_t k = 0; k < KINDS; k++) {
+        struct cache *cache = album_cache(album, kinds[k]);
+        static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
+        size_t size = album_read(album, NULL, SPLIT_TEST, 0, expected);
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(album_read(album, cache, SPLIT_TEST, 1, found), size);
+            assert_memory_equal(found, expected, size);
+        }
+        cache_destroy(cache);
+    }
+    assert_int_equal(album_files(album), 0);
+    assert_int_equal(album->warnings, 0);
+}
+
+struct watched {
+    size_t asked, told, stop_at;
+};
+
+static bool stopped(void *context)
+{
+    struct watched *watched = context;
+    return ++watched->asked == watched->stop_at;
+}
+
+static void progress(void *context, const char *dataset, size_t done, size_t total)
+{
+    struct watched *watched = context;
+    assert_string_equal(dataset, "folder");
+    assert_in_range(done, 1, total);
+    watched->told++;
+}
+
+static void making_a_file_is_watched_and_stops(void **state)
+{
+    struct album *album = *state;
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    struct watched watched = {.stop_at = 1};
+    struct loader_settings settings = {
+        .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 2, .cache = cache};
+    struct loader *loader;
+    struct error error;
+    cache_watch(cache, (struct cache_watcher){.stopped = stopped, .progress = progress, .context = &watched});
+    assert_int_equal(loader_create(&loader, &settings, &error), ERROR_STOPPED);
+    assert_non_null(strstr(error.message, "folder"));
+    assert_int_equal(album_files(album), 0);
+    assert_int_equal(watched.told, 0);
+    album_check(album, cache); /* nobody stops any more */
+    assert_true(watched.told >= 2);
+    assert_int_equal(album_files(album), 2);
+    assert_int_equal(album->warnings, 0);
+    cache_destroy(cache);
+}
+
+/* --- The folder --- */
+
+static void the_folder_is_the_user_s(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cache, *home, *expected;
+    } cases[] = {{"/var/cache/me", "/home/me", "/var/cache/me/mtil"},
+                 {NULL, "/home/me", "/home/me/.cache/mtil"},
+                 {"relative", "/home/me", "/home/me/.cache/mtil"},
+                 {"", "/home/me", "/home/me/.cache/mtil"},
+                 {NULL, NULL, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error error = {0};
+        struct cache *cache;
+        struct cache_settings settings = {.kind = CACHE_DISK};
+        cases[i].cache != NULL ? setenv("XDG_CACHE_HOME", cases[i].cache, 1) : unsetenv("XDG_CACHE_HOME");
+        cases[i].home != NULL ? setenv("HOME", cases[i].home, 1) : unsetenv("HOME");
+        char *folder = cache_folder_default();
+        status result = cache_create(&cache, &settings, &error);
+        if (cases[i].expected == NULL) {
+            assert_null(folder);
+            assert_int_equal(result, ERROR_ARGUMENT);
+        } else {
+            assert_string_equal(folder, cases[i].expected);
+            assert_int_equal(result, OK);
+        }
+        cache_destroy(cache);
+        free(folder);
+    }
+}
+
+static void files_are_listed_and_cleared(void **state)
+{
+    struct album *album = *state;
+    struct cache_listing listing;
+    struct error error;
+    assert_int_equal(cache_folder_list(&listing, album->folder, &error), OK); /* there is no folder yet */
+    assert_int_equal(listing.count, 0);
+    cache_listing_free(&listing);
+    check_with_new_cache(album);
+    char *real = realpath(album->root, NULL);
+    scratch_write_text(&album->scratch, "cache/mtil/notes.txt", "mine");
+    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-0123.pixels", "no cache at all");
+    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
+    assert_int_equal(cache_folder_list(&listing, album->folder, &error), OK);
+    assert_int_equal(listing.count, 4);
+    assert_int_equal(listing.files[0].state, CACHE_BROKEN);
+    assert_int_equal(listing.files[1].state, CACHE_UNFINISHED);
+    for (size_t i = 2; i < 4; i++) {
+        const struct cache_item *file = &listing.files[i];
+        assert_int_equal(file->state, CACHE_COMPLETE);
+        assert_string_equal(file->label.dataset, "folder");
+        assert_string_equal(file->label.root, real);
+        assert_int_equal(file->images, file->label.split == SPLIT_TEST ? ALBUM_TEST : ALBUM_TRAIN);
+        assert_int_equal(file->label.resolution, file->label.split == SPLIT_TEST ? ALBUM_RESOLUTION : 0);
+        assert_true(file->bytes > 0);
+    }
+    cache_listing_free(&listing);
+    assert_int_equal(cache_folder_clear(&listing, album->folder, "/nowhere", &error), OK);
+    assert_int_equal(listing.count, 0);
+    cache_listing_free(&listing);
+    char *roundabout = path_format("%s/../data", album->root);
+    assert_int_equal(cache_folder_clear(&listing, album->folder, roundabout, &error), OK);
+    assert_int_equal(listing.count, 2);
+    cache_listing_free(&listing);
+    assert_int_equal(album_files(album), 3);
+    assert_int_equal(cache_folder_clear(&listing, album->folder, NULL, &error), OK);
+    assert_int_equal(listing.count, 2);
+    cache_listing_free(&listing);
+    free(album_file(album, "notes.txt"));
+    assert_int_equal(album_files(album), 1);
+    free(roundabout);
+    free(real);
+}
+
+/* Who uses a file that is removed does not notice; who writes one keeps it. */
+static void clearing_disturbs_nobody(void **state)
+{
+    struct album *album = *state;
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    struct cache_part *part;
+    struct cache_listing listing;
+    struct cache_writer writer;
+    struct cache_label label = {.dataset = "dtd"};
+    struct image image;
+    struct error error;
+    album_check(album, cache);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_int_equal(
+        cache_writer_open(&writer, scratch_file(&album->scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error),
+        OK);
+    assert_int_equal(cache_folder_clear(&listing, album->folder, NULL, &error), OK);
+    assert_int_equal(listing.count, 2);
+    cache_listing_free(&listing);
+    assert_true(cache_find(part, 0, &image));
+    album_check(album, cache);
+    assert_int_equal(cache_writer_finish(&writer, &error), OK);
+    free(album_file(album, "x.pixels"));
+    cache_close(part);
+    cache_destroy(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(caches_change_no_byte, create, destroy),
+        cmocka_unit_test_setup_teardown(real_formats_too, create, destroy),
+        cmocka_unit_test_setup_teardown(memory_has_a_limit, create, destroy),
+        cmocka_unit_test_setup_teardown(whole_images_are_let_go, create, destroy),
+        cmocka_unit_test_setup_teardown(changed_files_are_decoded_again, create, destroy),
+        cmocka_unit_test_setup_teardown(images_that_cannot_be_read_say_so_as_ever, create, destroy),
+        cmocka_unit_test_setup_teardown(generated_images_have_no_file, create, destroy),
+        cmocka_unit_test_setup_teardown(making_a_file_is_watched_and_stops, create, destroy),
+        cmocka_unit_test(the_folder_is_the_user_s),
+        cmocka_unit_test_setup_teardown(files_are_listed_and_cleared, create, destroy),
+        cmocka_unit_test_setup_teardown(clearing_disturbs_nobody, create, destroy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

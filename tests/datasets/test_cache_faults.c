@@ -1,0 +1,423 @@
+/* Damaged files, rivals, full disks and read-only folders: the bytes stay what they are, and the file is made anew. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "datasets/cache/cache_layout.h"
+#include "tests/datasets/album.h"
+
+static int create(void **state)
+{
+    *state = malloc(sizeof(struct album));
+    album_create(*state);
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    album_remove(*state);
+    free(*state);
+    return 0;
+}
+
+static void check_with_new_cache(const struct album *album)
+{
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    cache_destroy(cache);
+}
+
+static void read_whole(const char *path, struct bytes *bytes)
+{
+    struct error error;
+    assert_int_equal(file_read(path, FILE_LIMIT, bytes, &error), OK);
+}
+
+static void write_whole(const char *path, const void *data, size_t size)
+{
+    struct error error;
+    assert_int_equal(file_write(path, data, size, &error), OK);
+}
+
+/* --- Damage --- */
+
+/* After damage that opening finds: right bytes at once, and a whole file. The order of its images is free. */
+static void expect_made_anew(struct album *album, const char *path, const struct bytes *good)
+{
+    struct cache_file file;
+    struct image image;
+    struct error error;
+    check_with_new_cache(album);
+    const struct cache_header *header = (const struct cache_header *)(const void *)good->data;
+    assert_int_equal(cache_file_open(&file, path, &header->label, &error), OK);
+    assert_int_equal(file.map.size, good->size);
+    for (size_t i = 0; i < ALBUM_TEST; i++)
+        assert_int_equal(cache_file_find(&file, i, &image), CACHE_FOUND);
+    cache_file_close(&file);
+}
+
+static void cut_and_grown_files_are_made_anew(void **state)
+{
+    struct album *album = *state;
+    struct bytes good;
+    check_with_new_cache(album);
+    char *path = album_file(album, "test-12");
+    read_whole(path, &good);
+    size_t sizes[] = {0, 1, 100, CACHE_HEADER - 1, CACHE_HEADER, CACHE_HEADER + 30, good.size / 2, good.size - 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        write_whole(path, good.data, sizes[i]);
+        expect_made_anew(album, path, &good);
+    }
+    uint8_t *longer = calloc(1, good.size + 4096);
+    memcpy(longer, good.data, good.size);
+    write_whole(path, longer, good.size + 4096);
+    expect_made_anew(album, path, &good);
+    memset(longer, 0, good.size);
+    write_whole(path, longer, good.size); /* what a power cut may leave */
+    expect_made_anew(album, path, &good);
+    assert_int_equal(album->warnings, 0);
+    free(longer);
+    bytes_free(&good);
+    free(path);
+}
+
+/* One wrong byte anywhere: never a wrong pixel, and the second cache after it finds a whole file. */
+static void no_wrong_byte_is_believed(void **state)
+{
+    struct album *album = *state;
+    struct rng rng = rng_make(1, RNG_TEST, 0, 0);
+    struct bytes good;
+    check_with_new_cache(album);
+    char *path = album_file(album, "train-whole");
+    read_whole(path, &good);
+    size_t index_end = CACHE_HEADER + ALBUM_TRAIN * sizeof(struct cache_entry);
+    size_t regions[][2] = {{0, sizeof(struct cache_header)}, {CACHE_HEADER, index_end}, {index_end, good.size}};
+    for (uint32_t trial = 0; trial < 60; trial++) {
+        const size_t *region = regions[trial % 3];
+        size_t at = region[0] + rng_below(&rng, 2 * trial, (uint32_t)(region[1] - region[0]));
+        good.data[at] ^= (uint8_t)(1 + rng_below(&rng, 2 * trial + 1, 255));
+        write_whole(path, good.data, good.size);
+        check_with_new_cache(album);
+        check_with_new_cache(album);
+        bytes_free(&good);
+        read_whole(path, &good);
+    }
+    bytes_free(&good);
+    free(path);
+}
+
+/* A pixel's damage shows when the image is used: told once, and the file is gone for the next run. */
+static void damaged_pixels_are_told(void **state)
+{
+    struct album *album = *state;
+    struct bytes bytes;
+    check_with_new_cache(album);
+    char *path = album_file(album, "test-12");
+    read_whole(path, &bytes);
+    for (size_t at = (size_t)cache_pixels_start(ALBUM_TEST); at < bytes.size; at += 200)
+        bytes.data[at]++;
+    write_whole(path, bytes.data, bytes.size);
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    struct cache_part *part;
+    struct image image;
+    struct error error;
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    for (size_t i = 0; i < ALBUM_TEST; i++)
+        assert_false(cache_find(part, i, &image));
+    assert_int_equal(album->warnings, 1);
+    assert_non_null(strstr(album->warning, path));
+    assert_false(file_exists(path));
+    cache_close(part);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    for (size_t i = 0; i < ALBUM_TEST; i++)
+        assert_true(cache_find(part, i, &image));
+    cache_close(part);
+    album_check(album, cache);
+    assert_int_equal(album->warnings, 1);
+    cache_destroy(cache);
+    bytes_free(&bytes);
+    free(path);
+}
+
+/* All checksums right, and yet an index that leads out of the file. */
+static void entries_that_lie_are_refused(void **state)
+{
+    struct album *album = *state;
+    struct bytes bytes;
+    check_with_new_cache(album);
+    char *path = album_file(album, "train-whole");
+    read_whole(path, &bytes);
+    struct cache_header *header = (struct cache_header *)(void *)bytes.data, was = *header;
+    struct cache_entry *entries = (struct cache_entry *)(void *)(bytes.data + CACHE_HEADER), first = entries[0];
+    struct cache_file damaged;
+    struct error reason;
+    entries[0].offset = 0; /* an image that is absent, but the index's checksum knows of one */
+    write_whole(path, bytes.data, bytes.size);
+    assert_int_equal(cache_file_open(&damaged, path, &was.label, &reason), ERROR_FORMAT);
+    assert_non_null(strstr(reason.message, "index"));
+    struct cache_entry lies[] = {
+        {.offset = bytes.size, .width = 1, .height = 1},
+        {.offset = UINT64_MAX, .width = 1, .height = 1},
+        {.offset = first.offset, .width = UINT32_MAX, .height = UINT32_MAX},
+        {.offset = first.offset, .width = 0, .height = 5},
+        {.offset = first.offset, .width = 60000, .height = 2},
+        {.offset = 8, .width = 1, .height = 1},
+    };
+    for (size_t i = 0; i <= sizeof lies / sizeof *lies; i++) {
+        struct cache_file file;
+        struct error error = {0};
+        bool truth = i == sizeof lies / sizeof *lies;
+        entries[0] = truth ? first : lies[i];
+        header->index_checksum = cache_checksum(entries, ALBUM_TRAIN * sizeof *entries);
+        header->checksum = cache_header_checksum(header);
+        write_whole(path, bytes.data, bytes.size);
+        assert_int_equal(cache_file_open(&file, path, &was.label, &error), truth ? OK : ERROR_FORMAT);
+        assert_true(truth || strstr(error.message, "image 0") != NULL);
+        cache_file_close(&file);
+    }
+    header->count = UINT64_MAX / 2;
+    header->checksum = cache_header_checksum(header);
+    write_whole(path, bytes.data, bytes.size);
+    check_with_new_cache(album);
+    bytes_free(&bytes);
+    free(path);
+}
+
+/* --- Other processes --- */
+
+/* Runs check in a process of its own and expects it to return 0. */
+static pid_t start_child(int (*check)(struct album *album), struct album *album)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(check(album));
+    assert_true(child > 0);
+    return child;
+}
+
+static void expect_success(pid_t child)
+{
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
+        fail_msg("the child ended with %d", ended);
+}
+
+static int complain(const char *what, const struct album *album)
+{
+    fprintf(stderr, "%s: %zu warnings, the last: %s\n", what, album->warnings, album->warning);
+    return 1;
+}
+
+static int read_everything(struct album *album)
+{
+    static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    bool same = true;
+    for (int round = 0; round < 3; round++) {
+        for (int split = 0; split < SPLITS; split++) {
+            size_t size = album_read(album, NULL, (enum split)split, 0, expected);
+            same = same && album_read(album, cache, (enum split)split, 1, found) == size &&
+                   memcmp(found, expected, size) == 0;
+        }
+    }
+    cache_destroy(cache);
+    return same && album->warnings == 0 ? 0 : complain("reading", album);
+}
+
+static void processes_share_files(void **state)
+{
+    enum { CHILDREN = 6 };
+    pid_t children[CHILDREN];
+    for (int i = 0; i < CHILDREN; i++)
+        children[i] = start_child(read_everything, *state);
+    for (int i = 0; i < CHILDREN; i++)
+        expect_success(children[i]);
+    assert_int_equal(album_files(*state), 2);
+    assert_int_equal(read_everything(*state), 0);
+}
+
+/* While somebody else writes the file, nobody waits: it is looked for again when the next loader opens. */
+static void a_rival_s_file_is_not_waited_for(void **state)
+{
+    struct album *album = *state;
+    struct cache_writer rival;
+    struct cache_label label = {.dataset = "folder"};
+    struct cache_part *part;
+    struct image image;
+    struct error error;
+    check_with_new_cache(album);
+    char *path = album_file(album, "test-12");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(cache_writer_open(&rival, path, &label, ALBUM_TEST, 1 << 20, &error), OK);
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    assert_false(file_exists(path));
+    cache_writer_abandon(&rival);
+    album_check(album, cache);
+    assert_true(file_exists(path));
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_true(cache_find(part, 0, &image));
+    assert_int_equal(album->warnings, 0);
+    cache_close(part);
+    cache_destroy(cache);
+    free(path);
+}
+
+static int write_for_ever(struct album *album)
+{
+    struct error error;
+    for (;;) {
+        struct cache *cache = album_cache(album, CACHE_DISK);
+        struct cache_part *part;
+        for (int split = 0; split < SPLITS; split++) {
+            int resolution = split == SPLIT_TRAIN ? CACHE_WHOLE : ALBUM_RESOLUTION;
+            if (cache_open(cache, album->dataset, (enum split)split, resolution, &part, &error) != OK)
+                return 1;
+            cache_close(part);
+            char *path = album_file(album, split == SPLIT_TRAIN ? "train" : "test");
+            unlink(path);
+            free(path);
+        }
+        cache_destroy(cache);
+    }
+}
+
+static void kills_at_any_instant_leave_nothing_wrong(void **state)
+{
+    struct album *album = *state;
+    for (long trial = 0; trial < 10; trial++) {
+        pid_t child = start_child(write_for_ever, album);
+        nanosleep(&(struct timespec){.tv_nsec = (3 + 5 * trial) * 1000000L}, NULL);
+        kill(child, SIGKILL);
+        int ended;
+        waitpid(child, &ended, 0);
+        assert_true(WIFSIGNALED(ended));
+        check_with_new_cache(album);
+        assert_int_equal(album_files(album), 2); /* what was left unfinished was written over */
+    }
+    assert_int_equal(album->warnings, 0);
+}
+
+/* --- Where files cannot be written --- */
+
+/* A process whose files may not grow beyond a limit stands in for a disk without room. */
+static int read_on_full_disk(struct album *album)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){10000, 10000});
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    album_check(album, cache);
+    cache_destroy(cache);
+    return album->warnings == 1 && strstr(album->warning, "decoded again") != NULL ? 0 : complain("full disk", album);
+}
+
+static void a_full_disk_is_told_once(void **state)
+{
+    expect_success(start_child(read_on_full_disk, *state));
+    assert_int_equal(album_files(*state), 0);
+}
+
+static void the_limit_holds_for_all_files_together(void **state)
+{
+    struct album *album = *state;
+    struct cache_settings settings = album_settings(album, CACHE_DISK);
+    struct error error;
+    struct stat information;
+    check_with_new_cache(album);
+    char *train = album_file(album, "train-whole"), *test = album_file(album, "test-12");
+    assert_int_equal(stat(train, &information), 0);
+    settings.disk_limit = (uint64_t)information.st_size + 8192; /* the training images, and not the other file too */
+    for (size_t round = 0; round < 2; round++) {
+        struct cache *cache;
+        assert_int_equal(unlink(test), 0);
+        if (round == 1)
+            assert_int_equal(unlink(train), 0);
+        assert_int_equal(cache_create(&cache, &settings, &error), OK);
+        album_check(album, cache); /* training first */
+        assert_true(file_exists(train));
+        assert_false(file_exists(test));
+        assert_int_equal(album->warnings, round + 1);
+        cache_destroy(cache);
+        check_with_new_cache(album);
+    }
+    free(train);
+    free(test);
+}
+
+/* As a user without rights to the folder; root would not notice. */
+static int read_from_read_only_folder(struct album *album)
+{
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        return 2;
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    struct cache_part *part;
+    struct error error;
+    struct image image;
+    album_check(album, cache);
+    bool right = album->warnings == 1;
+    right = right && cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error) == OK &&
+            cache_find(part, 0, &image);
+    cache_close(part);
+    cache_destroy(cache);
+    return right ? 0 : complain("read-only folder", album);
+}
+
+static void a_read_only_folder_can_be_used(void **state)
+{
+    struct album *album = *state;
+    check_with_new_cache(album);
+    char *train = album_file(album, "train-whole");
+    assert_int_equal(unlink(train), 0);
+    assert_int_equal(chmod(album->scratch.path, 0755), 0);
+    assert_int_equal(chmod(album->folder, 0555), 0);
+    expect_success(start_child(read_from_read_only_folder, album));
+    assert_int_equal(chmod(album->folder, 0755), 0);
+    assert_int_equal(album_files(album), 1);
+    free(train);
+}
+
+/* The name of the folder is taken by a file. */
+static void no_folder_is_told_once(void **state)
+{
+    struct album *album = *state;
+    scratch_write_text(&album->scratch, "cache", "a file");
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    album_check(album, cache);
+    assert_int_equal(album->warnings, 1);
+    assert_non_null(strstr(album->warning, "cannot create this folder"));
+    cache_destroy(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(cut_and_grown_files_are_made_anew, create, destroy),
+        cmocka_unit_test_setup_teardown(no_wrong_byte_is_believed, create, destroy),
+        cmocka_unit_test_setup_teardown(damaged_pixels_are_told, create, destroy),
+        cmocka_unit_test_setup_teardown(entries_that_lie_are_refused, create, destroy),
+        cmocka_unit_test_setup_teardown(processes_share_files, create, destroy),
+        cmocka_unit_test_setup_teardown(a_rival_s_file_is_not_waited_for, create, destroy),
+        cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_nothing_wrong, create, destroy),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once, create, destroy),
+        cmocka_unit_test_setup_teardown(the_limit_holds_for_all_files_together, create, destroy),
+        cmocka_unit_test_setup_teardown(a_read_only_folder_can_be_used, create, destroy),
+        cmocka_unit_test_setup_teardown(no_folder_is_told_once, create, destroy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
