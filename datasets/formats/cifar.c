@@ -91,7 +91,7 @@ static status take_records(struct cifar *cifar, const struct file_map *map, cons
     *cifar = (struct cifar){.count = map->size / record, .stride = record, .pixels = map->data + label_bytes};
     TRY(create_labels(cifar, path, error));
     for (size_t i = 0; i < cifar->count; i++)
-        cifar->labels[i] = cifar->pixels[i * record - 1];
+        cifar->labels[i] = map->data[i * record + label_bytes - 1];
     return OK;
 }
 

@@ -30,8 +30,10 @@ static bool is_implemented(const char *step)
 static bool needs_more(const json_t *item)
 {
     const json_t *steps = json_object_get(item, "ftfy_steps");
+    if (json_is_true(json_object_get(item, "needs_ftfy")) && json_array_size(steps) == 0)
+        return true;
     for (size_t i = 0; i < json_array_size(steps); i++)
-        if (!is_implemented(json_string_value(json_array_get(steps, i))))
+        if (!json_is_string(json_array_get(steps, i)) || !is_implemented(json_string_value(json_array_get(steps, i))))
             return true;
     return false;
 }
@@ -51,9 +53,23 @@ static bool row_agrees(const struct tokenizer *tokenizer, const char *text, cons
     return same;
 }
 
-static bool item_agrees(const struct tokenizer *tokenizer, const json_t *item)
+/* The text without NUL, which no text of ours holds and the cleaning removes. The caller frees it. */
+static char *item_text(const json_t *item)
 {
-    const char *text = json_string_value(json_object_get(item, "text"));
+    const json_t *value = json_object_get(item, "text");
+    const char *bytes = json_string_value(value);
+    size_t size = json_string_length(value), kept = 0;
+    char *text = bytes != NULL ? malloc(size + 1) : NULL;
+    for (size_t i = 0; text != NULL && i < size; i++)
+        if (bytes[i] != 0)
+            text[kept++] = bytes[i];
+    if (text != NULL)
+        text[kept] = 0;
+    return text;
+}
+
+static bool text_agrees(const struct tokenizer *tokenizer, const char *text, const json_t *item)
+{
     const json_t *ids = json_object_get(item, "ids"), *cut = json_object_get(item, "context77_end");
     size_t tokens = json_array_size(ids);
     if (text == NULL || tokens < 2)
@@ -62,12 +78,21 @@ static bool item_agrees(const struct tokenizer *tokenizer, const json_t *item)
            (cut == NULL || row_agrees(tokenizer, text, cut, CONTEXT, tokens));
 }
 
+static bool item_agrees(const struct tokenizer *tokenizer, const json_t *item)
+{
+    char *text = item_text(item);
+    bool agrees = text_agrees(tokenizer, text, item);
+    free(text);
+    return agrees;
+}
+
 static void check_line(const struct tokenizer *tokenizer, const char *line, struct tally *tally)
 {
     json_error_t problem;
-    json_t *item = json_loads(line, 0, &problem);
+    json_t *item = json_loads(line, JSON_ALLOW_NUL, &problem);
+    bool half_surrogate = item == NULL && strstr(line, "\\ud") != NULL; /* no UTF-8 can hold it */
     tally->items++;
-    if (item != NULL && needs_more(item)) {
+    if (half_surrogate || (item != NULL && needs_more(item))) {
         tally->skipped++;
     } else if (item == NULL || !item_agrees(tokenizer, item)) {
         if (tally->deviations++ < MOST_SHOWN)
@@ -76,7 +101,8 @@ static void check_line(const struct tokenizer *tokenizer, const char *line, stru
     json_decref(item);
 }
 
-/* The folder's gzipped vocabulary, else the folder itself (vocab.json and merges.txt). The caller frees. */
+/* The folder's gzipped vocabulary, or itself (vocab.json and merges.txt), or the one beside the project. The caller
+ * frees. */
 static char *find_vocabulary(const char *folder)
 {
     struct directory directory;
@@ -90,7 +116,11 @@ static char *find_vocabulary(const char *folder)
             path = path_format("%s/%s", folder, directory.names[i]);
     }
     directory_free(&directory);
-    return path != NULL ? path : strdup(folder);
+    char *merges = path_format("%s/merges.txt", folder);
+    if (path == NULL && merges != NULL)
+        path = strdup(file_exists(merges) ? folder : SHARED_FIXTURES "/data/tokenizer/bpe_simple_vocab_16e6.txt.gz");
+    free(merges);
+    return path;
 }
 
 static status check_folder(const char *folder, struct tally *tally, struct error *error)

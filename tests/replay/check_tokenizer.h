@@ -1,4 +1,5 @@
-/* Checks the tokenizer against a folder like fixtures/data/tokenizer: tokens.jsonl and a vocabulary.
+/* Checks the tokenizer against a folder like fixtures/data/tokenizer: tokens.jsonl and a vocabulary. Where that lies
+ * elsewhere, it is taken from the fixtures beside the project.
  *
  *     int failed = check_tokenizer("fixtures/data/tokenizer");
  *

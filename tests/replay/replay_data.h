@@ -17,19 +17,25 @@
 
 struct part {
     const char *name;
-    size_t items, deviations;
-    bool absent; /* the folder has no such part */
+    size_t items, deviations, skipped; /* skipped: what there was nothing to compare with, told by part_skip */
+    bool absent;                       /* the folder has no such part */
 };
 
 /* Counts an item; where it deviates, also that, and prints the first few descriptions. */
 void part_check(struct part *part, bool good, const char *description, ...) PRINTF_LIKE(3, 4);
 
-/* Prints the part's line; true when nothing deviates. */
+/* Counts and tells what is left out, and why. */
+void part_skip(struct part *part, const char *description, ...) PRINTF_LIKE(2, 3);
+
+/* Prints the part's line; true when nothing deviates. A part that is absent or had nothing to compare is skipped. */
 bool part_finish(const struct part *part);
 
 /* folder/name as JSON; NULL (and the part is absent or deviates) when it cannot be read. The caller drops the
  * reference. */
 json_t *part_json(struct part *part, const char *folder, const char *name);
+
+/* The string of a key, "" when there is none. */
+const char *part_text(const json_t *object, const char *key);
 
 void part_roots(struct part *part, const char *folder);
 void part_mat_variants(struct part *part, const char *folder);

@@ -1,4 +1,5 @@
 /* preprocess/: decoded pixels by their hash, and the two transforms by their bytes. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,13 @@ static int recorded_difference(const json_t *file)
 
 static const char *base_name(const json_t *file)
 {
-    const char *path = json_string_value(json_object_get(file, "file")), *slash = strrchr(path, '/');
+    const char *path = part_text(file, "file"), *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
 static status open_image(struct image *image, const char *folder, const json_t *file, struct error *error)
 {
-    char *path = path_format("%s/preprocess/%s", folder, json_string_value(json_object_get(file, "file")));
+    char *path = path_format("%s/preprocess/%s", folder, part_text(file, "file"));
     status result = image_decode_file(image, path, error);
     free(path);
     return result;
@@ -35,13 +36,13 @@ static void check_decoded(struct part *part, const char *folder, const json_t *f
     struct image image;
     struct error error = {0};
     char hex[65] = "";
-    const char *expected = json_string_value(json_object_get(file, "rgb_sha256"));
+    const char *expected = part_text(file, "rgb_sha256");
     bool read = open_image(&image, folder, file, &error) == OK;
     if (read)
         digest_bytes(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
     bool size = read && image.width == json_integer_value(json_object_get(file, "w")) &&
                 image.height == json_integer_value(json_object_get(file, "h"));
-    bool same = expected != NULL && strcmp(hex, expected) == 0;
+    bool same = strcmp(hex, expected) == 0;
     part_check(part, size && (same || recorded_difference(file) > 0), "%s: other pixels %s", base_name(file),
                error.message);
     if (size && !same && recorded_difference(file) > 0)
@@ -67,81 +68,166 @@ static int largest_difference(const uint8_t *a, const uint8_t *b, size_t count)
     return largest;
 }
 
-/* Compares pixels [R, R, 3] with the tensor of that name; a tensor that is absent is nothing to compare with. */
-static void compare(struct part *part, const struct safetensors *tensors, const char *key, const uint8_t *pixels,
-                    size_t side, int tolerance)
+/* Compares pixels [height, width, 3] with a tensor. */
+static void compare(struct part *part, const struct safetensor *expected, const uint8_t *pixels, size_t count,
+                    int tolerance)
 {
-    const struct safetensor *expected = safetensors_find(tensors, key);
-    if (expected == NULL)
-        return;
-    bool shape = expected->type == SAFETENSOR_U8 && safetensor_elements(expected) == side * side * 3;
-    int difference = shape ? largest_difference(pixels, expected->data, side * side * 3) : -1;
-    part_check(part, shape && difference <= tolerance, "%s: off by up to %d", key, difference);
+    bool shape = expected->type == SAFETENSOR_U8 && safetensor_elements(expected) == count;
+    int difference = shape ? largest_difference(pixels, expected->data, count) : -1;
+    part_check(part, shape && difference <= tolerance, "%s: off by up to %d", expected->name, difference);
 }
 
-static void check_normalized(struct part *part, const struct safetensors *tensors, const char *key,
-                             const uint8_t *pixels, size_t side)
+/* The same floats, or within what the tolerance of the pixels allows. */
+static void compare_normalized(struct part *part, const struct safetensor *expected, const uint8_t *pixels, size_t side,
+                               int tolerance)
 {
-    const struct safetensor *expected = safetensors_find(tensors, key);
-    if (expected == NULL)
-        return;
-    float *planes = malloc(side * side * 3 * sizeof *planes);
+    static const float level = 1 / 255.0F / 0.26130258F; /* of one step of a pixel, at most */
+    size_t count = side * side * 3;
+    float *planes = malloc(count * sizeof *planes), *values = malloc(count * sizeof *values);
+    struct error error;
     image_normalize(pixels, (int)side, planes);
-    bool same = expected->type == SAFETENSOR_F32 && safetensor_elements(expected) == side * side * 3 &&
-                memcmp(planes, expected->data, side * side * 3 * sizeof *planes) == 0;
-    part_check(part, same, "%s: not the same floats", key);
+    bool same = expected->type == SAFETENSOR_F32 && safetensor_elements(expected) == count &&
+                safetensor_to_floats(expected, values, &error) == OK;
+    if (same && tolerance == 0)
+        same = memcmp(planes, values, count * sizeof *planes) == 0;
+    for (size_t i = 0; same && tolerance > 0 && i < count; i++)
+        same = fabsf(planes[i] - values[i]) <= level * (float)(tolerance + 1);
+    part_check(part, same, "%s: not the same floats", expected->name);
     free(planes);
+    free(values);
 }
 
-static void check_transforms(struct part *part, const struct safetensors *tensors, const json_t *file,
-                             const struct image *image)
+/* --- tensors by name: "rgb.<file>", "eval<R>.<file>", "norm<R>.<file>", "train<R>.<file>.<k>" --------------------- */
+
+struct key {
+    char kind[8];
+    int resolution; /* 0: none */
+    int k;          /* -1: none */
+};
+
+/* Whether name belongs to the file called base, taken apart then. */
+static bool read_key(struct key *key, const char *name, const char *base)
 {
-    static const int resolutions[] = {224, 64};
-    static uint8_t pixels[224 * 224 * 3];
-    struct error error = {0};
-    char key[256];
-    int tolerance = 2 * recorded_difference(file);
-    for (size_t i = 0; i < 2; i++) {
-        if (image_evaluation_crop(image, resolutions[i], pixels, &error) != OK)
-            part_check(part, false, "%s: %s", base_name(file), error.message);
-        snprintf(key, sizeof key, "eval%d.%s", resolutions[i], base_name(file));
-        compare(part, tensors, key, pixels, (size_t)resolutions[i], tolerance);
-        snprintf(key, sizeof key, "norm%d.%s", resolutions[i], base_name(file));
-        check_normalized(part, tensors, key, pixels, (size_t)resolutions[i]);
+    size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz");
+    char *end;
+    if (letters == 0 || letters >= sizeof key->kind)
+        return false;
+    *key = (struct key){.k = -1};
+    memcpy(key->kind, name, letters);
+    key->resolution = (int)strtol(name + letters, &end, 10);
+    if (*end != '.' || strncmp(end + 1, base, strlen(base)) != 0)
+        return false;
+    const char *rest = end + 1 + strlen(base);
+    bool crop = strcmp(key->kind, "train") == 0 && *rest == '.';
+    if (crop) {
+        key->k = (int)strtol(rest + 1, &end, 10);
+        rest = end;
     }
-    const json_t *boxes = json_object_get(file, "train224");
-    for (size_t i = 0; i < json_array_size(boxes); i++) {
-        const json_t *box = json_array_get(boxes, i);
-        struct image_box crop = {(int)json_integer_value(json_object_get(box, "left")),
-                                 (int)json_integer_value(json_object_get(box, "top")),
-                                 (int)json_integer_value(json_object_get(box, "width")),
-                                 (int)json_integer_value(json_object_get(box, "height"))};
-        if (image_training_crop(image, crop, 224, pixels, &error) != OK)
-            part_check(part, false, "%s: %s", base_name(file), error.message);
-        snprintf(key, sizeof key, "train224.%s.%lld", base_name(file),
-                 (long long)json_integer_value(json_object_get(box, "k")));
-        compare(part, tensors, key, pixels, 224, tolerance);
+    return *rest == 0;
+}
+
+/* The crop's box: entry k of the list "train<R>". */
+static const json_t *find_box(const json_t *file, const struct key *key)
+{
+    char name[32];
+    snprintf(name, sizeof name, "train%d", key->resolution);
+    const json_t *boxes = json_object_get(file, name);
+    for (size_t i = 0; i < json_array_size(boxes); i++)
+        if (json_integer_value(json_object_get(json_array_get(boxes, i), "k")) == key->k)
+            return json_array_get(boxes, i);
+    return NULL;
+}
+
+static status crop(const json_t *file, const struct key *key, const struct image *image, uint8_t *pixels,
+                   struct error *error)
+{
+    if (strcmp(key->kind, "train") != 0)
+        return image_evaluation_crop(image, key->resolution, pixels, error);
+    const json_t *box = find_box(file, key);
+    if (box == NULL)
+        return error_set(error, ERROR_FORMAT, "the manifest has no box of this crop");
+    struct image_box area = {(int)json_integer_value(json_object_get(box, "left")),
+                             (int)json_integer_value(json_object_get(box, "top")),
+                             (int)json_integer_value(json_object_get(box, "width")),
+                             (int)json_integer_value(json_object_get(box, "height"))};
+    return image_training_crop(image, area, key->resolution, pixels, error);
+}
+
+static void check_tensor(struct part *part, const struct safetensor *expected, const struct key *key,
+                         const json_t *file, const struct image *image)
+{
+    int tolerance = recorded_difference(file);
+    struct error error;
+    if (strcmp(key->kind, "rgb") == 0) {
+        compare(part, expected, image->pixels, (size_t)image->width * (size_t)image->height * 3, tolerance);
+        return;
     }
+    bool normalized = strcmp(key->kind, "norm") == 0;
+    size_t side = (size_t)key->resolution;
+    if (!normalized && strcmp(key->kind, "eval") != 0 && strcmp(key->kind, "train") != 0) {
+        part_skip(part, "%s: what this should be is not known", expected->name);
+        return;
+    }
+    uint8_t *pixels = side >= 1 && side <= 4096 ? malloc(side * side * 3) : NULL;
+    if (pixels == NULL)
+        part_check(part, false, "%s: an image of this size cannot be compared", expected->name);
+    else if (crop(file, key, image, pixels, &error) != OK)
+        part_check(part, false, "%s: %s", expected->name, error.message);
+    else if (normalized)
+        compare_normalized(part, expected, pixels, side, 2 * tolerance);
+    else
+        compare(part, expected, pixels, side * side * 3, 2 * tolerance);
+    free(pixels);
+}
+
+static void check_image(struct part *part, const struct safetensors *tensors, const char *folder, const json_t *file,
+                        bool *used)
+{
+    struct image image;
+    struct error error;
+    if (open_image(&image, folder, file, &error) != OK) {
+        part_check(part, false, "%s", error.message);
+        return;
+    }
+    for (size_t i = 0; i < safetensors_count(tensors); i++) {
+        struct key key;
+        const struct safetensor *tensor = safetensors_at(tensors, i);
+        if (!read_key(&key, tensor->name, base_name(file)))
+            continue;
+        used[i] = true;
+        check_tensor(part, tensor, &key, file, &image);
+    }
+    image_free(&image);
+}
+
+/* What Pillow's later versions do is not what is expected here. */
+static bool is_other_pillow(const char *name)
+{
+    return strncmp(name, "newer_pillow.", strlen("newer_pillow.")) == 0;
+}
+
+static void check_images(struct part *part, const struct safetensors *tensors, const char *folder, const json_t *files)
+{
+    bool *used = calloc(safetensors_count(tensors) + 1, sizeof *used);
+    for (size_t i = 0; used != NULL && i < json_array_size(files); i++)
+        check_image(part, tensors, folder, json_array_get(files, i), used);
+    for (size_t i = 0; used != NULL && i < safetensors_count(tensors); i++)
+        if (!used[i] && !is_other_pillow(safetensors_at(tensors, i)->name))
+            part_skip(part, "%s: belongs to no file of the manifest", safetensors_at(tensors, i)->name);
+    free(used);
 }
 
 void part_preprocess(struct part *part, const char *folder)
 {
     struct safetensors *tensors = NULL;
-    struct error error = {0};
+    struct error error;
     json_t *manifest = part_json(part, folder, "preprocess/manifest.json"), *files = json_object_get(manifest, "files");
     char *path = path_format("%s/preprocess/preprocess.safetensors", folder);
-    if (manifest != NULL && safetensors_open(&tensors, path, &error) != OK)
+    part->absent = part->absent || !file_exists(path);
+    if (manifest != NULL && !part->absent && safetensors_open(&tensors, path, &error) != OK)
         part_check(part, false, "%s", error.message);
-    for (size_t i = 0; tensors != NULL && i < json_array_size(files); i++) {
-        struct image image;
-        const json_t *file = json_array_get(files, i);
-        bool read = open_image(&image, folder, file, &error) == OK;
-        if (read)
-            check_transforms(part, tensors, file, &image);
-        else
-            part_check(part, false, "%s", error.message);
-        image_free(&image);
-    }
+    if (tensors != NULL)
+        check_images(part, tensors, folder, files);
     safetensors_close(tensors);
     free(path);
     json_decref(manifest);

@@ -1,0 +1,107 @@
+/* splits.json: permutations of n items under a seed, by some of their values and their digests. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/digest.h"
+#include "datasets/split.h"
+#include "tests/replay/replay_data.h"
+
+static bool same_hash(const uint32_t *order, size_t count, const json_t *expected)
+{
+    enum { DIGITS = 11 };
+    char *text = malloc(count * DIGITS + 1), hex[DIGEST_SIZE];
+    size_t size = 0;
+    if (text == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        size += (size_t)sprintf(text + size, "%s%u", i > 0 ? "," : "", order[i]);
+    digest_bytes(text, size, hex);
+    free(text);
+    return json_is_string(expected) && strcmp(hex, json_string_value(expected)) == 0;
+}
+
+static bool same_values(const uint32_t *order, size_t count, const json_t *expected)
+{
+    bool same = json_array_size(expected) <= count;
+    for (size_t i = 0; same && i < json_array_size(expected); i++)
+        same = order[i] == json_integer_value(json_array_get(expected, i));
+    return same;
+}
+
+/* Seeds of 64 bits come as strings (part_json); negative ones as torch takes them. */
+static uint64_t read_seed(const json_t *value)
+{
+    return json_is_string(value) ? strtoull(json_string_value(value), NULL, 10) : (uint64_t)json_integer_value(value);
+}
+
+/* The whole of a case; what it does not say is not compared. */
+static bool case_holds(const json_t *expected, const uint32_t *order, size_t n, size_t train)
+{
+    const json_t *train_size = json_object_get(expected, "train"), *test_size = json_object_get(expected, "test"),
+                 *last = json_object_get(expected, "last20"), *test_hash = json_object_get(expected, "test_sha256"),
+                 *hash = json_object_get(expected, "perm_sha256");
+    size_t last_count = json_array_size(last);
+    return (train_size == NULL || train == (size_t)json_integer_value(train_size)) &&
+           (test_size == NULL || n - train == (size_t)json_integer_value(test_size)) &&
+           same_values(order, n, json_object_get(expected, "first20")) && last_count <= n &&
+           same_values(order + n - last_count, last_count, last) &&
+           (test_hash == NULL || same_hash(order + train, n - train, test_hash)) &&
+           (hash == NULL || same_hash(order, n, hash));
+}
+
+static void check_case(struct part *part, const json_t *expected)
+{
+    json_int_t n = json_integer_value(json_object_get(expected, "n"));
+    uint64_t seed = read_seed(json_object_get(expected, "seed"));
+    if (!json_is_integer(json_object_get(expected, "n")) || n < 0 || (uint64_t)n >= SPLIT_ITEMS_MOST) {
+        part_skip(part, "a split of %lld items: below %llu are expected", (long long)n,
+                  (unsigned long long)SPLIT_ITEMS_MOST);
+        return;
+    }
+    uint32_t *order = malloc(((size_t)n + 1) * sizeof *order);
+    if (order == NULL) {
+        part_check(part, false, "n = %lld: no memory", (long long)n);
+        return;
+    }
+    split_permutation(seed, (size_t)n, order);
+    part_check(part, case_holds(expected, order, (size_t)n, split_train_count((size_t)n)),
+               "n = %lld, seed %llu: another permutation", (long long)n, (unsigned long long)seed);
+    free(order);
+}
+
+/* "mt19937_seed42_first": the generator's first numbers, as what they do to the beginning of a permutation. */
+static void check_generator(struct part *part, const char *key, const json_t *numbers)
+{
+    enum { ITEMS = 100003 };
+    unsigned long long seed;
+    if (sscanf(key, "mt19937_seed%llu_first", &seed) != 1 || !json_is_array(numbers))
+        return;
+    uint32_t *order = malloc(ITEMS * sizeof *order), *drawn = malloc(ITEMS * sizeof *drawn);
+    if (order != NULL && drawn != NULL) {
+        split_permutation(seed, ITEMS, order);
+        for (uint32_t i = 0; i < ITEMS; i++)
+            drawn[i] = i;
+        bool same = json_array_size(numbers) < ITEMS;
+        for (size_t i = 0; same && i < json_array_size(numbers); i++) {
+            size_t j = i + (size_t)json_integer_value(json_array_get(numbers, i)) % (ITEMS - i);
+            uint32_t value = drawn[j];
+            drawn[j] = drawn[i];
+            drawn[i] = value;
+            same = order[i] == drawn[i];
+        }
+        part_check(part, same, "%s: other numbers", key);
+    }
+    free(order);
+    free(drawn);
+}
+
+void part_splits(struct part *part, const char *folder)
+{
+    const char *key;
+    json_t *splits = part_json(part, folder, "splits.json"), *cases = json_object_get(splits, "cases"), *value;
+    for (size_t i = 0; i < json_array_size(cases); i++)
+        check_case(part, json_array_get(cases, i));
+    json_object_foreach(splits, key, value) check_generator(part, key, value);
+    json_decref(splits);
+}
