@@ -24,7 +24,8 @@ enum rng_purpose {
     RNG_DRAWING,        /* the built-in suite's and pre-training's pictures */
     RNG_REFERENCE,      /* reference images and sentences of the distillation methods */
     RNG_TEST,
-    RNG_RESAMPLING      /* bootstrap and permutation tests */
+    RNG_RESAMPLING,     /* bootstrap and permutation tests */
+    RNG_PARTITION       /* cuts of a dataset's classes into tasks */
 };
 
 struct rng {

@@ -66,6 +66,12 @@ static status override_classes(struct dataset *dataset, struct error *error)
     return OK;
 }
 
+static bool has_one_hole(const char *template)
+{
+    const char *hole = strstr(template, "{}");
+    return hole != NULL && strstr(hole + 2, "{}") == NULL;
+}
+
 static status choose_templates(struct dataset *dataset, struct error *error)
 {
     bool found;
@@ -77,8 +83,7 @@ static status choose_templates(struct dataset *dataset, struct error *error)
         return OK;
     }
     for (size_t i = 0; i < dataset->templates.count; i++) {
-        const char *hole = strstr(dataset->templates.items[i], "{}");
-        if (hole == NULL || strstr(hole + 2, "{}") != NULL)
+        if (!has_one_hole(dataset->templates.items[i]))
             return error_set(error, ERROR_FORMAT,
                              "%s/%s/templates.txt:%zu: expected one {} for the class name, found \"%s\"", dataset->root,
                              dataset->folder, i + 1, dataset->templates.items[i]);
@@ -118,17 +123,13 @@ static status drop_missing(struct dataset *dataset, struct error *error)
                 return error_set(error, ERROR_MEMORY, "%s: no memory for a name", dataset->root);
             bool found = file_exists(path);
             free(path);
-            if (found) {
-                struct dataset_item item = items->items[i];
-                items->items[i] = items->items[kept];
+            if (!found)
+                TRY(dataset_add_item(&dataset->missing[split], items->items[i], error));
+            struct dataset_item item = items->items[i];
+            items->items[i].file = NULL; /* it has moved */
+            if (found)
                 items->items[kept++] = item;
-            } else {
-                const char *file = items->items[i].file;
-                TRY(strings_add(&dataset->missing[split], file, strlen(file), error));
-            }
         }
-        for (size_t i = kept; i < items->count; i++)
-            free(items->items[i].file);
         items->count = kept;
     }
     return OK;
@@ -141,7 +142,7 @@ static void name_missing(const struct dataset *dataset, struct text *names)
     size_t named = 0, all = dataset_missing(dataset);
     for (int split = 0; split < SPLITS; split++)
         for (size_t i = 0; named < NAMED && i < dataset->missing[split].count; i++)
-            text_add(names, "%s%s", named++ > 0 ? ", " : "", dataset->missing[split].items[i]);
+            text_add(names, "%s%s", named++ > 0 ? ", " : "", dataset->missing[split].items[i].file);
     text_add(names, "%s", all > named ? ", …" : "");
 }
 
@@ -218,14 +219,15 @@ void dataset_close(struct dataset *dataset)
 {
     if (dataset == NULL)
         return;
-    for (size_t i = 0; i < dataset->source_count; i++) {
+    for (size_t i = 0; i < dataset->source_count && dataset->whole == NULL; i++) {
         dataset->sources[i].release(dataset->sources[i].owner);
         free(dataset->sources[i].name);
     }
-    free(dataset->sources);
+    if (dataset->whole == NULL)
+        free(dataset->sources);
     for (int split = 0; split < SPLITS; split++) {
         dataset_items_free(&dataset->items[split]);
-        strings_free(&dataset->missing[split]);
+        dataset_items_free(&dataset->missing[split]);
     }
     strings_free(&dataset->classes);
     strings_free(&dataset->templates);
@@ -240,6 +242,15 @@ bool dataset_found(const struct dataset_reader *reader, const char *root)
         if (look_for_folder(root, reader->folders[i]) != ENOENT)
             return true;
     return false;
+}
+
+status dataset_set_template(struct dataset *dataset, const char *template, struct error *error)
+{
+    if (!has_one_hole(template))
+        return error_set(error, ERROR_ARGUMENT, "expected a template with one {} for the class name, found \"%s\"",
+                         template);
+    strings_free(&dataset->templates);
+    return strings_add(&dataset->templates, template, strlen(template), error);
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -266,7 +277,7 @@ size_t dataset_missing(const struct dataset *dataset)
 
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index)
 {
-    return index < dataset->missing[split].count ? dataset->missing[split].items[index] : NULL;
+    return index < dataset->missing[split].count ? dataset->missing[split].items[index].file : NULL;
 }
 
 const char *dataset_own_folder(const struct dataset *dataset)

@@ -74,6 +74,14 @@ void dataset_close(struct dataset *dataset); /* NULL is allowed */
  * their old order. A class that has fewer keeps all, and a warning says so. */
 status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error);
 
+/* The images of some classes, by their labels in whole, as a dataset of its own; class classes[i] gets label i. It
+ * borrows from whole, which is closed after it. */
+status dataset_select(struct dataset **part, const struct dataset *whole, const size_t *classes, size_t count,
+                      struct error *error);
+
+/* One template, with one "{}", in place of the dataset's own. */
+status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);
+
 const char *dataset_name(const struct dataset *dataset);
 size_t dataset_size(const struct dataset *dataset, enum split split);
 const char *dataset_own_folder(const struct dataset *dataset); /* its own, relative to the root; NULL: it has none */

@@ -76,7 +76,7 @@ static bool climbs(const char *path)
     return false;
 }
 
-static status add_item(struct dataset_items *items, struct dataset_item item, struct error *error)
+status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error)
 {
     if (items->count == items->capacity) {
         size_t capacity = items->capacity == 0 ? 256 : items->capacity * 2;
@@ -111,7 +111,7 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
         result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
                            dataset->root, file);
     if (result == OK)
-        result = add_item(
+        result = dataset_add_item(
             items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
             error);
     if (result != OK)
@@ -135,16 +135,17 @@ status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_ima
     }
     dataset->sources[dataset->source_count++] = images;
     for (uint32_t i = 0; i < images.count; i++)
-        TRY(add_item(&dataset->items[split],
-                     (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1},
-                     error));
+        TRY(dataset_add_item(
+            &dataset->items[split],
+            (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1}, error));
     return OK;
 }
 
 status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error)
 {
     struct dataset_items *items = &dataset->items[split];
-    return add_item(items, (struct dataset_item){NULL, (int32_t)label, (uint32_t)items->count, (uint32_t)split}, error);
+    return dataset_add_item(items, (struct dataset_item){NULL, (int32_t)label, (uint32_t)items->count, (uint32_t)split},
+                            error);
 }
 
 status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error)
@@ -160,7 +161,7 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
     status result = OK;
     for (size_t i = 0; result == OK && i < items->count; i++) {
         struct dataset_item *item = &items->items[order[i]];
-        result = add_item(&dataset->items[i < train ? SPLIT_TRAIN : SPLIT_TEST], *item, error);
+        result = dataset_add_item(&dataset->items[i < train ? SPLIT_TRAIN : SPLIT_TEST], *item, error);
         if (result == OK)
             item->file = NULL; /* it has moved */
     }

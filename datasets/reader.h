@@ -54,8 +54,9 @@ struct dataset {
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
     size_t source_count;
-    struct strings missing[SPLITS]; /* listed files that are not there */
-    char *given_folder;             /* storage for readers whose folder is an option */
+    struct dataset_items missing[SPLITS]; /* listed files that are not there */
+    const struct dataset *whole;          /* the one this is a part of, to which folder and sources belong; or NULL */
+    char *given_folder;                   /* storage for readers whose folder is an option */
 };
 
 /* "on_missing", for readers that are `listed` or have a split of CoOp's; most have it and OPTION_SPLIT alone. */
@@ -81,6 +82,9 @@ status dataset_add_class(struct dataset *dataset, const char *name, struct error
 
 /* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */
 status dataset_add_positional_classes(struct dataset *dataset, struct error *error);
+
+/* Appends item, whose file name is then the list's; when it fails, it stays the caller's. */
+status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error);
 
 /* Appends an image file, whose path below the dataset's folder the format gives. A path that climbs out is an error. */
 status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,

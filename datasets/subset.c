@@ -83,3 +83,74 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, 
     free(keep);
     return result;
 }
+
+/* Appends copies of the items whose class has a new label, with that label. */
+static status copy_items(struct dataset_items *items, const struct dataset_items *whole, const int32_t *labels,
+                         struct error *error)
+{
+    for (size_t i = 0; i < whole->count; i++) {
+        struct dataset_item item = whole->items[i];
+        if (labels[item.label] < 0)
+            continue;
+        item.label = labels[item.label];
+        if (item.file != NULL && (item.file = strdup(item.file)) == NULL)
+            return error_set(error, ERROR_MEMORY, "no memory for a name");
+        if (dataset_add_item(items, item, error) != OK) {
+            free(item.file);
+            return ERROR_MEMORY;
+        }
+    }
+    return OK;
+}
+
+static status copy_strings(struct strings *copy, const struct strings *strings, struct error *error)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        TRY(strings_add(copy, strings->items[i], strlen(strings->items[i]), error));
+    return OK;
+}
+
+static status fill_part(struct dataset *part, const struct dataset *whole, const size_t *classes, size_t count,
+                        int32_t *labels, struct error *error)
+{
+    for (size_t c = 0; c < whole->classes.count; c++)
+        labels[c] = -1;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = whole->classes.items[classes[i]];
+        labels[classes[i]] = (int32_t)i;
+        TRY(strings_add(&part->classes, name, strlen(name), error));
+    }
+    TRY(copy_strings(&part->templates, &whole->templates, error));
+    for (int split = 0; split < SPLITS; split++) {
+        TRY(copy_items(&part->items[split], &whole->items[split], labels, error));
+        TRY(copy_items(&part->missing[split], &whole->missing[split], labels, error));
+    }
+    return OK;
+}
+
+status dataset_select(struct dataset **result, const struct dataset *whole, const size_t *classes, size_t count,
+                      struct error *error)
+{
+    struct dataset *part = calloc(1, sizeof *part);
+    int32_t *labels = malloc((whole->classes.count + 1) * sizeof *labels);
+    *result = NULL;
+    status filled = OK;
+    if (part == NULL || labels == NULL || (part->root = strdup(whole->root)) == NULL)
+        filled = error_set(error, ERROR_MEMORY, "no memory for a part of %s", whole->reader->name);
+    if (filled == OK) {
+        part->reader = whole->reader;
+        part->folder = whole->folder;
+        part->log = whole->log;
+        part->names_given = whole->names_given;
+        part->sources = whole->sources;
+        part->source_count = whole->source_count;
+        part->whole = whole;
+        filled = fill_part(part, whole, classes, count, labels, error);
+    }
+    free(labels);
+    if (filled == OK)
+        *result = part;
+    else
+        dataset_close(part);
+    return filled;
+}

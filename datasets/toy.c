@@ -9,6 +9,8 @@
  *    into prompts.c.
  * 5. Put a small root into tests/fixtures/data and a test into tests/datasets.
  */
+#include <string.h>
+
 #include "core/rng.h"
 #include "datasets/reader.h"
 #include "datasets/registry.h"
@@ -53,15 +55,23 @@ static status open_toy(struct dataset *dataset, const struct options *options, s
     return OK;
 }
 
+static const uint8_t *color_of(const char *class_name)
+{
+    size_t i = 0;
+    while (strcmp(colors[i].name, class_name) != 0)
+        i++;
+    return colors[i].rgb;
+}
+
 /* A square of the class's colour, with noise that belongs to the item. */
 static status read_toy(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
                        struct error *error)
 {
-    (void)dataset;
+    const uint8_t *rgb = color_of(dataset->classes.items[item->label]);
     struct rng noise = rng_make(item->source, RNG_DRAWING, 0, item->position);
     TRY(image_create(image, SIDE, SIDE, error));
     for (size_t i = 0; i < SIDE * SIDE * 3; i++)
-        image->pixels[i] = (uint8_t)(colors[item->label].rgb[i % 3] - 15 + (int)rng_below(&noise, i, 30));
+        image->pixels[i] = (uint8_t)(rgb[i % 3] - 15 + (int)rng_below(&noise, i, 30));
     return OK;
 }
 

@@ -4,80 +4,8 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/tasks.h"
 #include "harness/weights.h"
-
-static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
-                              size_t template_index, int32_t *row, struct error *error)
-{
-    size_t tokens, context = e->clip->dimensions.context;
-    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
-    if (prompt == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
-    status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
-    if (result == OK && tokens > context)
-        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
-                 tokens, context);
-    free(prompt);
-    return result;
-}
-
-/* Every template of every class; the first ones are trained with. Prompts that are cut are warned about here, once. */
-static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
-{
-    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->clip->dimensions.context;
-    task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
-    task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
-    if (task->prompts == NULL || task->test_prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset),
-                         classes * templates);
-    for (size_t c = 0; c < classes; c++) {
-        int32_t *of_class = task->test_prompts + c * templates * context;
-        for (size_t t = 0; t < templates; t++)
-            TRY(tokenize_prompt(e, task->dataset, c, t, of_class + t * context, error));
-        memcpy(task->prompts + c * context, of_class, context * sizeof *of_class);
-    }
-    return OK;
-}
-
-static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
-{
-    const struct task_settings *s = &task->settings;
-    if (!file_is_directory(s->root))
-        return error_set(
-            error, ERROR_IO,
-            "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
-            "there: mtil data mini %s",
-            s->root, s->root);
-    TRY(dataset_open(&task->dataset, s->reader, s->root, suite_entry(e->suite, "tasks", s->name), e->log, error));
-    size_t training = dataset_size(task->dataset, SPLIT_TRAIN), test = dataset_size(task->dataset, SPLIT_TEST);
-    if (training == 0 || test == 0)
-        return error_set(error, ERROR_FORMAT,
-                         "%s under %s: expected images to train on and to test on, found %zu and %zu", s->name, s->root,
-                         training, test);
-    if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/per_image.h) */
-        return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", s->name, s->root,
-                         UINT16_MAX, dataset_classes(task->dataset));
-    return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
-}
-
-static status open_tasks(struct experiment *e, struct error *error)
-{
-    const struct options *data = suite_options(e->suite, "data");
-    e->tasks = calloc(e->settings.task_count, sizeof *e->tasks);
-    if (e->tasks == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu tasks", e->settings.task_count);
-    for (size_t k = 0; k < e->settings.task_count; k++) {
-        struct task *task = &e->tasks[k];
-        const char *name = options_list_item(data, "order", k);
-        task->index = k;
-        e->task_count = k + 1;
-        settings_of_task(&task->settings, e->suite, name);
-        TRY(open_dataset(e, task, error));
-        TRY(tokenize_prompts(e, task, error));
-    }
-    return OK;
-}
 
 static status open_model(struct experiment *e, struct error *error)
 {
@@ -140,7 +68,7 @@ static status open_experiment(struct experiment **result, const struct suite *su
     if (opened == OK)
         opened = open_tokenizer(e, error);
     if (opened == OK)
-        opened = open_tasks(e, error);
+        opened = tasks_open(e, error);
     if (opened != OK) {
         experiment_close(e);
         return opened;
@@ -165,12 +93,7 @@ void experiment_close(struct experiment *e)
 {
     if (e == NULL)
         return;
-    for (size_t k = 0; k < e->task_count; k++) {
-        dataset_close(e->tasks[k].dataset);
-        free(e->tasks[k].prompts);
-        free(e->tasks[k].test_prompts);
-    }
-    free(e->tasks);
+    tasks_close(e);
     expert_changes_free(&e->changes);
     tokenizer_close(e->tokenizer);
     adapters_destroy(e->adapters);

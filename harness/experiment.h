@@ -18,6 +18,7 @@
 struct task {
     size_t index;
     struct task_settings settings;
+    char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
     struct dataset *dataset;
     int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
     int32_t *test_prompts; /* host [classes, templates, context] */
@@ -38,6 +39,8 @@ struct experiment {
     float *loss;               /* device, one value */
     size_t task_count;
     struct task *tasks;
+    struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
+    struct task whole;
     struct expert_changes changes; /* merges, skips and freezes that the results do not have yet */
     /* the text features' inputs of the current task, in the task's arena */
     struct texts prompts;

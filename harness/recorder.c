@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "harness/label_split.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
 
@@ -48,6 +49,32 @@ status record_start(struct recorder *r, struct run_start *start, struct error *e
     return result;
 }
 
+static status record_classes(const struct recorder *r, const struct task *task, struct error *error)
+{
+    size_t count = dataset_classes(task->dataset);
+    const char **names = malloc(array_size(count, sizeof *names));
+    if (names == NULL)
+        return error_set(error, ERROR_MEMORY, "results: no memory for %zu classes", count);
+    for (size_t c = 0; c < count; c++)
+        names[c] = dataset_class_name(task->dataset, c);
+    status result = store_add_task_classes(r->store, r->run, (int64_t)task->index, names, count, error);
+    free(names);
+    return result;
+}
+
+/* Of tasks that one dataset was cut into: their classes, and how alike they are. */
+static status record_cut(const struct recorder *r, struct error *error)
+{
+    const struct label_split *cut = r->experiment->cut;
+    for (size_t k = 0; cut != NULL && k < cut->tasks; k++) {
+        TRY(record_classes(r, &r->experiment->tasks[k], error));
+        for (size_t other = k; other < cut->tasks; other++)
+            TRY(store_add_task_similarity(r->store, r->run, (int64_t)k, (int64_t)other,
+                                          cut->cosines[k * cut->tasks + other], error));
+    }
+    return OK;
+}
+
 status record_tasks(const struct recorder *r, struct error *error)
 {
     for (size_t k = 0; k < r->experiment->task_count; k++) {
@@ -60,7 +87,7 @@ status record_tasks(const struct recorder *r, struct error *error)
                                .missing_images = (int64_t)dataset_missing(task->dataset)};
         TRY(store_add_task(r->store, r->run, &row, error));
     }
-    return OK;
+    return record_cut(r, error);
 }
 
 static status record_routers(const struct recorder *r, int64_t checkpoint, const struct test_set *set,

@@ -46,7 +46,34 @@ static const struct option data_options[] = {
      .maximum = 1e9,
      .fallback = "0",
      .help = "training images per class, the first of a seeded shuffle; 0: all"},
+    {.name = "template",
+     .type = OPTION_TEXT,
+     .help = "one prompt, with {} for the class, in place of the datasets' own"},
+    {.name = "split_by",
+     .type = OPTION_CHOICE,
+     .choices = "none|labels",
+     .fallback = "none",
+     .help = "labels: cut the one dataset of order into tasks, by what its class names mean"},
     {0}};
+
+static const struct option label_split_options[] = {{.name = "parts",
+                                                     .type = OPTION_INTEGER,
+                                                     .minimum = 2,
+                                                     .maximum = SETTINGS_TASKS,
+                                                     .fallback = "10",
+                                                     .help = "tasks that the dataset is cut into"},
+                                                    {.name = "similarity",
+                                                     .type = OPTION_CHOICE,
+                                                     .choices = "together|apart|random",
+                                                     .fallback = "together",
+                                                     .help = "similar classes in one task, or in different ones"},
+                                                    {.name = "split_seed",
+                                                     .type = OPTION_INTEGER,
+                                                     .minimum = 0,
+                                                     .maximum = 4294967295.0,
+                                                     .fallback = "42",
+                                                     .help = "of the cut, the same for all seeds of runs"},
+                                                    {0}};
 
 static const struct option adapter_options[] = {{.name = "experts",
                                                  .type = OPTION_INTEGER,
@@ -319,6 +346,15 @@ static status reader_keys(const char *name, const struct option **table, struct 
     return OK;
 }
 
+static status split_keys(const char *name, const struct option **table, struct error *error)
+{
+    static const char *const names[] = {"none", "labels"};
+    *table = strcmp(name, "labels") == 0 ? label_split_options : NULL;
+    if (*table != NULL || strcmp(name, "none") == 0)
+        return OK;
+    return error_unknown_word(error, "data.split_by", "way to split", name, names, 2);
+}
+
 static const char *data_shorthand(const char *key, const char *value)
 {
     return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
@@ -326,7 +362,12 @@ static const char *data_shorthand(const char *key, const char *value)
 
 const struct suite_section settings_sections[] = {
     {.name = "model", .options = model_options},
-    {.name = "data", .options = data_options, .incidental = "root|order_name|setting", .shorthand = data_shorthand},
+    {.name = "data",
+     .options = data_options,
+     .incidental = "root|order_name|setting",
+     .shorthand = data_shorthand,
+     .chooser = "split_by",
+     .chosen = split_keys},
     {.name = "adapter", .options = adapter_options},
     {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
     {.name = "training", .options = training_options},
@@ -336,7 +377,7 @@ const struct suite_section settings_sections[] = {
     {.name = "tasks",
      .options = task_options,
      .each_of = "data.order",
-     .inherits = "training|data.split",
+     .inherits = "training|data.split|data.template",
      .chooser = "reader",
      .chosen = reader_keys},
     {.name = "run",
@@ -398,13 +439,26 @@ static void read_data(struct settings *s, const struct options *o)
     s->data_root = options_text(o, "root");
     s->order = order != NULL ? order : order_name(o, "order");
     s->task_count = options_list_size(o, "order");
+    s->split.by_labels = strcmp(options_text(o, "split_by"), "labels") == 0;
+    if (s->split.by_labels) {
+        s->split.parts = whole(o, "parts");
+        s->split.goal = (enum partition_goal)options_choice(o, "similarity");
+        s->split.seed = (uint64_t)options_integer(o, "split_seed");
+        s->task_count = s->split.parts;
+    }
     s->shots = whole(o, "shots");
     s->setting = s->shots > 0 ? "few_shot" : "full_shot";
 }
 
-/* A suite may say what it is, but not something else than what it does. */
-static status check_setting(const struct settings *s, const struct options *data, struct error *error)
+/* A suite may say what its setting is, but not something else than what it does. */
+static status check_data(const struct settings *s, const struct options *data, struct error *error)
 {
+    size_t listed = options_list_size(data, "order");
+    if (s->split.by_labels && listed != 1)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.split_by: labels cuts one dataset into tasks, but data.order names %zu; set "
+                         "data.order to the one to cut, as in data.order=cifar100",
+                         listed);
     const char *given = options_text(data, "setting");
     if (given == NULL || strcmp(given, s->setting) == 0)
         return OK;
@@ -456,7 +510,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     read_adapter(s, suite_options(suite, "adapter"));
     read_selector(&s->selector, suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
-    TRY(check_setting(s, data, error));
+    TRY(check_data(s, data, error));
     TRY(merge_policy_find(&s->policy, options_text(merge, "policy"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     return check(s, error);
@@ -468,6 +522,7 @@ void settings_of_task(struct task_settings *t, const struct suite *suite, const 
     const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
     *t = (struct task_settings){.name = name,
                                 .reader = reader != NULL ? reader : name,
+                                .template = options_text(o, "template"),
                                 .root = root != NULL ? root : options_text(suite_options(suite, "data"), "root"),
                                 .iterations =
                                     whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),

@@ -11,6 +11,7 @@
 
 #include "adapters/merge.h"
 #include "harness/method.h"
+#include "harness/partition.h"
 #include "harness/suite.h"
 #include "models/block.h"
 #include "results/per_image.h"
@@ -30,9 +31,17 @@ struct selector_settings {
     double rate, l2, quantile, threshold; /* threshold 0: the quantile of each task's own held-out loss */
 };
 
+struct split_settings {
+    bool by_labels; /* one dataset is cut into parts, which are the tasks (harness/label_split.h) */
+    size_t parts;
+    enum partition_goal goal;
+    uint64_t seed;
+};
+
 struct settings {
     const char *weights, *vocabulary, *data_root, *order, *setting;
     enum activation activation;
+    struct split_settings split;
     size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;
     size_t freeze_top_k;
@@ -55,7 +64,7 @@ struct settings {
 
 /* What one task's training needs, from its entry under `tasks`. */
 struct task_settings {
-    const char *name, *reader, *root;
+    const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
     size_t iterations, warmup, batch;
     size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
     double rate, weight_decay;

@@ -37,6 +37,19 @@ static const struct named_query {
             "task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task",
      NULL,
      NULL},
+    {{"classes", "the classes of each task that is a part of a dataset"},
+     CHOSEN "SELECT run, task, tasks.name AS name, class, task_classes.name AS class_name FROM chosen JOIN tasks USING "
+            "(run) JOIN task_classes USING (run, task) WHERE ?11 IS NULL OR tasks.name = ?11 ORDER BY run, task, class",
+     NULL,
+     NULL},
+    {{"similarity", "mean cosine between the class names of such tasks"},
+     CHOSEN
+     "SELECT chosen.run AS run, tasks.task AS task, tasks.name AS name, other, others.name AS other_name, cosine "
+     "FROM chosen JOIN tasks USING (run) JOIN task_similarities USING (run, task) JOIN tasks AS others "
+     "ON others.run = chosen.run AND others.task = other WHERE ?11 IS NULL OR tasks.name = ?11 "
+     "ORDER BY chosen.run, tasks.task, other",
+     NULL,
+     NULL},
     {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, NULL, query_matrix},
     {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, NULL, answer_leaderboard},
     {{"paper-table", "methods × datasets, a block for each of Transfer, Average and Last"},

@@ -117,6 +117,15 @@ struct task_row {
 /* A task that is already there with the same values is fine: a resumed run describes its tasks again. */
 status store_add_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
+/* The classes of a task that is part of a dataset, by label. Those that are already there with the same names are
+ * fine. */
+status store_add_task_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
+                              struct error *error);
+
+/* Mean cosine between the class names of two tasks, task ≤ other; NAN: there is none. What is there already stays. */
+status store_add_task_similarity(struct store *store, int64_t run, int64_t task, int64_t other, double cosine,
+                                 struct error *error);
+
 struct evaluation_row {
     int64_t checkpoint; /* the last task trained; −1: zero-shot, the untouched model */
     int64_t task;

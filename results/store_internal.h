@@ -9,6 +9,8 @@
 
 /* Rows that are written often keep their statement; its SQL is in rows.c. */
 enum insert {
+    INSERT_TASK_CLASS,
+    INSERT_TASK_SIMILARITY,
     INSERT_EVALUATION,
     INSERT_PER_IMAGE,
     INSERT_EXPERT_COUNT,

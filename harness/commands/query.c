@@ -113,6 +113,8 @@ const struct command command_query = {
                "  runs         what has been run: suite, settings, seed, state, dates\n"
                "  metrics      transfer, average, last and more of each run\n"
                "  tasks        the same per task\n"
+               "  classes      what each task of a dataset that was cut has (split_by)\n"
+               "  similarity   mean cosine between the class names of such tasks\n"
                "  matrix       accuracy on each task after each task\n"
                "  leaderboard  configurations by their mean over seeds\n"
                "  paper-table  methods x datasets: Transfer, Average and Last, as papers print them\n"

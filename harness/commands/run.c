@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/estimate.h"
+#include "harness/label_split.h"
 #include "harness/sequence.h"
 #include "results/query.h"
 
@@ -30,6 +31,9 @@ static void show_start(const struct command_call *call, const struct experiment 
 {
     log_info(call->log, "%s, seed %llu: %s on %s", suite_name(e->suite), (unsigned long long)e->seed,
              e->settings.method->name, e->backend->description);
+    if (e->cut != NULL)
+        log_info(call->log, "%s in %zu tasks: mean cosine of class names %.4f within tasks, %.4f between",
+                 e->whole.settings.name, e->task_count, e->cut->within, e->cut->between);
 }
 
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
@@ -82,6 +86,8 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
+        if (e->cut != NULL)
+            label_split_print(e->cut, e->whole.dataset, call->out);
         estimate_print(&estimate, settings_seeds(suite), call->out);
     }
     experiment_close(e);

@@ -200,6 +200,12 @@ static void what_is_not_there(void **state)
     assert_int_equal(dataset_missing(dataset), 1);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 1);
     assert_int_equal(dataset_classes(dataset), 2);
+    for (size_t c = 0; c < 2; c++) { /* a part misses what its classes miss */
+        struct dataset *part;
+        assert_int_equal(dataset_select(&part, dataset, &c, 1, &error), OK);
+        assert_int_equal(dataset_missing(part), c == 0 ? 1 : 0);
+        dataset_close(part);
+    }
     dataset_close(dataset);
 }
 

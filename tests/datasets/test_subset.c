@@ -1,4 +1,4 @@
-/* Few-shot: which training images stay. */
+/* Few-shot: which training images stay. Parts of a dataset: some classes of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -143,6 +143,67 @@ static void files_are_dropped(void **state)
     dataset_close(dataset);
 }
 
+/* --- Some classes of a dataset --- */
+
+static void expect_same_image(const struct dataset *part, size_t i, const struct dataset *whole, size_t j)
+{
+    struct image image, expected;
+    assert_int_equal(dataset_read(part, SPLIT_TEST, i, &image, NULL, &error), OK);
+    assert_int_equal(dataset_read(whole, SPLIT_TEST, j, &expected, NULL, &error), OK);
+    assert_int_equal(image.width, expected.width);
+    assert_memory_equal(image.pixels, expected.pixels, (size_t)image.width * (size_t)image.height * 3);
+    image_free(&image);
+    image_free(&expected);
+}
+
+/* Every image of the classes, in order, under the new labels: from files, from raw images and generated. */
+static void a_part_has_the_images_of_its_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *root;
+    } datasets[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}, {"toy", NULL}};
+    static const size_t classes[] = {2, 0};
+    for (size_t d = 0; d < sizeof datasets / sizeof *datasets; d++) {
+        struct dataset *whole, *part;
+        size_t next = 0;
+        assert_int_equal(dataset_open(&whole, datasets[d].name, datasets[d].root, NULL, NULL, &error), OK);
+        assert_int_equal(dataset_select(&part, whole, classes, 2, &error), OK);
+        assert_int_equal(dataset_classes(part), 2);
+        assert_string_equal(dataset_class_name(part, 0), dataset_class_name(whole, 2));
+        assert_string_equal(dataset_class_name(part, 1), dataset_class_name(whole, 0));
+        assert_string_equal(dataset_template(part, 0), dataset_template(whole, 0));
+        assert_string_equal(dataset_name(part), datasets[d].name);
+        for (size_t i = 0; i < dataset_size(whole, SPLIT_TEST); i++) {
+            int label = dataset_label(whole, SPLIT_TEST, i);
+            if (label != 0 && label != 2)
+                continue;
+            assert_int_equal(dataset_label(part, SPLIT_TEST, next), label == 2 ? 0 : 1);
+            expect_same_image(part, next++, whole, i);
+        }
+        assert_int_equal(dataset_size(part, SPLIT_TEST), next);
+        assert_true(next > 0);
+        assert_int_equal(dataset_keep_shots(part, 1, 1, &error), OK);
+        assert_int_equal(dataset_size(part, SPLIT_TRAIN), 2);
+        dataset_close(part);
+        dataset_close(whole);
+    }
+}
+
+static void one_template_replaces_all(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_toy(4, NULL);
+    assert_int_equal(dataset_set_template(dataset, "a drawing of a {}.", &error), OK);
+    assert_int_equal(dataset_templates(dataset), 1);
+    assert_string_equal(dataset_template(dataset, 0), "a drawing of a {}.");
+    assert_int_equal(dataset_set_template(dataset, "a drawing", &error), ERROR_ARGUMENT);
+    assert_int_equal(dataset_set_template(dataset, "{} and {}", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "one {}"));
+    assert_string_equal(dataset_template(dataset, 0), "a drawing of a {}.");
+    dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +212,8 @@ int main(void)
         cmocka_unit_test(images_stay_the_same_and_in_order),
         cmocka_unit_test(a_class_with_fewer_keeps_all_and_says_so),
         cmocka_unit_test(files_are_dropped),
+        cmocka_unit_test(a_part_has_the_images_of_its_classes),
+        cmocka_unit_test(one_template_replaces_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

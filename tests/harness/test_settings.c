@@ -157,6 +157,45 @@ static void a_setting_follows_from_shots(void **state)
     expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
 }
 
+static void one_dataset_is_cut_into_tasks(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "data: {order: [dtd], split_by: labels, parts: 7, similarity: apart}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_true(s.split.by_labels && s.split.goal == PARTITION_APART);
+    assert_int_equal(s.task_count, 7);
+    assert_int_equal(s.adapter.tasks, 7);
+    assert_string_equal(s.order, "dtd");
+    suite_destroy(suite);
+    expect_refused("data: {split_by: labels}\n", NULL, (const char *const[]){"one dataset", "names 11", NULL});
+    expect_refused("data: {split_by: label}\n", NULL, (const char *const[]){"did you mean \"labels\"", NULL});
+    expect_refused("data: {order: [dtd], split_by: labels, similarity: alike}\n", NULL,
+                   (const char *const[]){"together|apart|random", NULL});
+    expect_refused("data: {parts: 7}\n", NULL, (const char *const[]){"unknown key \"parts\"", NULL});
+}
+
+static void templates_for_all_or_one(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    static const char yaml[] = "data: {order: [dtd, mnist, food], template: \"a {}\"}\n"
+                               "tasks: {mnist: {template: \"the number {}\"}}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    settings_of_task(&task, suite, "dtd");
+    assert_string_equal(task.template, "a {}");
+    settings_of_task(&task, suite, "mnist");
+    assert_string_equal(task.template, "the number {}");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    settings_of_task(&task, suite, "dtd");
+    assert_null(task.template);
+    suite_destroy(suite);
+}
+
 /* A split for all datasets, and another for one of them. */
 static void a_split_for_all_or_one(void **state)
 {
@@ -330,10 +369,16 @@ static void shipped_suites(void **state)
         const char *name, *order, *setting;
         size_t tasks, experts;
     } expected[] = {
-        {"mini", "I", "full_shot", 11, 22},         {"mini_continual_ft", "I", "full_shot", 11, 22},
-        {"mini_few_shot", "I", "few_shot", 11, 22}, {"mini_finetune", "I", "full_shot", 11, 22},
-        {"mini_order2", "II", "full_shot", 11, 22}, {"mtil", "I", "full_shot", 11, 55},
-        {"mtil_few_shot", "I", "few_shot", 11, 55}, {"mtil_order2", "II", "full_shot", 11, 55},
+        {"cifar100_labels", "cifar100", "full_shot", 10, 55},
+        {"mini_labels", "cifar100", "full_shot", 5, 22},
+        {"mini", "I", "full_shot", 11, 22},
+        {"mini_continual_ft", "I", "full_shot", 11, 22},
+        {"mini_few_shot", "I", "few_shot", 11, 22},
+        {"mini_finetune", "I", "full_shot", 11, 22},
+        {"mini_order2", "II", "full_shot", 11, 22},
+        {"mtil", "I", "full_shot", 11, 55},
+        {"mtil_few_shot", "I", "few_shot", 11, 55},
+        {"mtil_order2", "II", "full_shot", 11, 55},
     };
     size_t known = sizeof expected / sizeof *expected;
     for (size_t i = 0; i < suite_library_size(); i++) {
@@ -388,6 +433,8 @@ int main(void)
         cmocka_unit_test(tasks_inherit_and_override),
         cmocka_unit_test(orders_have_names),
         cmocka_unit_test(a_setting_follows_from_shots),
+        cmocka_unit_test(one_dataset_is_cut_into_tasks),
+        cmocka_unit_test(templates_for_all_or_one),
         cmocka_unit_test(a_split_for_all_or_one),
         cmocka_unit_test(every_range_is_kept),
         cmocka_unit_test(bounds_are_inside),

@@ -160,6 +160,10 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
                                               .missing_images = 10 * i,
                                               .test_digest = i == 0 ? NULL : "00ff"},
                            error));
+    for (int64_t i = 0; i < SAMPLE_TASKS; i++) {
+        TRY(store_add_task_classes(store, run, i, (const char *const[]){"a class", "another"}, 2, error));
+        TRY(store_add_task_similarity(store, run, i, SAMPLE_TASKS - 1, 0.5, error));
+    }
     if (task < 0)
         TRY(write_evaluations(store, run, seed, -1, error));
     for (int64_t t = task < 0 ? 0 : task; t < SAMPLE_TASKS; t++) {
