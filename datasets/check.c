@@ -41,9 +41,8 @@ static uint64_t sum_pixels(const struct image *image)
 static bool goes_on(struct work *work, size_t worker)
 {
     const struct check_settings *settings = work->settings;
-    size_t done = atomic_fetch_add(&work->done, 1);
     if (worker == 0 && settings->progress != NULL)
-        settings->progress(settings->context, done, work->total);
+        settings->progress(settings->context, atomic_load(&work->done), work->total);
     if (worker == 0 && settings->stopped != NULL && settings->stopped(settings->context))
         atomic_store(&work->stopped, true);
     return !atomic_load(&work->stopped);
@@ -56,6 +55,7 @@ static void decode_item(void *context, size_t item, size_t worker)
     struct error error;
     if (!goes_on(work, worker))
         return;
+    atomic_fetch_add(&work->done, 1);
     work->sums[work->split][item].item = item;
     if (dataset_read(work->dataset, work->split, item, &image, NULL, &error) == OK) {
         work->sums[work->split][item].value = sum_pixels(&image);
@@ -114,15 +114,13 @@ static bool same_pixels(const struct dataset *dataset, const struct image *image
 static void find_duplicate(void *context, size_t item, size_t worker)
 {
     struct work *work = context;
-    const struct check_settings *settings = work->settings;
     struct image image;
     struct error error;
     work->duplicates[item] = NOT_FOUND;
-    if (worker == 0 && settings->stopped != NULL && settings->stopped(settings->context))
-        atomic_store(&work->stopped, true);
+    bool wanted = goes_on(work, worker);
     uint64_t value = work->sums[SPLIT_TEST][item].value;
     size_t first = find_sum(work, value);
-    if (atomic_load(&work->stopped) || work->reasons[SPLIT_TEST][item] != NULL || first == work->train_sums ||
+    if (!wanted || work->reasons[SPLIT_TEST][item] != NULL || first == work->train_sums ||
         work->sums[SPLIT_TRAIN][first].value != value ||
         dataset_read(work->dataset, SPLIT_TEST, item, &image, NULL, &error) != OK)
         return;
@@ -249,6 +247,7 @@ static status look_at_images(struct work *work, struct error *error)
     struct threads *threads = work->settings->threads;
     for (int split = 0; split < SPLITS; split++) {
         work->split = (enum split)split;
+        goes_on(work, 0); /* with few images, worker 0 may get none */
         threads_run(threads, dataset_size(work->dataset, work->split), decode_item, work);
     }
     sort_train(work);
