@@ -100,7 +100,18 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
     estimate->disk = trained * (kept + 3); /* a resume file within a task has Adam's moments too */
+    const struct cache_settings *cache = &e->settings.cache;
+    estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
+    estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
     return product_rate(e->backend, &e->step, &estimate->rate, error);
+}
+
+static void print_room(FILE *out, const char *what, double bytes, const char *of, double cached)
+{
+    fprintf(out, "%s about %.0f MiB%s", what, bytes / (1 << 20), of);
+    if (cached > 0)
+        fprintf(out, ", up to %.0f MiB of decoded images", cached / (1 << 20));
+    fprintf(out, "\n");
 }
 
 static void print_duration(FILE *out, const char *what, double seconds)
@@ -125,6 +136,7 @@ void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out)
     fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation at a product rate of %.0f GFLOP/s\n",
             seeds, seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12, estimate->rate / 1e9);
     print_duration(out, "# time   ", count * estimate_seconds(estimate));
-    fprintf(out, "\n# memory  about %.0f MiB\n# disk    about %.0f MiB in checkpoints\n", estimate->memory / (1 << 20),
-            count * estimate->disk / (1 << 20));
+    fprintf(out, "\n");
+    print_room(out, "# memory ", estimate->memory, "", estimate->cached_memory);
+    print_room(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
 }

@@ -12,9 +12,10 @@
 #include "harness/experiment.h"
 
 struct estimate {
-    double training, evaluation; /* floating-point operations of one seed */
-    double rate;                 /* operations per second, measured on large products */
-    double memory, disk;         /* bytes */
+    double training, evaluation;       /* floating-point operations of one seed */
+    double rate;                       /* operations per second, measured on large products */
+    double memory, disk;               /* bytes */
+    double cached_memory, cached_disk; /* bytes that decoded images may take besides, the latter of all runs */
 };
 
 /* The rate of f32 products of [1024, 768] by [768, 3072] on the backend. Takes a quarter of a second. */

@@ -5,7 +5,6 @@
 
 #include "datasets/loader.h"
 #include "harness/class_features.h"
-#include "harness/pixel_source.h"
 #include "harness/routing.h"
 #include "models/contrastive.h"
 
@@ -37,10 +36,8 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
     struct evaluator *evaluator = calloc(1, sizeof *evaluator);
     if (evaluator == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for its description");
-    *evaluator = (struct evaluator){.experiment = e,
-                                    .selector = selector,
-                                    .cache_left = e->settings.cache_megabytes << 20,
-                                    .sets = calloc(e->task_count, sizeof *evaluator->sets)};
+    *evaluator = (struct evaluator){
+        .experiment = e, .selector = selector, .sets = calloc(e->task_count, sizeof *evaluator->sets)};
     status made = evaluator->sets != NULL
                       ? known_create(&evaluator->known, e, error)
                       : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
@@ -69,7 +66,6 @@ void evaluator_destroy(struct evaluator *evaluator)
         free(set->means);
         free(set->features);
         free(set->zero_shot);
-        free(set->pixels);
         free(set->predicted);
         free(set->router);
         free(set->right);
@@ -122,7 +118,8 @@ static status encode_pixels(struct experiment *e, const uint8_t *pixels, size_t 
 /* What encoding a list of images needs besides the model. */
 struct encoding_room {
     uint32_t *list;
-    float *features; /* of a batch */
+    uint8_t *pixels; /* of a batch, as all below */
+    float *features;
     int32_t *chosen;
 };
 
@@ -130,11 +127,12 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
                         struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    size_t batch = e->settings.evaluation_batch, embed = e->clip->dimensions.embed;
+    size_t batch = e->settings.evaluation_batch, embed = e->clip->dimensions.embed, r = e->clip->dimensions.resolution;
     *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
+                                   .pixels = malloc(array_size(batch, r * r * 3)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
                                    .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
-    if (room->list == NULL || room->features == NULL || room->chosen == NULL)
+    if (room->list == NULL || room->pixels == NULL || room->features == NULL || room->chosen == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
     return OK;
 }
@@ -142,6 +140,7 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
 static void free_room(struct encoding_room *room)
 {
     free(room->list);
+    free(room->pixels);
     free(room->features);
     free(room->chosen);
 }
@@ -150,29 +149,33 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                           int router, const struct stop *stop, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
-    struct pixel_source source = {.dataset = set->task->dataset,
-                                  .kept = set->pixels,
-                                  .items = room->list,
-                                  .n = n,
-                                  .resolution = e->clip->dimensions.resolution,
-                                  .batch = e->settings.evaluation_batch};
+    struct loader_settings settings = {.dataset = set->task->dataset,
+                                       .split = SPLIT_TEST,
+                                       .items = room->list,
+                                       .item_count = n,
+                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .batch = e->settings.evaluation_batch,
+                                       .threads = 1,
+                                       .ahead = 4,
+                                       .cache = e->cache};
+    struct loader *loader = NULL;
     size_t embed = set->routed.embed, choices = set->routed.choices;
-    status result = pixel_source_open(&source, error);
+    status result = n > 0 ? loader_create(&loader, &settings, error) : OK;
     for (size_t done = 0, step = 0; result == OK && done < n; step++) {
         size_t count = 0;
         if (stop_requested(stop))
             result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
         if (result == OK)
-            result = pixel_source_read(&source, step, &count, error);
+            result = loader_read(loader, step, room->pixels, NULL, NULL, &count, error);
         if (result == OK)
-            result = encode_pixels(e, source.pixels, count, router, room->features, choices > 0 ? room->chosen : NULL,
-                                   error);
+            result =
+                encode_pixels(e, room->pixels, count, router, room->features, choices > 0 ? room->chosen : NULL, error);
         for (size_t i = 0; result == OK && i < count; i++)
             known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
                         room->features + i * embed);
         done += count;
     }
-    pixel_source_close(&source);
+    loader_destroy(loader);
     return result;
 }
 
@@ -245,75 +248,11 @@ static status zero_shot_predictions(struct experiment *e, struct test_set *set, 
     return OK;
 }
 
-static status decode_all(struct loader *loader, struct test_set *set, size_t bytes_each, const struct stop *stop,
-                         struct error *error)
-{
-    for (size_t done = 0, step = 0; done < set->n; step++) {
-        size_t count;
-        if (stop_requested(stop))
-            return error_set(error, ERROR_STOPPED, "stopped while the test images of %s were decoded",
-                             set->task->settings.name);
-        TRY(loader_read(loader, step, set->pixels + done * bytes_each, NULL, NULL, &count, error));
-        done += count;
-    }
-    return OK;
-}
-
-status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
-{
-    const struct experiment *e = evaluator->experiment;
-    struct test_set *set = &evaluator->sets[j];
-    size_t r = e->clip->dimensions.resolution, bytes = array_size(set->n, r * r * 3);
-    if (set->pixels != NULL || bytes > evaluator->cache_left)
-        return OK;
-    struct loader_settings settings = {.dataset = set->task->dataset,
-                                       .split = SPLIT_TEST,
-                                       .resolution = (int)r,
-                                       .batch = e->settings.evaluation_batch,
-                                       .threads = 1,
-                                       .ahead = 4};
-    struct loader *loader;
-    set->pixels = malloc(bytes);
-    if (set->pixels == NULL)
-        return OK; /* a cache is a convenience */
-    status result = loader_create(&loader, &settings, error);
-    if (result == OK) {
-        result = decode_all(loader, set, r * r * 3, stop, error);
-        loader_destroy(loader);
-    }
-    if (result != OK) {
-        free(set->pixels);
-        set->pixels = NULL;
-        return result;
-    }
-    evaluator->cache_left -= bytes;
-    return OK;
-}
-
-/* Batch by batch from the cache, or decoded on the way. */
-static status encode_test_images(struct experiment *e, struct test_set *set, const struct stop *stop,
-                                 struct error *error)
-{
-    size_t r = e->clip->dimensions.resolution, width = e->clip->dimensions.image_width,
-           embed = e->clip->dimensions.embed;
-    if (set->pixels == NULL)
-        return frozen_features(e, set->task->dataset, SPLIT_TEST, NULL, set->n, set->means, set->features, stop, error);
-    for (size_t first = 0; first < set->n; first += e->settings.evaluation_batch) {
-        size_t left = set->n - first, count = left < e->settings.evaluation_batch ? left : e->settings.evaluation_batch;
-        if (stop_requested(stop))
-            return error_set(error, ERROR_STOPPED, "stopped while features were computed");
-        TRY(frozen_features_of(e, set->pixels + first * r * r * 3, count, set->means + first * width,
-                               set->features + first * embed, error));
-    }
-    return OK;
-}
-
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
     struct test_set *set = &evaluator->sets[j];
-    TRY(evaluator_keep_images(evaluator, j, stop, error));
-    TRY(encode_test_images(e, set, stop, error));
+    TRY(frozen_features(e, set->task->dataset, SPLIT_TEST, NULL, set->n, set->means, set->features, stop, error));
     TRY(zero_shot_predictions(e, set, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     for (size_t i = 0; i < set->n; i++)

@@ -19,7 +19,6 @@ struct test_set {
     int32_t *labels;
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
     uint16_t *zero_shot;     /* predictions of the untouched CLIP */
-    uint8_t *pixels;         /* [n, R, R, 3], NULL: decoded again when needed */
     struct known_images routed;
     float **errors; /* [tasks] autoencoder errors [n], NULL: not computed yet */
     /* of the last evaluation */
@@ -33,7 +32,6 @@ struct evaluator {
     struct experiment *experiment;
     struct selector *selector;
     struct known *known;
-    size_t cache_left; /* bytes */
     struct test_set *sets;
 };
 
@@ -47,9 +45,6 @@ status evaluator_refresh(struct evaluator *evaluator, struct error *error);
 
 /* Computes and keeps the frozen features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
-
-/* Decodes the test images of task j once for all evaluations, where the cache has room. Zero-shot does it by itself. */
-status evaluator_keep_images(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
 /* Evaluates task j at checkpoint k: tasks 0 … k are trained. Images that the selector leaves to the untouched model
  * keep their zero-shot prediction. */

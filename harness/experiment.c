@@ -53,6 +53,13 @@ static status open_tokenizer(struct experiment *e, struct error *error)
     return OK;
 }
 
+static status open_cache(struct experiment *e, struct error *error)
+{
+    struct cache_settings settings = e->settings.cache;
+    settings.log = e->log;
+    return cache_create(&e->cache, &settings, error);
+}
+
 static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen,
                               const struct log *log, struct error *error)
 {
@@ -69,6 +76,8 @@ static status open_experiment(struct experiment **result, const struct suite *su
         opened = open_tokenizer(e, error);
     if (opened == OK)
         opened = tasks_open(e, error);
+    if (opened == OK)
+        opened = open_cache(e, error);
     if (opened != OK) {
         experiment_close(e);
         return opened;
@@ -93,6 +102,7 @@ void experiment_close(struct experiment *e)
 {
     if (e == NULL)
         return;
+    cache_destroy(e->cache); /* before the datasets, whose images it keeps */
     tasks_close(e);
     expert_changes_free(&e->changes);
     tokenizer_close(e->tokenizer);

@@ -84,7 +84,9 @@ status frozen_features(struct experiment *e, const struct dataset *dataset, enum
                                        .resolution = (int)r,
                                        .batch = batch,
                                        .threads = 1,
-                                       .ahead = 4};
+                                       .ahead = 4,
+                                       /* Training images are read once, test images for every row of the matrix. */
+                                       .cache = split == SPLIT_TEST ? e->cache : NULL};
     struct loader *loader;
     uint8_t *pixels = malloc(array_size(batch, r * r * 3));
     if (pixels == NULL)

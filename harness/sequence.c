@@ -12,6 +12,7 @@
 
 #include "adapters/adapter_file.h"
 #include "core/file.h"
+#include "harness/cache_progress.h"
 #include "harness/trainer.h"
 #include "results/live.h"
 
@@ -151,11 +152,9 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
     double start = now();
     int64_t images = 0;
     for (size_t j = 0; j < r->e->task_count; j++) {
-        report_evaluation(r, "zero-shot", j);
-        if (!record && r->e->trains == TRAINS_WEIGHTS) { /* the weights are no longer untouched, and nobody asks */
-            TRY(evaluator_keep_images(r->evaluator, j, r->sequence->stop, error));
+        if (!record && r->e->trains == TRAINS_WEIGHTS) /* the weights are no longer untouched, and nobody asks */
             continue;
-        }
+        report_evaluation(r, "zero-shot", j);
         TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
         if (record)
             TRY(record_evaluation(&r->recorder, -1, &r->evaluator->sets[j], false, error));
@@ -377,10 +376,13 @@ status sequence_run(struct sequence *sequence, struct error *error)
         tidy_finished(sequence->experiment);
         return store_run_end(sequence->store, start.run, RUN_FINISHED, NULL, error);
     }
+    struct cache_progress decoding = {sequence->progress, sequence->stop};
     progress_listen(sequence->progress, tell_watchers, &run);
+    cache_progress_begin(run.e->cache, &decoding);
     status result = open_run(&run, error);
     if (result == OK)
         result = run_from_place(&run, error);
+    cache_progress_end(run.e->cache);
     progress_listen(sequence->progress, NULL, NULL);
     result = end_run(&run, result, error);
     close_run(&run);

@@ -290,12 +290,7 @@ static const struct option run_options[] = {
      .type = OPTION_BOOLEAN,
      .fallback = "yes",
      .help = "no: compute every answer again, whether or not it can have changed; results do not depend on it"},
-    {.name = "cache_megabytes",
-     .type = OPTION_INTEGER,
-     .minimum = 0,
-     .maximum = 1e7,
-     .fallback = "1024",
-     .help = "memory for decoded test images"},
+    CACHE_OPTIONS,
     {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "where checkpoints go"},
     {.name = "database", .type = OPTION_TEXT, .fallback = SETTINGS_DATABASE, .help = "where results go"},
     {.name = "checkpoints",
@@ -382,8 +377,8 @@ const struct suite_section settings_sections[] = {
      .chosen = reader_keys},
     {.name = "run",
      .options = run_options,
-     .incidental = "seeds|backend|precision|threads|evaluation_batch|keep_features|cache_megabytes|folder|database|"
-                   "checkpoints|checkpoint_every|log_every"},
+     .incidental = "seeds|backend|precision|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
+                   "|checkpoints|checkpoint_every|log_every"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)
@@ -425,7 +420,8 @@ static void read_run(struct settings *s, const struct options *o)
     s->threads = whole(o, "threads");
     s->evaluation_batch = whole(o, "evaluation_batch");
     s->keep_features = options_boolean(o, "keep_features");
-    s->cache_megabytes = whole(o, "cache_megabytes");
+    s->cache = cache_settings_of(o);
+    s->cache.threads = s->threads;
     s->folder = options_text(o, "folder");
     s->database = options_text(o, "database");
     s->checkpoints = (enum checkpoints)options_choice(o, "checkpoints");

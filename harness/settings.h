@@ -10,6 +10,7 @@
 #define MTIL_HARNESS_SETTINGS_H
 
 #include "adapters/merge.h"
+#include "datasets/cache/cache.h"
 #include "harness/method.h"
 #include "harness/partition.h"
 #include "harness/suite.h"
@@ -52,7 +53,8 @@ struct settings {
     const struct method *method;
     const struct options *method_options;
     struct selector_settings selector;
-    size_t evaluation_batch, cache_megabytes;
+    size_t evaluation_batch;
+    struct cache_settings cache; /* without its log */
     bool keep_features;
     enum per_image_kind per_image;
     const char *backend, *precision, *folder, *database;

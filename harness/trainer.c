@@ -66,7 +66,8 @@ static status open_feed(struct experiment *e, const struct task *task, struct fe
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
                                        .threads = 1,
-                                       .ahead = 4};
+                                       .ahead = 4,
+                                       .cache = e->cache};
     return loader_create(&feed->loader, &settings, error);
 }
 

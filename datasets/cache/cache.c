@@ -31,6 +31,14 @@ struct cache {
     struct cache_part *parts;
 };
 
+struct cache_settings cache_settings_of(const struct options *options)
+{
+    return (struct cache_settings){.kind = (enum cache_kind)options_choice(options, "cache"),
+                                   .folder = options_text(options, "cache_folder"),
+                                   .memory_limit = (uint64_t)options_integer(options, "cache_megabytes") << 20,
+                                   .disk_limit = (uint64_t)options_integer(options, "cache_disk_megabytes") << 20};
+}
+
 status cache_create(struct cache **result, const struct cache_settings *settings, struct error *error)
 {
     struct cache *cache = calloc(1, sizeof *cache);
@@ -46,7 +54,8 @@ status cache_create(struct cache **result, const struct cache_settings *settings
     if (settings->kind == CACHE_DISK && cache->disk.folder == NULL) {
         free(cache);
         return error_set(error, ERROR_ARGUMENT,
-                         "the cache's files have no folder: neither XDG_CACHE_HOME nor HOME is set; name one");
+                         "the cache's files have no folder: neither XDG_CACHE_HOME nor HOME is set; set "
+                         "cache_folder");
     }
     *result = cache;
     return OK;

@@ -43,6 +43,32 @@ struct cache_watcher {
 
 struct cache;
 
+/* Keys of whoever has a cache, beside its other options, and what they say; log is left to the caller. */
+#define CACHE_OPTIONS                                                                                                  \
+    {.name = "cache",                                                                                                  \
+     .type = OPTION_CHOICE,                                                                                            \
+     .choices = "none|memory|disk",                                                                                    \
+     .fallback = "memory",                                                                                             \
+     .help = "where decoded images are kept; results do not depend on it"},                                            \
+        {.name = "cache_megabytes",                                                                                    \
+         .type = OPTION_INTEGER,                                                                                       \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1e7,                                                                                               \
+         .fallback = "1024",                                                                                           \
+         .help = "of memory, with cache: memory"},                                                                     \
+        {.name = "cache_disk_megabytes",                                                                               \
+         .type = OPTION_INTEGER,                                                                                       \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1e9,                                                                                               \
+         .fallback = "102400",                                                                                         \
+         .help = "of all files together, with cache: disk"},                                                           \
+    {                                                                                                                  \
+        .name = "cache_folder", .type = OPTION_TEXT,                                                                   \
+        .help = "of those files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil"                                         \
+    }
+#define CACHE_OPTION_NAMES "cache|cache_megabytes|cache_disk_megabytes|cache_folder"
+struct cache_settings cache_settings_of(const struct options *options);
+
 /* settings' strings and log are borrowed until cache_destroy. */
 status cache_create(struct cache **cache, const struct cache_settings *settings, struct error *error);
 void cache_watch(struct cache *cache, struct cache_watcher watcher); /* cache may be NULL */

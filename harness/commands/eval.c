@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "adapters/adapter_file.h"
+#include "harness/cache_progress.h"
 #include "harness/commands/adapter_choice.h"
 #include "harness/commands/output.h"
 #include "harness/evaluator.h"
@@ -144,6 +145,8 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
                    error));
     status result = experiment_open_frozen(&v->experiment, suite, call->log, error);
     if (result == OK) {
+        struct cache_progress decoding = {call->progress, call->stop};
+        cache_progress_begin(v->experiment->cache, &decoding);
         result = evaluate(v, error);
         progress_end(call->progress);
         evaluator_destroy(v->evaluator);

@@ -188,7 +188,8 @@ static void tasks_alone_survive_kills(void **state)
 static void threads_change_nothing(void **state)
 {
     static const char *const arguments[] = {ADAPTERS "run.threads=1", ADAPTERS "run.threads=3",
-                                            ADAPTERS "run.threads=2 run.evaluation_batch=7 run.cache_megabytes=0"};
+                                            ADAPTERS "run.threads=2 run.evaluation_batch=7 run.cache=none",
+                                            ADAPTERS "run.cache=disk run.cache_folder=cache"};
     struct result expected, found;
     double seconds;
     (void)state;

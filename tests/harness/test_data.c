@@ -1,4 +1,4 @@
-/* mtil data check and show, from their command lines to their answers. */
+/* mtil data check, show and cache, from their command lines to their answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "datasets/cache/cache.h"
 #include "datasets/image/image.h"
 #include "harness/commands/command.h"
 #include "tests/datasets/scratch.h"
@@ -208,6 +209,62 @@ static void page_shows_images_with_labels_and_prompts(void **state)
     free_outcome(&outcome);
 }
 
+/* The scratch folder is the data's root and the cache's folder at once. */
+static void make_cache_file(void)
+{
+    struct cache_settings settings = {.kind = CACHE_DISK, .folder = scratch.path, .disk_limit = 1 << 30, .threads = 1};
+    struct dataset *dataset;
+    struct cache *cache;
+    struct cache_part *part;
+    struct error error;
+    assert_int_equal(dataset_open(&dataset, "food", scratch.path, NULL, NULL, &error), OK);
+    assert_int_equal(cache_create(&cache, &settings, &error), OK);
+    assert_int_equal(cache_open(cache, dataset, SPLIT_TEST, 8, &part, &error), OK);
+    cache_close(part);
+    cache_destroy(cache);
+    dataset_close(dataset);
+}
+
+static void cache_files_are_shown_and_cleared(void **state)
+{
+    (void)state;
+    make_cache_file();
+    scratch_write_text(&scratch, "notes.txt", "mine");
+    struct outcome outcome = run("data cache show --format csv --folder ROOT", NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "food,test,8,1,");
+    expect_in(outcome.out, "complete");
+    expect_in(outcome.log.data, "1 file,");
+    free_outcome(&outcome);
+    outcome = run("data cache clear /elsewhere --folder ROOT", NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "removed 0 files");
+    free_outcome(&outcome);
+    outcome = run("data cache clear ROOT --folder ROOT", NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "removed 1 file,");
+    free_outcome(&outcome);
+    assert_true(file_exists(scratch_file(&scratch, "notes.txt")));
+    outcome = run("data cache show --folder ROOT", NULL);
+    expect_in(outcome.log.data, "0 files");
+    free_outcome(&outcome);
+}
+
+static void no_cache_folder_is_told(void **state)
+{
+    (void)state;
+    char *home = getenv("HOME") != NULL ? strdup(getenv("HOME")) : NULL;
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    struct outcome outcome = run("data cache clear", NULL);
+    assert_int_equal(outcome.result, ERROR_ARGUMENT);
+    expect_in(outcome.error.message, "--folder");
+    free_outcome(&outcome);
+    if (home != NULL)
+        setenv("HOME", home, 1);
+    free(home);
+}
+
 static void stopped_commands_have_no_answer(void **state)
 {
     (void)state;
@@ -234,6 +291,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(page_shows_images_with_labels_and_prompts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cache_files_are_shown_and_cleared, set_up, tear_down),
+        cmocka_unit_test(no_cache_folder_is_told),
         cmocka_unit_test_setup_teardown(stopped_commands_have_no_answer, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "harness/class_features.h"
 #include "harness/evaluator.h"
 #include "harness/trainer.h"
@@ -211,28 +212,55 @@ static void a_trained_router_changes_the_answers(void **state)
     small_run_close(&run);
 }
 
-/* Decoded once or again for every evaluation: the same features and predictions. */
+/* train/ and test/ of two classes below the run's folder, which is the data root. */
+static void draw_files(const struct small_run *run)
+{
+    for (unsigned i = 0; i < 18; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/%s/%u.png", i < 12 ? "train" : "test", i % 2 == 0 ? "red" : "blue", i);
+        scratch_write_png(&run->scratch, name, 30 + (int)i, 40, (i % 2 == 0 ? 0xff0000 : 0x0000ff) + i * 0x000900);
+    }
+}
+
+/* Decoded once or again for every evaluation and every epoch: the same features, predictions and weights. */
 static void the_cache_changes_nothing(void **state)
 {
     (void)state;
     struct small_run run;
-    static const char *const caches[] = {"run.cache_megabytes=64", "run.cache_megabytes=0"};
-    uint16_t predicted[2][12];
-    float means[2][12 * 64];
+    static const char *const caches[] = {"run.cache=none", "run.cache=memory", "run.cache=disk", "run.cache=disk"};
+    enum { CACHES = sizeof caches / sizeof *caches, FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64 };
+    uint16_t predicted[CACHES][IMAGES];
+    float means[CACHES][IMAGES * WIDTH], *adapters[CACHES];
     small_run_open(&run, 1, NULL);
-    for (int i = 0; i < 2; i++) {
-        small_run_reopen(&run, 1, (const char *const[]){caches[i], NULL});
+    draw_files(&run);
+    char *folder = path_format("run.cache_folder=%s", small_run_file(&run, "cache"));
+    for (int i = 0; i < CACHES; i++) {
+        small_run_reopen(&run, 1,
+                         (const char *const[]){caches[i], folder, "data.order=first,second,third,folder",
+                                               "training.iterations=4", NULL});
+        assert_int_equal(run.experiment->clip->dimensions.image_width, WIDTH);
         struct evaluator *evaluator = open_evaluator(&run, NULL);
-        assert_true((evaluator->sets[2].pixels == NULL) == (i == 1));
-        train(&run, 2);
+        must(evaluator_zero_shot(evaluator, FILES, NULL, &error));
+        assert_int_equal(evaluator->sets[FILES].n, IMAGES);
+        train(&run, FILES);
         must(evaluator_refresh(evaluator, &error));
-        must(evaluator_task(evaluator, 2, 2, NULL, &error));
-        memcpy(predicted[i], evaluator->sets[2].predicted, sizeof predicted[i]);
-        memcpy(means[i], evaluator->sets[2].means, sizeof means[i]);
+        must(evaluator_task(evaluator, FILES, FILES, NULL, &error));
+        memcpy(predicted[i], evaluator->sets[FILES].predicted, sizeof predicted[i]);
+        memcpy(means[i], evaluator->sets[FILES].means, sizeof means[i]);
+        adapters[i] = small_run_adapters(&run, TOWER_IMAGE);
         evaluator_destroy(evaluator);
+        assert_memory_equal(predicted[i], predicted[0], sizeof predicted[0]);
+        assert_memory_equal(means[i], means[0], sizeof means[0]);
+        assert_memory_equal(adapters[i], adapters[0],
+                            run.experiment->adapters->towers[TOWER_IMAGE].parameters->values_count * sizeof(float));
     }
-    assert_memory_equal(predicted[0], predicted[1], sizeof predicted[0]);
-    assert_memory_equal(means[0], means[1], sizeof means[0]);
+    struct directory files;
+    must(directory_list(&files, small_run_file(&run, "cache"), &error));
+    assert_int_equal(files.count, 2); /* to train on, to test on */
+    directory_free(&files);
+    for (int i = 0; i < CACHES; i++)
+        free(adapters[i]);
+    free(folder);
     small_run_close(&run);
 }
 
@@ -276,7 +304,6 @@ static void stops_at_once(void **state)
     small_run_open(&run, 1, NULL);
     must(evaluator_create(&evaluator, run.experiment, NULL, &error));
     assert_int_equal(evaluator_zero_shot(evaluator, 0, &stop, &error), ERROR_STOPPED);
-    assert_null(evaluator->sets[0].pixels); /* half a cache is none */
     must(evaluator_zero_shot(evaluator, 0, NULL, &error));
     assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);
     evaluator_destroy(evaluator);
