@@ -33,16 +33,22 @@ static bool has_space(const char *word)
     return *word != 0;
 }
 
+/* A folder may have the name of a question, as the runs' does; it is never the database. */
+static bool is_file(const char *word)
+{
+    return file_exists(word) && !file_is_directory(word);
+}
+
 static bool is_question(const char *word)
 {
-    return query_exists(word) || (has_space(word) && !file_exists(word));
+    return query_exists(word) || (has_space(word) && !is_file(word));
 }
 
 /* The database comes first; the other order is understood where only the second can be the database. */
 static void read_two(struct question *question, const char *first, const char *second)
 {
-    bool swapped = is_question(first) && !file_exists(first) && !(is_question(second) && !file_exists(second));
-    bool only_second_exists = file_exists(second) && !file_exists(first);
+    bool swapped = is_question(first) && !is_file(first) && !(is_question(second) && !is_file(second));
+    bool only_second_exists = is_file(second) && !is_file(first);
     swapped = swapped || (only_second_exists && !is_question(second));
     question->database = swapped ? second : first;
     question->what = swapped ? first : second;
@@ -50,7 +56,7 @@ static void read_two(struct question *question, const char *first, const char *s
 
 static status read_one(struct question *question, const char *word, struct error *error)
 {
-    bool asks = is_question(word) || (!file_exists(word) && !question->published);
+    bool asks = is_question(word) || (!is_file(word) && !question->published);
     if (!asks && !question->published)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: query: expected what to ask %s, such as leaderboard or \"SELECT …\"; see mtil "
