@@ -137,7 +137,8 @@ static void sync_parent(const char *path)
 static status finish(struct file_writer *writer, bool sync, struct error *error)
 {
     errno = 0;
-    bool good = ferror(writer->stream) == 0 && fflush(writer->stream) == 0 && (!sync || fsync(fileno(writer->stream)) == 0);
+    bool good =
+        ferror(writer->stream) == 0 && fflush(writer->stream) == 0 && (!sync || fsync(fileno(writer->stream)) == 0);
     int number = errno;
     if (fclose(writer->stream) != 0 && good) {
         good = false;
@@ -234,8 +235,9 @@ status directory_create(const char *path, struct error *error)
             continue;
         char end = *p;
         *p = 0;
-        if (mkdir(partial, 0777) != 0 && !file_is_directory(partial)) {
-            error_errno(error, errno, "%s: cannot create this folder", partial);
+        int number = mkdir(partial, 0777) == 0 ? 0 : errno;
+        if (number != 0 && !file_is_directory(partial)) {
+            error_errno(error, number, "%s: cannot create this folder", partial);
             free(partial);
             return ERROR_IO;
         }

@@ -92,17 +92,25 @@ static status wrong_choice(const struct option *option, const char *value, const
     return ERROR_ARGUMENT;
 }
 
+static status wrong_number(const struct option *option, const char *value, const char *where, struct error *error)
+{
+    bool whole = option->type == OPTION_INTEGER;
+    if (option->minimum >= option->maximum)
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s, found \"%s\"", where, option->name,
+                         whole ? "a whole number" : "a number", value);
+    if (whole) /* 1000000000, not 1e+09: a limit is told as it may be given */
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a whole number from %.0f to %.0f, found \"%s\"",
+                         where, option->name, option->minimum, option->maximum, value);
+    return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a number from %g to %g, found \"%s\"", where,
+                     option->name, option->minimum, option->maximum, value);
+}
+
 static status wrong_value(const struct option *option, const char *value, const char *where, struct error *error)
 {
     switch (option->type) {
     case OPTION_INTEGER:
     case OPTION_REAL:
-        if (option->minimum < option->maximum)
-            return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s from %g to %g, found \"%s\"", where,
-                             option->name, option->type == OPTION_INTEGER ? "a whole number" : "a number",
-                             option->minimum, option->maximum, value);
-        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s, found \"%s\"", where, option->name,
-                         option->type == OPTION_INTEGER ? "a whole number" : "a number", value);
+        return wrong_number(option, value, where, error);
     case OPTION_BOOLEAN:
         return error_set(error, ERROR_ARGUMENT, "%s: %s: expected true or false, found \"%s\"", where, option->name,
                          value);

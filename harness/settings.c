@@ -551,7 +551,16 @@ status settings_check_seeds(const struct suite *suite, struct error *error)
     if (settings_seeds(suite) == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
-    for (size_t i = 0; i < settings_seeds(suite); i++)
+    for (size_t i = 0; i < settings_seeds(suite); i++) {
         TRY(settings_seed(suite, i, &seed, error));
+        for (size_t k = 0; k < i; k++) {
+            uint64_t earlier;
+            TRY(settings_seed(suite, k, &earlier, error));
+            if (earlier == seed)
+                return error_set(error, ERROR_ARGUMENT,
+                                 "suite: run.seeds: seed %llu is there twice; expected one run each",
+                                 (unsigned long long)seed);
+        }
+    }
     return OK;
 }

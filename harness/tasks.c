@@ -54,6 +54,30 @@ static status check_dataset(const struct task *task, struct error *error)
     return OK;
 }
 
+/* A class that nothing is trained or tested with is a mistake in its list, unless images may be missing (on_missing). */
+static status require_images(const struct task *task, struct error *error)
+{
+    const struct dataset *dataset = task->dataset;
+    size_t classes = dataset_classes(dataset), empty = 0;
+    if (dataset_missing(dataset) > 0)
+        return OK;
+    bool *seen = calloc(classes, sizeof *seen);
+    if (seen == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", task->settings.name, classes);
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
+            seen[dataset_label(dataset, (enum split)split, i)] = true;
+    while (empty < classes && seen[empty])
+        empty++;
+    free(seen);
+    if (empty == classes)
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s under %s: the class \"%s\" (label %zu) has no images; add some, or take it out of the list of "
+                     "classes",
+                     task->settings.name, task->settings.root, dataset_class_name(dataset, empty), empty);
+}
+
 static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
@@ -67,6 +91,7 @@ static status open_dataset(const struct experiment *e, struct task *task, struct
     if (s->template != NULL && dataset_set_template(task->dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);
     TRY(check_dataset(task, error));
+    TRY(require_images(task, error));
     return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
 }
 

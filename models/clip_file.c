@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/text.h"
 #include "models/safetensors.h"
 
 enum { MOST_BLOCKS = 1000 };
@@ -37,7 +38,7 @@ static const char *path_of(const struct clip_file *file)
     return safetensors_path(file->file);
 }
 
-/* ---- naming and dimensions ---- */
+/* ---- naming ---- */
 
 static status detect_naming(struct clip_file *file, struct error *error)
 {
@@ -56,21 +57,6 @@ static status detect_naming(struct clip_file *file, struct error *error)
                      path_of(file), count, count > 0 ? safetensors_at(file->file, 0)->name : "");
 }
 
-/* A tensor that dimensions are read from: of this rank and without an empty side. */
-static status find_sized(const struct clip_file *file, const char *openai, const char *huggingface, int rank,
-                         const struct safetensor **tensor, struct error *error)
-{
-    const char *name = file->huggingface ? huggingface : openai;
-    const struct safetensor *found = find(file, name);
-    if (found == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: tensor '%s%s' is missing", path_of(file), file->prefix, name);
-    if (found->rank != rank || safetensor_elements(found) == 0)
-        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected %d sizes above zero, found %s", path_of(file),
-                         found->name, rank, shape_text(found->rank, found->shape).text);
-    *tensor = found;
-    return OK;
-}
-
 /* One more than the highest block's number, so that a block left out is a missing tensor, not an unknown one. */
 static size_t count_blocks(const struct clip_file *file, enum clip_tower tower)
 {
@@ -83,6 +69,77 @@ static size_t count_blocks(const struct clip_file *file, enum clip_tower tower)
             blocks = block + 1;
     }
     return blocks;
+}
+
+/* ---- what is missing ---- */
+
+static size_t parts_of(const struct clip_file *file, const struct clip_tensor *tensor)
+{
+    return file->huggingface && tensor->layout == CLIP_STACKED ? CLIP_SOURCES : 1;
+}
+
+static const char *name_of(const struct clip_file *file, const struct clip_tensor *tensor, size_t part)
+{
+    return file->huggingface ? tensor->huggingface[part] : tensor->openai;
+}
+
+static bool is_name_of_clip(const struct clip_file *file, const struct clip_dimensions *dimensions, const char *name)
+{
+    for (size_t i = 0; i < clip_tensors(dimensions); i++) {
+        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        for (size_t part = 0; part < parts_of(file, &tensor); part++)
+            if (strcmp(name, name_of(file, &tensor, part)) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* The file's tensor that may be the missing one under a name that no CLIP has; NULL when none looks like it. */
+static const char *find_misnamed(const struct clip_file *file, const char *name)
+{
+    struct clip_dimensions names = {.patch = 1, .resolution = 1};
+    names.image_blocks = count_blocks(file, CLIP_IMAGE);
+    names.text_blocks = count_blocks(file, CLIP_TEXT);
+    size_t skip = strlen(file->prefix);
+    for (size_t i = 0; i < safetensors_count(file->file); i++) {
+        const char *whole = safetensors_at(file->file, i)->name, *candidate = whole;
+        if (strncmp(whole, file->prefix, skip) == 0)
+            candidate += skip;
+        if (nearest_word(name, &candidate, 1) != NULL && !is_name_of_clip(file, &names, candidate))
+            return whole;
+    }
+    return NULL;
+}
+
+/* expected: its shape, or what is known of it. */
+static status missing(const struct clip_file *file, const char *name, const char *expected, struct error *error)
+{
+    const char *misnamed = find_misnamed(file, name);
+    if (misnamed != NULL)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor '%s%s' is missing; expected %s, found '%s', a name that no CLIP has: rename it",
+                         path_of(file), file->prefix, name, expected, misnamed);
+    return error_set(error, ERROR_FORMAT,
+                     "%s: tensor '%s%s' is missing; expected %s, found %zu others: the file was cut down, convert or "
+                     "fetch it again",
+                     path_of(file), file->prefix, name, expected, safetensors_count(file->file));
+}
+
+/* ---- dimensions ---- */
+
+/* A tensor that dimensions are read from: of this rank and without an empty side. */
+static status find_sized(const struct clip_file *file, const char *openai, const char *huggingface, int rank,
+                         const struct safetensor **tensor, struct error *error)
+{
+    const char *name = file->huggingface ? huggingface : openai;
+    const struct safetensor *found = find(file, name);
+    if (found == NULL)
+        return missing(file, name, "its sizes, from which the model's follow", error);
+    if (found->rank != rank || safetensor_elements(found) == 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected %d sizes above zero, found %s", path_of(file),
+                         found->name, rank, shape_text(found->rank, found->shape).text);
+    *tensor = found;
+    return OK;
 }
 
 static status infer_image(struct clip_file *file, struct error *error)
@@ -152,11 +209,6 @@ static void part_shape(const struct clip_file *file, const struct clip_tensor *t
     }
 }
 
-static size_t parts_of(const struct clip_file *file, const struct clip_tensor *tensor)
-{
-    return file->huggingface && tensor->layout == CLIP_STACKED ? CLIP_SOURCES : 1;
-}
-
 static bool same_shape(const struct safetensor *tensor, int rank, const size_t *shape)
 {
     return tensor->rank == rank && (rank == 0 || memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) == 0);
@@ -170,13 +222,12 @@ static bool is_real(enum safetensor_type type)
 static status resolve_part(const struct clip_file *file, struct source *source, size_t part, struct error *error)
 {
     const struct clip_tensor *tensor = &source->tensor;
-    const char *name = file->huggingface ? tensor->huggingface[part] : tensor->openai;
+    const char *name = name_of(file, tensor, part);
     size_t shape[CLIP_RANK];
     part_shape(file, tensor, shape);
     const struct safetensor *found = find(file, name);
     if (found == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: tensor '%s%s' is missing; expected shape %s", path_of(file),
-                         file->prefix, name, shape_text(tensor->rank, shape).text);
+        return missing(file, name, shape_text(tensor->rank, shape).text, error);
     if (!same_shape(found, tensor->rank, shape))
         return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected shape %s, found %s", path_of(file),
                          found->name, shape_text(tensor->rank, shape).text, shape_text(found->rank, found->shape).text);

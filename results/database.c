@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -30,6 +31,17 @@ static bool disk_is_full(int code, int number)
     return (code & 0xff) == SQLITE_FULL || unexplained || number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
+/* Whether the file, or the folder in which SQLite keeps a log beside it, is there and may not be written. */
+static bool is_read_only(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    bool found = (access(path, F_OK) == 0 && access(path, W_OK) != 0) ||
+                 (folder != NULL && access(folder, F_OK) == 0 && access(folder, W_OK) != 0);
+    free(folder);
+    return found;
+}
+
 static status fail_io(const struct database *database, int code, struct error *error)
 {
     int number = sqlite3_system_errno(database->handle);
@@ -39,7 +51,9 @@ static status fail_io(const struct database *database, int code, struct error *e
             "%s: the disk is full or the file may not grow; what was not committed is not written: free some "
             "space and go on",
             database->path);
-    if ((code & 0xff) == SQLITE_READONLY)
+    /* SQLite may tell the number of another file that it looked for after the one that it could not open. */
+    bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && is_read_only(database->path);
+    if ((code & 0xff) == SQLITE_READONLY || hidden)
         return error_set(error, ERROR_IO,
                          "%s: cannot be written: the file, its folder or the medium is read-only; copy it elsewhere or "
                          "change its permissions",

@@ -43,8 +43,8 @@ const struct command command_pretrain = {
     .arguments = "FOLDER",
     .summary = "train the small CLIP of the built-in suite on captioned drawings",
     .details = "Writes mini-clip.safetensors and mini-vocabulary.txt into FOLDER. The weights that ship were made "
-               "with the defaults.",
-    .example = "mtil pretrain models/weights\n",
+               "with the defaults.\n",
+    .example = "  mtil pretrain models/weights\n",
     .options = options,
     .least = 1,
     .most = 1,

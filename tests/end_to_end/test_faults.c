@@ -209,6 +209,12 @@ static void class_emptied(const struct workshop *w)
     assert_int_equal(system(command), 0);
 }
 
+static void class_without_a_label(const struct workshop *w)
+{
+    workshop_own_data(w, "MNIST");
+    scratch_write_text(&w->scratch, "data/MNIST/classnames.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nten\n");
+}
+
 static void class_missing(const struct workshop *w)
 {
     class_emptied(w);
@@ -330,6 +336,7 @@ static const struct fault {
     {pickle_with_code, {.arguments = RUN "data.order=cifar100"}, {"cifar-100-python/"}},
     {cifar_cut, {.arguments = RUN "data.order=cifar100"}, {"cifar-100-binary/"}},
     {class_emptied, {.arguments = RUN}, {"eurosat", "forest", "no images"}},
+    {class_without_a_label, {.arguments = RUN}, {"mnist", "\"ten\"", "no images"}},
     {class_missing, {.arguments = RUN}, {"eurosat", "class folders", "9"}},
     /* suites */
     {NULL, {.arguments = "run tini --quiet"}, {"tini", "did you mean \"mini\""}},
@@ -357,12 +364,12 @@ static const struct fault {
     {folder_is_a_file, {.arguments = RUN}, {"runs"}},
     {NULL, {.arguments = RUN "run.database=/proc/results.db"}, {"/proc/results.db"}},
     {NULL, {.arguments = RUN "run.folder=/proc/runs"}, {"/proc/runs"}},
-    {read_only, {.arguments = RUN, .unprivileged = true}, {"results.db"}},
-    {read_only, {.arguments = RUN "run.database=open/results.db", .unprivileged = true}, {"runs"}},
+    {read_only, {.arguments = RUN, .unprivileged = true}, {"results.db", "read-only"}},
+    {read_only, {.arguments = RUN "run.database=open/results.db", .unprivileged = true}, {"runs", "Permission denied"}},
     {read_only,
      {.arguments = "embed --weights clip.safetensors --images " BRAIDED " --out x.safetensors", .unprivileged = true},
      {"x.safetensors"}},
-    {read_only, {.arguments = "data mini small --quiet", .unprivileged = true}, {"small"}},
+    {read_only, {.arguments = "data mini small --quiet", .unprivileged = true}, {"small", "Permission denied"}},
     {NULL, {.arguments = RUN, .file_limit = 16384}, {"results.db"}},
     {NULL, {.arguments = RUN LARGE_FILES, .file_limit = 2 << 20}, {"resume.safetensors"}},
     {NULL, {.arguments = RUN LARGE_FILES "run.checkpoint_every=0", .file_limit = 2 << 20}, {".safetensors"}},

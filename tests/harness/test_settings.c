@@ -314,7 +314,8 @@ static void seeds(void **state)
     struct suite *suite;
     struct settings s;
     uint64_t seed;
-    static const char *const bad[] = {"run.seeds=1,x", "run.seeds=-1", "run.seeds=1.5", "run.seeds="};
+    static const char *const bad[] = {"run.seeds=1,x", "run.seeds=-1", "run.seeds=1.5",
+                                      "run.seeds=", "run.seeds=3,1,03"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", (const char *const[]){bad[i], NULL}), OK);
         if (settings_check_seeds(suite, &error) != ERROR_ARGUMENT)

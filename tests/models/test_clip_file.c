@@ -387,6 +387,15 @@ static void wrong_tensors_are_named(void **state)
     set = fixture->openai;
     set_find(&set, "visual.ln_post.bias")->name = "visual.ln_past.bias";
     assert_refused(fixture, &set, "visual.ln_post.bias", "missing", "[128]");
+    assert_refused(fixture, &set, "visual.ln_post.bias", "missing", "'visual.ln_past.bias'");
+
+    set = fixture->openai;
+    set_find(&set, "visual.proj")->name = "visual.project";
+    assert_refused(fixture, &set, "visual.proj", "missing", "'visual.project'");
+
+    set = fixture->openai; /* the other layer's bias is no misnamed one */
+    *set_find(&set, "visual.ln_pre.bias") = set.tensors[--set.count];
+    assert_refused(fixture, &set, "visual.ln_pre.bias", "missing", "others");
 
     set = fixture->openai;
     set.tensors[set.count] = set.tensors[0];
