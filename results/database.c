@@ -14,7 +14,7 @@
 
 struct database {
     sqlite3 *handle;
-    char *path;
+    char *path, *detached; /* detached: the full path that was */
     bool writable;
     int patience;
 };
@@ -230,7 +230,38 @@ void database_close(struct database *database)
         return;
     sqlite3_close_v2(database->handle);
     free(database->path);
+    free(database->detached);
     free(database);
+}
+
+static status copy_pages(struct database *database, sqlite3 *memory, struct error *error)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(memory, "main", database->handle, "main");
+    if (!backup)
+        return error_set(error, ERROR_MEMORY, "%s: no copy in memory: %s", database->path, sqlite3_errmsg(memory));
+    int code = sqlite3_backup_step(backup, -1);
+    sqlite3_backup_finish(backup);
+    return code == SQLITE_DONE ? OK : fail(database, code, error);
+}
+
+status database_detach(struct database *database, struct error *error)
+{
+    sqlite3 *memory = NULL;
+    char *full_path = strdup(database_full_path(database));
+    int code = sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                               NULL);
+    status result = full_path && code == SQLITE_OK ? copy_pages(database, memory, error)
+                                                   : error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    if (result != OK) {
+        sqlite3_close(memory);
+        free(full_path);
+        return result;
+    }
+    sqlite3_close_v2(database->handle);
+    database->handle = memory;
+    database->detached = full_path;
+    database->writable = true;
+    return configure(database, error);
 }
 
 const char *database_path(const struct database *database)
@@ -240,7 +271,7 @@ const char *database_path(const struct database *database)
 
 const char *database_full_path(const struct database *database)
 {
-    return sqlite3_db_filename(database->handle, "main");
+    return database->detached ? database->detached : sqlite3_db_filename(database->handle, "main");
 }
 
 bool database_writable(const struct database *database)

@@ -75,6 +75,9 @@ status database_open(struct database **database, const char *path, bool writable
 status database_open_memory(struct database **database, const char *name, struct error *error);
 void database_close(struct database *database);
 
+/* Goes on with a copy in memory, which may be written, and lets go of the file. Both paths stay what they were. */
+status database_detach(struct database *database, struct error *error);
+
 const char *database_path(const struct database *database);      /* as given to database_open */
 const char *database_full_path(const struct database *database); /* absolute, links resolved */
 bool database_writable(const struct database *database);

@@ -29,8 +29,17 @@ static status run_status_parse(const struct store *store, const char *name, enum
     return error_set(error, ERROR_FORMAT, "%s: a run has the unknown status \"%.40s\"", store_path(store), name);
 }
 
-static status prepare_to_read(struct database *database, int64_t version, struct error *error)
+static status upgrade_copy(struct database *database, struct error *error)
 {
+    TRY(database_detach(database, error));
+    TRY(schema_upgrade(database, schema_files, error));
+    return schema_replace_views(database, error);
+}
+
+static status prepare_to_read(struct database *database, enum store_mode mode, int64_t version, struct error *error)
+{
+    if (mode == STORE_SNAPSHOT && version > 0 && version < schema_version())
+        return upgrade_copy(database, error);
     if (version < schema_version())
         return error_set(error, ERROR_FORMAT,
                          "%s: expected schema %" PRId64 ", found %" PRId64
@@ -62,12 +71,13 @@ static status prepare_to_write(struct store *store, struct error *error)
     return result;
 }
 
-static status open_parts(struct store *store, const char *path, bool writable, struct error *error)
+static status open_parts(struct store *store, const char *path, enum store_mode mode, struct error *error)
 {
     int64_t version;
-    TRY(database_open(&store->database, path, writable, error));
+    TRY(database_open(&store->database, path, mode == STORE_WRITE, error));
     TRY(schema_recognise(store->database, &version, error));
-    return writable ? prepare_to_write(store, error) : prepare_to_read(store->database, version, error);
+    return mode == STORE_WRITE ? prepare_to_write(store, error)
+                               : prepare_to_read(store->database, mode, version, error);
 }
 
 static status open_memory(struct store *store, const char *name, struct error *error)
@@ -102,7 +112,7 @@ status store_open(struct store **opened, const char *path, enum store_mode mode,
     struct store *store;
     *opened = NULL;
     TRY(create(&store, path, error));
-    return finish_open(opened, store, open_parts(store, path, mode == STORE_WRITE, error));
+    return finish_open(opened, store, open_parts(store, path, mode, error));
 }
 
 status store_open_memory(struct store **opened, const char *name, struct error *error)

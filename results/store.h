@@ -31,8 +31,9 @@
 struct store;
 
 enum store_mode {
-    STORE_READ, /* the file must exist; works on read-only media */
-    STORE_WRITE /* creates the file, brings an older schema up to date */
+    STORE_READ,     /* the file must exist; works on read-only media */
+    STORE_SNAPSHOT, /* the same, but an older schema is brought up to date in a copy in memory, which nobody changes */
+    STORE_WRITE     /* creates the file, brings an older schema up to date */
 };
 
 /* Opens path; the caller closes with store_close. Refuses a database of another program (ERROR_FORMAT), of a newer

@@ -226,6 +226,24 @@ static void published_numbers_need_no_database(void **state)
     remove_database(path);
 }
 
+static void databases_are_joined(void **state)
+{
+    (void)state;
+    char one[] = "/tmp/mtil-program-XXXXXX.sqlite", other[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[200];
+    create_database(one);
+    create_database(other);
+    snprintf(arguments, sizeof arguments, "merge-db %s %s --format csv", one, other);
+    expect_answer(arguments, "database,runs,added,already there,completed,conflicts\r\n/tmp/mtil-program-");
+    snprintf(arguments, sizeof arguments, "merge-db %s %s", one, one);
+    expect_error(arguments, 2, "is the output and an input as well");
+    snprintf(arguments, sizeof arguments, "merge-db %s /no/such/file", one);
+    expect_error(arguments, 1, "/no/such/file");
+    snprintf(arguments, sizeof arguments, "merge-db %s", one);
+    expect_error(arguments, 2, "expected OUT IN...");
+    remove_database(one);
+    remove_database(other);
+}
+
 static void the_help_of_query_lists_every_query(void **state)
 {
     (void)state;
@@ -258,6 +276,7 @@ int main(void)
         cmocka_unit_test(files_that_are_no_databases_are_named),
         cmocka_unit_test(queries_take_database_and_question_in_either_order),
         cmocka_unit_test(published_numbers_need_no_database),
+        cmocka_unit_test(databases_are_joined),
         cmocka_unit_test(the_help_of_query_lists_every_query),
         cmocka_unit_test(full_disk_is_an_error),
     };

@@ -1,0 +1,61 @@
+/* mtil merge-db: several results databases in one. */
+#include <stdlib.h>
+
+#include "harness/commands/output.h"
+#include "results/join.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    {.name = "keep-first",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "of runs that disagree keep the first: OUT's, then that of the first IN; default: join nothing"},
+    {0},
+};
+
+static status show(const struct command_call *call, const struct join_counts *counts, struct error *error)
+{
+    static const char *const titles[] = {"database", "runs", "added", "already there", "completed", "conflicts"};
+    struct table table = {0};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        table_add_column(&table, &(struct table_column){.title = titles[i]});
+    for (size_t i = 1; i < call->argument_count; i++) {
+        const struct join_counts *of = &counts[i - 1];
+        table_add_text(&table, call->arguments[i]);
+        table_add_integer(&table, (int64_t)of->runs);
+        table_add_integer(&table, (int64_t)of->added);
+        table_add_integer(&table, (int64_t)of->known);
+        table_add_integer(&table, (int64_t)of->completed);
+        table_add_integer(&table, (int64_t)of->conflicts);
+    }
+    status result = output_table(call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct join_settings settings = {.keep_first = options_boolean(call->options, "keep-first"), .log = call->log};
+    struct join_counts *counts = calloc(call->argument_count, sizeof *counts);
+    if (counts == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu databases", call->argument_count);
+    status result =
+        join_databases(call->arguments[0], call->arguments + 1, call->argument_count - 1, &settings, counts, error);
+    if (result == OK)
+        result = show(call, counts, error);
+    free(counts);
+    return result;
+}
+
+const struct command command_merge_db = {
+    .name = "merge-db",
+    .arguments = "OUT IN...",
+    .summary = "join results databases, each run once",
+    .details = "OUT is created, or added to. A run is known by its suite and seed; where two files have the\n"
+               "same run, the fuller one stays. Runs that disagree are named, and then nothing is written.\n",
+    .example = "  mtil merge-db all.db node1.db node2.db\n",
+    .options = options,
+    .least = 2,
+    .most = SIZE_MAX,
+    .run = run,
+};
