@@ -13,9 +13,10 @@
 #include "core/file.h"
 #include "datasets/image/decode.h"
 
-enum {
-    MOST_SCANS = 500
-}; /* real files have about ten; each scan of a hostile one costs a pass over all coefficients */
+/* Real files have about ten scans; each one of a hostile file costs a pass over all coefficients. A block of 8×8 takes
+ * at least one bit, and there are at least half as many blocks as the image has squares of that size (the fewest: one
+ * component sampled 4×1, another one 1×4). */
+enum { MOST_SCANS = 500, MOST_PIXELS_A_BYTE = 64 * 8 * 2 };
 
 /* libjpeg calls back with its own structs; each is the first member of ours, so the pointers convert. */
 struct failure {
@@ -145,6 +146,10 @@ static status decode(struct decoder *decoder, const struct encoded *file, struct
     if (jpeg->num_components == 2 || jpeg->num_components > 4)
         return error_set(error, ERROR_FORMAT, "%s: cannot decode this JPEG: expected 1, 3 or 4 components, found %d",
                          file->name, jpeg->num_components);
+    if (!jpeg->arith_code && (uint64_t)jpeg->image_width * jpeg->image_height / MOST_PIXELS_A_BYTE > file->size)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: cannot decode this JPEG: it claims %u×%u pixels, more than %zu bytes can hold",
+                         file->name, jpeg->image_width, jpeg->image_height, file->size);
     TRY(image_create_claimed(decoder->image, jpeg->image_width, jpeg->image_height, file->name, error));
     jpeg->out_color_space = jpeg->num_components == 4 ? JCS_CMYK : JCS_RGB;
     if (jpeg->num_components == 4 && (decoder->row = malloc((size_t)decoder->image->width * 4)) == NULL)

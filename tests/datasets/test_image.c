@@ -69,6 +69,26 @@ static void test_jpeg_round_trip(void **state)
     scratch_remove(&scratch);
 }
 
+/* A small file that claims a large image costs neither memory nor time. */
+static void test_jpeg_claims_too_much(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct image image = random_image(16, 16, 3);
+    struct error error;
+    struct bytes file;
+    scratch_create(&scratch);
+    assert_int_equal(image_write_jpeg(scratch_file(&scratch, "a.jpg"), &image, 10, &error), OK);
+    assert_int_equal(file_read(scratch_file(&scratch, "a.jpg"), 1 << 20, &file, &error), OK);
+    uint8_t *frame = memmem(file.data, file.size, "\xff\xc0", 2);
+    assert_non_null(frame);
+    memcpy(frame + 5, (uint8_t[]){0x30, 0x00, 0x30, 0x00}, 4); /* 12288×12288 */
+    expect_refused(file.data, file.size, "it claims 12288×12288 pixels, more than");
+    bytes_free(&file);
+    image_free(&image);
+    scratch_remove(&scratch);
+}
+
 static void test_writing_fails_cleanly(void **state)
 {
     (void)state;
@@ -304,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png_round_trip),
         cmocka_unit_test(test_jpeg_round_trip),
+        cmocka_unit_test(test_jpeg_claims_too_much),
         cmocka_unit_test(test_writing_fails_cleanly),
         cmocka_unit_test(test_bmp),
         cmocka_unit_test(test_gif_frame_is_placed_on_its_screen),
