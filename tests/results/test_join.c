@@ -109,19 +109,21 @@ static char *rows_of(const char *path, const char *table, int64_t seed)
     return rows;
 }
 
-static const char *const tables[] = {"runs",          "tasks",         "evaluations",    "per_image",
-                                     "expert_counts", "expert_events", "router_choices", "selector_thresholds",
-                                     "steps",         "timings",       "artifacts"};
-
+/* In every table of the schema that has a column for the run; the sample writes eleven of them at least. */
 static void assert_same_run(const char *one, const char *other, int64_t seed)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        char *left = rows_of(one, tables[i], seed), *right = rows_of(other, tables[i], seed);
-        assert_true(*left != '\0'); /* there are rows */
+    int filled = 0;
+    char *tables = answer(one, "SELECT name FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS "
+                               "(SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'run')");
+    for (char *rest = tables, *table; (table = strsep(&rest, "\n")) && *table;) {
+        char *left = rows_of(one, table, seed), *right = rows_of(other, table, seed);
+        filled += *left != '\0';
         assert_string_equal(left, right);
         free(left);
         free(right);
     }
+    assert_true(filled >= 11);
+    free(tables);
 }
 
 static status join(const struct scene *scene, bool keep_first, struct join_counts counts[2], struct error *error)
@@ -150,15 +152,6 @@ static void assert_whole(const char *path)
     assert_ok(store_check(store, &error));
     store_close(store);
     assert_int_equal(number(path, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
-}
-
-/* A table that a schema adds without being joined would go unnoticed. */
-static void every_table_of_the_schema_is_compared_here(void **state)
-{
-    const struct scene *scene = *state;
-    assert_int_equal(number(scene->first, "SELECT count(*) FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS "
-                                          "(SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'run')"),
-                     sizeof tables / sizeof *tables);
 }
 
 static void every_run_is_there_once_with_all_its_rows(void **state)
@@ -367,7 +360,6 @@ static void a_kill_leaves_a_whole_file_or_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_table_of_the_schema_is_compared_here, create, destroy),
         cmocka_unit_test_setup_teardown(every_run_is_there_once_with_all_its_rows, create, destroy),
         cmocka_unit_test_setup_teardown(a_fuller_run_replaces_its_beginning, create, destroy),
         cmocka_unit_test_setup_teardown(a_run_that_is_being_written_is_not_replaced, create, destroy),
