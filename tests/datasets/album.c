@@ -44,7 +44,8 @@ void album_draw(const struct album *album, const char *name, int width, int heig
         image.pixels[i] = (uint8_t)rng_below(&rng, i, 256);
     must(image_write_png(path, &image, &error), &error);
     /* A clock that ticks slowly may show the same time twice. */
-    struct timespec times[2] = {{.tv_sec = 1000000000 + ++drawn}, {.tv_sec = 1000000000 + drawn}};
+    drawn++;
+    struct timespec times[2] = {{.tv_sec = 1000000000 + drawn}, {.tv_sec = 1000000000 + drawn}};
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     image_free(&image);
     free(folder);

@@ -365,7 +365,7 @@ static int read_from_read_only_folder(struct album *album)
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 2;
     struct cache *cache = album_cache(album, CACHE_DISK);
-    struct cache_part *part;
+    struct cache_part *part = NULL;
     struct error error;
     struct image image;
     album_check(album, cache);

@@ -54,7 +54,7 @@ static void files_that_are_no_databases_are_refused(void **state)
     assert_fails(store_open(&store, "/nonexistent/results.sqlite", STORE_WRITE, &error), ERROR_IO, "/nonexistent/");
     assert_ok(file_write(*state, "suite: mini\nseed: 1\n", 20, &error));
     assert_fails(store_open(&store, *state, STORE_WRITE, &error), ERROR_FORMAT, "found something else");
-    assert_fails(store_open(&store, *state, STORE_READ, &error), ERROR_FORMAT, *state);
+    assert_fails(store_open(&store, *state, STORE_READ, &error), ERROR_FORMAT, (const char *)*state);
     assert_ok(file_write(*state, "", 0, &error));
     assert_fails(store_open(&store, *state, STORE_READ, &error), ERROR_FORMAT, "an empty file");
     free(folder);
@@ -95,7 +95,7 @@ static void a_cut_file_is_damaged(void **state)
     assert_ok(file_size(*state, &size, &error));
     for (uint64_t kept = size - 4096; kept > 0; kept = kept / 2) {
         assert_int_equal(truncate(*state, (off_t)kept), 0);
-        assert_fails(open_and_ask(*state, &error), ERROR_FORMAT, *state);
+        assert_fails(open_and_ask(*state, &error), ERROR_FORMAT, (const char *)*state);
     }
 }
 
@@ -278,7 +278,7 @@ static void waiting_for_a_rival_ends(void **state)
                  "locked for 0.05 seconds");
     store_begin(store);
     assert_ok(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error));
-    assert_fails(store_commit(store, &error), ERROR_BUSY, *state);
+    assert_fails(store_commit(store, &error), ERROR_BUSY, (const char *)*state);
     struct table table = {0};
     assert_ok(query_sql(store, "SELECT count(*) FROM steps", &table, &error)); /* readers never wait */
     table_free(&table);

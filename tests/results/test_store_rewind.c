@@ -31,8 +31,8 @@ static void digest_run(const char *path, int64_t run, char hash[DIGEST_SIZE])
         "SELECT checkpoint, task, correct, images FROM evaluations WHERE run = ?1 ORDER BY 1, 2",
         "SELECT checkpoint, task, kind, data FROM per_image WHERE run = ?1 ORDER BY 1, 2",
         "SELECT task, encoder, block, expert, count FROM expert_counts WHERE run = ?1",
-        "SELECT task, iteration, encoder, block, position, event, target, t1, t2, mixture, reason FROM expert_events "
-        "WHERE run = ?1",
+        ("SELECT task, iteration, encoder, block, position, event, target, t1, t2, mixture, reason FROM expert_events "
+         "WHERE run = ?1"),
         "SELECT checkpoint, task, router, count FROM router_choices WHERE run = ?1",
         "SELECT task, threshold FROM selector_thresholds WHERE run = ?1",
         "SELECT task, iteration, CAST(printf('%!.17g', loss) AS TEXT), learning_rate FROM steps WHERE run = ?1",
