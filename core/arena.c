@@ -34,8 +34,11 @@ void *arena_take(struct arena *arena, size_t size)
 {
     if (size > arena->limit - arena->used || arena->limit - arena->used - size < ALIGNMENT)
         return NULL;
+    size_t end = arena->used + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (arena->back != NULL && end > arena->backed && !arena->back(arena, end))
+        return NULL;
     uint8_t *memory = arena->base + arena->used;
-    arena->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    arena->used = end;
     if (arena->used > arena->highest)
         arena->highest = arena->used;
     return memory;

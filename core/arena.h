@@ -12,6 +12,7 @@
 #ifndef MTIL_CORE_ARENA_H
 #define MTIL_CORE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,10 @@ struct arena {
     const char *name; /* for messages: "model", "task", "step" */
     uint8_t *base;
     size_t limit, used, highest;
+    /* For memory that the system does not back by itself, such as a device's; otherwise NULL and 0. */
+    bool (*back)(struct arena *arena, size_t needed); /* makes the first `needed` bytes usable; false: there are none */
+    void *owner;                                      /* what back needs */
+    size_t backed;
 };
 
 struct arena_mark {

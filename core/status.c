@@ -62,6 +62,8 @@ const char *status_name(status code)
         return "format";
     case ERROR_MEMORY:
         return "memory";
+    case ERROR_DEVICE:
+        return "device";
     case ERROR_BUSY:
         return "busy";
     case ERROR_STOPPED:

@@ -18,6 +18,7 @@ typedef enum status {
     ERROR_IO,       /* the operating system refused: missing file, full disk, permissions */
     ERROR_FORMAT,   /* a file does not hold what its format promises */
     ERROR_MEMORY,   /* an allocation failed */
+    ERROR_DEVICE,   /* a GPU or its driver refused */
     ERROR_BUSY,     /* somebody else holds the resource */
     ERROR_STOPPED   /* the user asked to stop; nothing is wrong */
 } status;

@@ -110,6 +110,10 @@ static status build(struct clip *clip, struct arena *arena, enum parameters_mode
     clip->towers[TOWER_IMAGE].width = n->image_width;
     clip->towers[TOWER_TEXT].count = n->text_blocks;
     clip->towers[TOWER_TEXT].width = n->text_width;
+    if (n->image_blocks > CLIP_BLOCKS_MOST || n->text_blocks > CLIP_BLOCKS_MOST)
+        return error_set(error, ERROR_FORMAT,
+                         "model: at most %d blocks a tower are known, found %zu (image) and %zu (text)",
+                         CLIP_BLOCKS_MOST, n->image_blocks, n->text_blocks);
     for (int t = 0; t < TOWERS; t++) {
         clip->towers[t].blocks = calloc(clip->towers[t].count, sizeof *clip->towers[t].blocks);
         if (clip->towers[t].blocks == NULL)

@@ -73,7 +73,9 @@ struct encoding {
     bool whole; /* compute every row of the last block, not only those that the features need */
 };
 
-/* What a forward pass in training keeps; taken from the step's arena. */
+enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 */
+
+/* What a forward pass in training keeps; the tensors are in the step's arena. */
 struct tower_pass {
     enum tower tower;
     size_t batch, positions;
@@ -82,7 +84,7 @@ struct tower_pass {
     const int32_t *pool_rows; /* of its output: the one per sample that becomes the features */
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
-    struct block_saved *blocks;
+    struct block_saved blocks[CLIP_BLOCKS_MOST];
     struct tensor last, pooled,
         normal; /* the last block's output [B, last_positions, d], the pooled rows before and after the final norm */
     /* inputs, for the gradients of the embeddings */

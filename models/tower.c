@@ -115,14 +115,8 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
 {
     size_t count = clip->towers[pass->tower].count, width = clip->towers[pass->tower].width;
     struct tensor spare = {0};
-    if (encoding->training) {
-        struct tensor memory;
-        TRY(tensor_take(&memory, encoding->arena, TENSOR_U8, "saved blocks", 1,
-                        (size_t[]){count * sizeof *pass->blocks}, error));
-        pass->blocks = memory.data;
-    } else {
+    if (!encoding->training)
         TRY(take_stream(&spare, encoding, pass, width, error));
-    }
     for (size_t i = 0; i < count; i++) {
         struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
         struct tensor y = spare;

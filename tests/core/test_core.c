@@ -105,6 +105,37 @@ static void arena_gives_aligned_memory_and_refuses_beyond_its_limit(void **state
     arena_destroy(&arena);
 }
 
+static bool back_half(struct arena *arena, size_t needed)
+{
+    size_t *asked = arena->owner;
+    *asked = needed;
+    if (needed > arena->limit / 2)
+        return false;
+    arena->backed = needed;
+    return true;
+}
+
+static void arena_asks_for_backing_before_it_hands_out(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct error error;
+    size_t asked = 0;
+    assert_int_equal(arena_create(&arena, 1 << 20, "test", &error), OK);
+    arena.back = back_half;
+    arena.owner = &asked;
+    void *first = arena_take(&arena, 100);
+    assert_non_null(first);
+    assert_int_equal(asked, 128);
+    assert_null(arena_take(&arena, 1 << 19));
+    assert_int_equal(arena.used, 128);
+    arena_reset(&arena);
+    asked = 0;
+    assert_ptr_equal(arena_take(&arena, 100), first);
+    assert_int_equal(asked, 0); /* what is backed stays so */
+    arena_destroy(&arena);
+}
+
 static const struct option table[] = {
     {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1000, .fallback = "100", .help = "cycle"},
     {.name = "rate", .type = OPTION_REAL, .fallback = "0.5", .help = "rate"},
@@ -176,7 +207,8 @@ static void a_full_disk_is_reported(void **state)
 {
     (void)state;
     struct error error;
-    struct file_writer writer = {.stream = fopen("/dev/full", "wb"), .path = strdup("full.bin"), .temporary = strdup("/nowhere/x")};
+    struct file_writer writer = {
+        .stream = fopen("/dev/full", "wb"), .path = strdup("full.bin"), .temporary = strdup("/nowhere/x")};
     assert_non_null(writer.stream);
     char block[1 << 16] = {0};
     status result = file_writer_write(&writer, block, sizeof block, &error);
@@ -202,6 +234,7 @@ int main(void)
         cmocka_unit_test(permutation_holds_every_index_once),
         cmocka_unit_test(normals_have_mean_zero_and_variance_one),
         cmocka_unit_test(every_job_runs_exactly_once),
+        cmocka_unit_test(arena_asks_for_backing_before_it_hands_out),
         cmocka_unit_test(arena_gives_aligned_memory_and_refuses_beyond_its_limit),
         cmocka_unit_test(options_check_names_types_and_ranges),
         cmocka_unit_test(files_are_written_completely_or_not_at_all),
