@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "models/cpu/cpu.h"
+#include "models/cuda/cuda_backend.h"
 
 #define OPERATION(name)                                                                                                \
     {                                                                                                                  \
@@ -65,8 +66,9 @@ status backend_check(const struct backend *backend, struct error *error)
         void (*operation)(void);
         memcpy(&operation, (const char *)backend->ops + operations[i].offset, sizeof operation);
         if (operation == NULL)
-            return error_set(error, ERROR_ARGUMENT, "backend %s: it lacks the operation %s; use --backend cpu",
-                             backend->ops->name, operations[i].name);
+            return error_set(error, ERROR_ARGUMENT,
+                             "backend %s: it lacks the operation %s; use the CPU (run.backend=cpu)", backend->ops->name,
+                             operations[i].name);
     }
     return OK;
 }
@@ -76,8 +78,14 @@ static status open_by_name(struct backend **backend, const char *name, size_t th
 {
     if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0)
         return cpu_backend_open(backend, threads, error);
+#ifdef MTIL_CUDA
     if (strcmp(name, "cuda") == 0)
-        return error_set(error, ERROR_ARGUMENT, "backend: this program was built without CUDA; use --backend cpu");
+        return cuda_backend_open(backend, error);
+#else
+    if (strcmp(name, "cuda") == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "backend: this program was built without CUDA; use the CPU (run.backend=cpu)");
+#endif
     return error_set(error, ERROR_ARGUMENT, "backend: expected cpu, cuda or auto, found \"%s\"", name);
 }
 

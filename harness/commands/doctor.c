@@ -22,6 +22,7 @@
 #include "core/threads.h"
 #include "datasets/dataset.h"
 #include "harness/commands/command.h"
+#include "models/backend.h"
 
 static const struct option options[] = {
     {.name = "data", .type = OPTION_TEXT, .help = "look for datasets in this folder"},
@@ -31,6 +32,19 @@ static const struct option options[] = {
 static void print_row(const struct command_call *call, const char *name, const char *value)
 {
     fprintf(call->out, "  %-14s %s\n", name, value);
+}
+
+/* Opening one is the only way to know. */
+static void print_backend(const struct command_call *call, const char *name)
+{
+    struct backend *backend;
+    struct error error;
+    if (backend_open(&backend, name, 0, &error) != OK) {
+        print_row(call, name, error.message);
+        return;
+    }
+    print_row(call, name, backend->description);
+    backend_close(backend);
 }
 
 static void print_program(const struct command_call *call)
@@ -43,8 +57,8 @@ static void print_program(const struct command_call *call)
 #elif defined(__SANITIZE_THREAD__)
     print_row(call, "sanitizer", "thread");
 #endif
-    print_row(call, "backends", "cpu");
-    print_row(call, "cuda", "not built in");
+    print_backend(call, "cpu");
+    print_backend(call, "cuda");
 }
 
 /* __builtin_cpu_supports takes a literal alone, hence the macro. */

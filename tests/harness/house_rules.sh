@@ -14,7 +14,7 @@ complain() {
 }
 
 sources() {
-    find "$@" -name '*.[ch]' | sort
+    find "$@" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort
 }
 
 # A folder includes its own headers and those it stands on.

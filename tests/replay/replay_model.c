@@ -43,8 +43,10 @@ int main(int argc, char **argv)
             printf("%s: skipped, no such folder\n", argv[i]);
             absent++;
         } else if (replay(argv[i], backend, &good, &error) != OK) {
-            fprintf(stderr, "%s: %s\n", argv[i], error.message);
-            failed++;
+            bool no_device = error.code == ERROR_DEVICE;
+            fprintf(stderr, "%s: %s%s\n", argv[i], no_device ? "skipped, " : "", error.message);
+            absent += no_device;
+            failed += !no_device;
         } else if (!good) {
             failed++;
         }

@@ -1,0 +1,154 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "models/cuda/cuda.h"
+
+extern "C" {
+#include "models/cuda/cuda_backend.h"
+}
+
+status cuda_failed(cudaError_t result, const char *what, struct error *error)
+{
+    return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE, "cuda: %s failed: %s",
+                     what, cudaGetErrorString(result));
+}
+
+status cuda_finish(struct cuda *cuda, const char *operation, struct error *error)
+{
+    (void)cuda;
+    cudaError_t result = cudaGetLastError();
+    return result == cudaSuccess ? OK : cuda_failed(result, operation, error);
+}
+
+status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error *error)
+{
+    *memory = arena_take(&cuda->scratch, bytes);
+    if (*memory == NULL)
+        return error_set(error, ERROR_MEMORY,
+                         "cuda: an operation needs %zu MiB of scratch memory beside the %zu MiB it has; lower the "
+                         "batch size",
+                         bytes >> 20, cuda->scratch.used >> 20);
+    return OK;
+}
+
+static status upload(struct backend *backend, void *device, const void *host, size_t bytes, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    cudaError_t result = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda->stream);
+    if (result == cudaSuccess)
+        result = cudaStreamSynchronize(cuda->stream); /* the caller may change its memory */
+    return result == cudaSuccess ? OK : cuda_failed(result, "a copy to the device", error);
+}
+
+static status download(struct backend *backend, void *host, const void *device, size_t bytes, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    cudaError_t result = cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream);
+    if (result == cudaSuccess)
+        result = cudaStreamSynchronize(cuda->stream);
+    return result == cudaSuccess ? OK : cuda_failed(result, "a copy from the device", error);
+}
+
+static status zero(struct backend *backend, void *device, size_t bytes, struct error *error)
+{
+    cudaError_t result = cudaMemsetAsync(device, 0, bytes, cuda_of(backend)->stream);
+    return result == cudaSuccess ? OK : cuda_failed(result, "clearing memory", error);
+}
+
+static status copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
+{
+    cudaError_t result = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_of(backend)->stream);
+    return result == cudaSuccess ? OK : cuda_failed(result, "a copy on the device", error);
+}
+
+static void close_cuda(struct backend *backend)
+{
+    struct cuda *cuda = cuda_of(backend);
+    cuda_products_destroy(cuda);
+    cuda_arena_destroy(backend, &cuda->scratch);
+    if (cuda->stream != NULL)
+        cudaStreamDestroy(cuda->stream);
+    free(cuda);
+}
+
+static const struct backend_ops cuda_ops = {
+    .name = "cuda",
+    .gemm = cuda_gemm,
+    .grouped_gemm = cuda_grouped_gemm,
+    .layer_norm = cuda_layer_norm,
+    .layer_norm_backward = cuda_layer_norm_backward,
+    .activate = cuda_activate,
+    .activate_backward = cuda_activate_backward,
+    .attention = cuda_attention,
+    .attention_backward = cuda_attention_backward,
+    .patchify = cuda_patchify,
+    .assemble_tokens = cuda_assemble_tokens,
+    .assemble_tokens_backward = cuda_assemble_tokens_backward,
+    .embed_tokens = cuda_embed_tokens,
+    .embed_tokens_backward = cuda_embed_tokens_backward,
+    .number_rows = cuda_number_rows,
+    .gather_rows = cuda_gather_rows,
+    .scatter_rows = cuda_scatter_rows,
+    .column_sum = cuda_column_sum,
+    .blend = cuda_blend,
+    .normalize = cuda_normalize,
+    .normalize_backward = cuda_normalize_backward,
+    .mean_positions = cuda_mean_positions,
+    .cross_entropy = cuda_cross_entropy,
+    .predict = cuda_predict,
+    .squared_error = cuda_squared_error,
+    .route = cuda_route,
+    .route_backward = cuda_route_backward,
+    .dispatch_gather = cuda_dispatch_gather,
+    .dispatch_combine = cuda_dispatch_combine,
+    .dispatch_dropout = cuda_dispatch_dropout,
+    .expert_gate_backward = cuda_expert_gate_backward,
+    .adamw = cuda_adamw,
+    .arena_create = cuda_arena_create,
+    .arena_destroy = cuda_arena_destroy,
+    .upload = upload,
+    .download = download,
+    .zero = zero,
+    .copy = copy,
+    .close = close_cuda,
+};
+
+static status open_device(struct cuda *cuda, struct error *error)
+{
+    int count = 0, device = 0, version = 0;
+    struct cudaDeviceProp properties;
+    cudaError_t result = cudaGetDeviceCount(&count);
+    if (result != cudaSuccess || count == 0)
+        return error_set(error, ERROR_DEVICE, "cuda: no device was found (%s); use the CPU (run.backend=cpu)",
+                         result != cudaSuccess ? cudaGetErrorString(result) : "the driver reports none");
+    result = cudaGetDevice(&device);
+    if (result == cudaSuccess)
+        result = cudaGetDeviceProperties(&properties, device);
+    if (result == cudaSuccess)
+        result = cudaRuntimeGetVersion(&version);
+    if (result == cudaSuccess)
+        result = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    if (result != cudaSuccess)
+        return cuda_failed(result, "opening the device", error);
+    snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d)", properties.name,
+             properties.totalGlobalMem >> 20, version / 1000, version % 1000 / 10);
+    TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
+    return cuda_products_create(cuda, error);
+}
+
+status cuda_backend_open(struct backend **backend, struct error *error)
+{
+    struct cuda *cuda = (struct cuda *)calloc(1, sizeof *cuda);
+    if (cuda == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory for the backend's context");
+    cuda->backend.ops = &cuda_ops;
+    cuda->backend.context = cuda;
+    cuda->backend.description = cuda->description;
+    status result = open_device(cuda, error);
+    if (result != OK) {
+        close_cuda(&cuda->backend);
+        return result;
+    }
+    *backend = &cuda->backend;
+    return OK;
+}

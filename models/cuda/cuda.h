@@ -1,0 +1,113 @@
+/* Inside the CUDA backend: its context, how operations launch kernels, and the operations that its table lists. One
+ * file per family of operations, as in models/cpu/.
+ *
+ *     TRY(cuda_scratch(cuda, bytes, &memory, error));               // device memory of one operation
+ *     CUDA_LAUNCH(cuda, normalize_rows, grid, BLOCK, 0, matrix, norms);
+ *     return cuda_finish(cuda, "normalize", error);                 // did the launches succeed?
+ *
+ * Kernels use no floating-point atomics: the same inputs give the same bits. They run in order in one stream; nothing
+ * waits for the device but upload and download.
+ */
+#ifndef MTIL_MODELS_CUDA_CUDA_H
+#define MTIL_MODELS_CUDA_CUDA_H
+
+#include <cuda_runtime.h>
+
+extern "C" {
+#include "models/backend.h"
+}
+
+enum { WARP = 32, BLOCK = 256, HEAD = 64 };
+
+struct cuda_products; /* the library's handle and the plans of products seen before */
+
+struct cuda {
+    struct backend backend;
+    cudaStream_t stream;
+    struct arena scratch; /* of one operation; every operation leaves it as it was */
+    struct cuda_products *products;
+    char description[192];
+};
+
+static inline struct cuda *cuda_of(struct backend *backend)
+{
+    return (struct cuda *)backend->context;
+}
+
+#ifndef CUDA_LAUNCH
+#define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
+    kernel<<<(grid), (block), (shared), (cuda)->stream>>>(__VA_ARGS__)
+#endif
+
+static inline unsigned int blocks_for(size_t n, size_t each)
+{
+    return (unsigned int)((n + each - 1) / each);
+}
+
+/* Rows of f32 values for kernels. */
+struct rows {
+    float *data;
+    size_t count, columns, stride;
+};
+
+static inline struct rows rows_of(struct matrix m)
+{
+    return {(float *)m.data, m.rows, m.columns, m.stride};
+}
+
+status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error *error);
+status cuda_finish(struct cuda *cuda, const char *operation, struct error *error);
+status cuda_failed(cudaError_t result, const char *what, struct error *error); /* an error that says what and why */
+
+/* Device memory whose pages come when an arena reaches them (memory.cu). */
+status cuda_arena_create(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
+void cuda_arena_destroy(struct backend *, struct arena *);
+
+/* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out
+ * (product.cu). */
+struct cuda_product {
+    struct matrix a, b, out, addend;
+    bool transpose_a, transpose_b;
+    float scale, beta;
+    const void *bias;
+};
+status cuda_products_create(struct cuda *cuda, struct error *error);
+void cuda_products_destroy(struct cuda *cuda);
+status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, struct error *error);
+
+/* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
+status cuda_add_column_sums(struct cuda *cuda, struct rows x, float *out, struct error *error);
+
+status cuda_gemm(struct backend *, const struct gemm *, struct error *);
+status cuda_grouped_gemm(struct backend *, const struct grouped_gemm *, struct error *);
+status cuda_layer_norm(struct backend *, const struct layer_norm *, struct error *);
+status cuda_layer_norm_backward(struct backend *, const struct layer_norm_backward *, struct error *);
+status cuda_activate(struct backend *, const struct activate *, struct error *);
+status cuda_activate_backward(struct backend *, const struct activate_backward *, struct error *);
+status cuda_attention(struct backend *, const struct attention *, struct error *);
+status cuda_attention_backward(struct backend *, const struct attention_backward *, struct error *);
+status cuda_patchify(struct backend *, const struct patchify *, struct error *);
+status cuda_assemble_tokens(struct backend *, const struct assemble_tokens *, struct error *);
+status cuda_assemble_tokens_backward(struct backend *, const struct assemble_tokens_backward *, struct error *);
+status cuda_embed_tokens(struct backend *, const struct embed_tokens *, struct error *);
+status cuda_embed_tokens_backward(struct backend *, const struct embed_tokens_backward *, struct error *);
+status cuda_number_rows(struct backend *, const struct number_rows *, struct error *);
+status cuda_gather_rows(struct backend *, const struct gather_rows *, struct error *);
+status cuda_scatter_rows(struct backend *, const struct scatter_rows *, struct error *);
+status cuda_column_sum(struct backend *, const struct column_sum *, struct error *);
+status cuda_blend(struct backend *, const struct blend *, struct error *);
+status cuda_normalize(struct backend *, const struct normalize *, struct error *);
+status cuda_normalize_backward(struct backend *, const struct normalize_backward *, struct error *);
+status cuda_mean_positions(struct backend *, const struct mean_positions *, struct error *);
+status cuda_cross_entropy(struct backend *, const struct cross_entropy *, struct error *);
+status cuda_predict(struct backend *, const struct predict *, struct error *);
+status cuda_squared_error(struct backend *, const struct squared_error *, struct error *);
+status cuda_route(struct backend *, const struct route *, struct error *);
+status cuda_route_backward(struct backend *, const struct route_backward *, struct error *);
+status cuda_dispatch_gather(struct backend *, const struct dispatch_gather *, struct error *);
+status cuda_dispatch_combine(struct backend *, const struct dispatch_combine *, struct error *);
+status cuda_dispatch_dropout(struct backend *, const struct dispatch_dropout *, struct error *);
+status cuda_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
+status cuda_adamw(struct backend *, const struct adamw *, struct error *);
+
+#endif

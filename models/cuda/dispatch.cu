@@ -1,0 +1,462 @@
+/* Routing, and the way of the samples to their experts and back. How many slots there are is known to the device alone:
+ * kernels are launched for the most there can be. */
+#include "models/cuda/kernel.cuh"
+
+extern "C" {
+#include "core/rng.h"
+}
+
+/* What kernels need of a dispatch. */
+struct slots {
+    size_t samples, experts, top_k;
+    int32_t *chosen;
+    float *gates;
+    int32_t *slot, *sample, *choice, *offsets;
+};
+
+static struct slots slots_of(const struct dispatch *d)
+{
+    return {d->samples, d->experts, d->top_k, d->chosen, d->gates, d->slot, d->sample, d->choice, d->offsets};
+}
+
+/* --- Routing --- */
+
+struct route_values {
+    size_t positions, width;
+    const float *x, *routers, *noise_matrix;
+    const int32_t *router;
+    bool training;
+    const float *noise; /* given, or NULL: drawn */
+    uint64_t noise_base;
+    const struct step_state *state;
+    float epsilon;
+    float *noise_logits, *drawn;
+};
+
+/* out[e] = Σ_i x[i] matrix[i, e] by the whole block, for all experts; partial [blockDim.x] */
+static __device__ void project(size_t width, size_t experts, const float *x, const float *matrix, float *partial,
+                               float *out)
+{
+    for (size_t first = 0; first < experts; first += blockDim.x) {
+        size_t here = experts - first < blockDim.x ? experts - first : blockDim.x, parts = blockDim.x / here,
+               e = threadIdx.x % here, part = threadIdx.x / here;
+        float total = 0;
+        if (part < parts)
+            for (size_t i = part; i < width; i += parts)
+                total += x[i] * matrix[i * experts + first + e];
+        partial[threadIdx.x] = total;
+        __syncthreads();
+        if (part == 0) {
+            for (size_t p = 1; p < parts; p++)
+                total += partial[p * here + e];
+            out[first + e] = total;
+        }
+        __syncthreads();
+    }
+}
+
+/* The K largest of z, best first, equal ones in order of their index, and the softmax over them. One thread. */
+static __device__ void choose_top(const float *z, size_t experts, size_t top_k, int32_t *chosen, float *gates)
+{
+    for (size_t k = 0; k < top_k; k++) {
+        int32_t best = -1;
+        for (size_t e = 0; e < experts; e++) {
+            bool taken = false;
+            for (size_t j = 0; j < k; j++)
+                taken = taken || chosen[j] == (int32_t)e;
+            if (!taken && (best < 0 || z[e] > z[best]))
+                best = (int32_t)e;
+        }
+        chosen[k] = best;
+    }
+    double total = 0;
+    for (size_t k = 0; k < top_k; k++)
+        total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
+    for (size_t k = 0; k < top_k; k++)
+        gates[k] = (float)(exp((double)z[chosen[k]] - (double)z[chosen[0]]) / total);
+}
+
+/* A block has a sample. Shared memory: z [E], partial [blockDim.x] */
+static __global__ void route_samples(struct slots d, struct route_values r)
+{
+    DYNAMIC_SHARED(float, room);
+    float *z = room, *partial = room + d.experts;
+    size_t b = blockIdx.x;
+    int32_t *chosen = d.chosen + b * d.top_k;
+    float *gates = d.gates + b * d.top_k;
+    if (r.router[b] < 0) {
+        for (size_t k = threadIdx.x; k < d.top_k; k += blockDim.x) {
+            chosen[k] = -1;
+            gates[k] = 0;
+        }
+        return;
+    }
+    const float *x0 = r.x + b * r.positions * r.width;
+    size_t offset = (size_t)r.router[b] * r.width * d.experts;
+    project(r.width, d.experts, x0, r.routers + offset, partial, z);
+    if (r.training) {
+        float *logits = r.noise_logits + b * d.experts, *drawn = r.drawn + b * d.experts;
+        project(r.width, d.experts, x0, r.noise_matrix + offset, partial, logits);
+        for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+            float n = r.noise != NULL ? r.noise[b * d.experts + e]
+                                      : philox_normal(r.state, RNG_ROUTER_NOISE, r.noise_base + b * d.experts + e);
+            float u = logits[e], softplus = u > 20.0f ? u : log1pf(expf(u));
+            drawn[e] = n;
+            z[e] += n * (softplus + r.epsilon);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        choose_top(z, d.experts, d.top_k, chosen, gates);
+}
+
+/* Slots by expert, then by sample: a thread has an expert and counts, then places, its choices in order. One block;
+ * shared memory: counts [E + 1] */
+static __global__ void sort_by_expert(struct slots d)
+{
+    DYNAMIC_SHARED(int32_t, counts);
+    size_t choices = d.samples * d.top_k;
+    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+        int32_t count = 0;
+        for (size_t i = 0; i < choices; i++)
+            count += d.chosen[i] == (int32_t)e;
+        counts[e + 1] = count;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        counts[0] = 0;
+        for (size_t e = 0; e < d.experts; e++)
+            counts[e + 1] += counts[e];
+    }
+    __syncthreads();
+    for (size_t e = threadIdx.x; e <= d.experts; e += blockDim.x)
+        d.offsets[e] = counts[e];
+    for (size_t i = threadIdx.x; i < choices; i += blockDim.x)
+        if (d.chosen[i] < 0)
+            d.slot[i] = -1;
+    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+        int32_t slot = counts[e];
+        for (size_t i = 0; i < choices; i++)
+            if (d.chosen[i] == (int32_t)e) {
+                d.slot[i] = slot;
+                d.choice[slot] = (int32_t)i;
+                d.sample[slot] = (int32_t)(i / d.top_k);
+                slot++;
+            }
+    }
+}
+
+static __global__ void count_selections(struct slots d, int32_t *counts, int32_t *used, const int32_t *frozen)
+{
+    size_t e = global_thread();
+    if (e >= d.experts)
+        return;
+    int32_t selected = 0, first = d.offsets[e], last = d.offsets[e + 1];
+    for (int32_t s = first; s < last; s++)
+        selected += d.gates[d.choice[s]] > 0;
+    counts[e] += selected;
+    if (used != NULL)
+        used[e] = last > first && (frozen == NULL || frozen[e] == 0);
+}
+
+status cuda_route(struct backend *backend, const struct route *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct slots d = slots_of(o->dispatch);
+    struct route_values r = {};
+    r.positions = o->positions;
+    r.width = o->width;
+    r.x = (const float *)o->x;
+    r.routers = (const float *)o->routers_value;
+    r.noise_matrix = (const float *)o->noise_value;
+    r.router = o->router;
+    r.training = o->training;
+    r.noise = (const float *)o->noise;
+    r.noise_base = o->noise_base;
+    r.state = o->state;
+    r.epsilon = o->epsilon;
+    r.noise_logits = o->noise_logits;
+    r.drawn = o->drawn;
+    if (o->batch > 0)
+        CUDA_LAUNCH(cuda, route_samples, (unsigned int)o->batch, BLOCK, (o->experts + BLOCK) * sizeof(float), d, r);
+    CUDA_LAUNCH(cuda, sort_by_expert, 1, BLOCK, (o->experts + 1) * sizeof(int32_t), d);
+    if (o->training)
+        CUDA_LAUNCH(cuda, count_selections, blocks_for(o->experts, BLOCK), BLOCK, 0, d, o->counts, o->used, o->frozen);
+    return cuda_finish(cuda, "route", error);
+}
+
+/* dz_k = g_k (dg_k − Σ_j g_j dg_j); du_k = dz_k n σ(x₀N) */
+static __global__ void chosen_gradients(struct slots d, const float *dgates, const float *noise_logits,
+                                        const float *drawn, float *dz, float *du)
+{
+    size_t b = global_thread();
+    if (b >= d.samples)
+        return;
+    const float *g = d.gates + b * d.top_k, *dg = dgates + b * d.top_k;
+    float mean = 0;
+    for (size_t k = 0; k < d.top_k; k++)
+        mean += g[k] * dg[k];
+    for (size_t k = 0; k < d.top_k; k++) {
+        int32_t e = d.chosen[b * d.top_k + k];
+        float slope = e >= 0 ? g[k] * (dg[k] - mean) : 0;
+        dz[b * d.top_k + k] = slope;
+        du[b * d.top_k + k] =
+            e >= 0 ? slope * drawn[b * d.experts + (size_t)e] * sigmoid(noise_logits[b * d.experts + (size_t)e]) : 0;
+    }
+}
+
+struct route_slopes {
+    size_t positions, width;
+    const float *x, *routers, *noise;
+    const int32_t *router;
+    const float *dz, *du;
+    float *drouters, *dnoise, *dx;
+};
+
+/* A thread has coordinate i of the width and expert e, and takes the samples that chose it in order. */
+static __global__ void router_gradients(struct slots d, struct route_slopes r)
+{
+    size_t at = global_thread(), e = at % d.experts, i = at / d.experts;
+    if (i >= r.width)
+        return;
+    for (int32_t s = d.offsets[e]; s < d.offsets[e + 1]; s++) {
+        size_t b = (size_t)d.sample[s], choice = (size_t)d.choice[s];
+        size_t to = ((size_t)r.router[b] * r.width + i) * d.experts + e;
+        float x0 = r.x[b * r.positions * r.width + i];
+        r.drouters[to] += x0 * r.dz[choice];
+        r.dnoise[to] += x0 * r.du[choice];
+    }
+}
+
+static __global__ void router_input_gradients(struct slots d, struct route_slopes r)
+{
+    size_t at = global_thread(), i = at % r.width, b = at / r.width;
+    if (b >= d.samples || r.router[b] < 0)
+        return;
+    float *dx0 = r.dx + b * r.positions * r.width;
+    for (size_t k = 0; k < d.top_k; k++) {
+        size_t choice = b * d.top_k + k;
+        size_t from = ((size_t)r.router[b] * r.width + i) * d.experts + (size_t)d.chosen[choice];
+        dx0[i] += r.dz[choice] * r.routers[from] + r.du[choice] * r.noise[from];
+    }
+}
+
+status cuda_route_backward(struct backend *backend, const struct route_backward *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct slots d = slots_of(o->dispatch);
+    size_t choices = o->batch * o->top_k;
+    void *memory;
+    if (choices == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, 2 * choices * sizeof(float), &memory, error));
+    float *dz = (float *)memory, *du = dz + choices;
+    struct route_slopes r = {o->positions,
+                             o->width,
+                             (const float *)o->x,
+                             (const float *)o->routers_value,
+                             (const float *)o->noise_value,
+                             o->router,
+                             dz,
+                             du,
+                             (float *)o->drouters,
+                             (float *)o->dnoise,
+                             (float *)o->dx};
+    CUDA_LAUNCH(cuda, chosen_gradients, blocks_for(o->batch, BLOCK), BLOCK, 0, d, o->dgates, o->noise_logits, o->drawn,
+                dz, du);
+    CUDA_LAUNCH(cuda, router_gradients, blocks_for(o->width * o->experts, BLOCK), BLOCK, 0, d, r);
+    if (o->dx != NULL)
+        CUDA_LAUNCH(cuda, router_input_gradients, blocks_for(o->batch * o->width, BLOCK), BLOCK, 0, d, r);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "route_backward", error);
+}
+
+/* --- To the experts and back --- */
+
+static __device__ inline bool is_slot(const struct slots *d, size_t slot)
+{
+    return slot < (size_t)d->offsets[d->experts];
+}
+
+/* A row of blocks has a slot, here and below. */
+static __global__ void gather_slots(struct slots d, size_t values, const float *x, float *out)
+{
+    size_t s = blockIdx.y;
+    if (!is_slot(&d, s))
+        return;
+    const float *from = x + (size_t)d.sample[s] * values;
+    for (size_t i = global_thread(); i < values; i += (size_t)gridDim.x * blockDim.x)
+        out[s * values + i] = from[i];
+}
+
+enum { ACROSS = 32 }; /* blocks that share the values of a slot or sample at most */
+
+static unsigned int across(size_t values)
+{
+    unsigned int blocks = blocks_for(values, BLOCK);
+    return blocks < ACROSS ? blocks : ACROSS;
+}
+
+status cuda_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct slots d = slots_of(o->dispatch);
+    size_t values = o->rows_per_sample * o->width;
+    if (d.samples * d.top_k * values > 0)
+        CUDA_LAUNCH(cuda, gather_slots, dim3(across(values), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d, values,
+                    (const float *)o->x, (float *)o->out);
+    return cuda_finish(cuda, "dispatch_gather", error);
+}
+
+static __global__ void combine_samples(struct slots d, size_t values, const float *rows, const float *weights,
+                                       float scale, float *y)
+{
+    size_t b = blockIdx.y;
+    for (size_t i = global_thread(); i < values; i += (size_t)gridDim.x * blockDim.x) {
+        float total = y[b * values + i];
+        for (size_t k = 0; k < d.top_k; k++) {
+            int32_t slot = d.slot[b * d.top_k + k];
+            float weight = scale * (weights != NULL ? weights[b * d.top_k + k] : 1.0f);
+            if (slot >= 0)
+                total += weight * rows[(size_t)slot * values + i];
+        }
+        y[b * values + i] = total;
+    }
+}
+
+status cuda_dispatch_combine(struct backend *backend, const struct dispatch_combine *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct slots d = slots_of(o->dispatch);
+    size_t values = o->rows_per_sample * o->width;
+    if (d.samples * values > 0)
+        CUDA_LAUNCH(cuda, combine_samples, dim3(across(values), (unsigned int)d.samples), BLOCK, 0, d, values,
+                    (const float *)o->rows, o->weights, o->scale, (float *)o->y);
+    return cuda_finish(cuda, "dispatch_combine", error);
+}
+
+static __global__ void drop_slots(struct slots d, size_t fours, uint64_t base, const struct step_state *state,
+                                  uint32_t threshold, float scale, float *hidden)
+{
+    size_t s = blockIdx.y;
+    if (!is_slot(&d, s))
+        return;
+    for (size_t i = global_thread(); i < fours; i += (size_t)gridDim.x * blockDim.x) {
+        struct four_words words = philox(state, RNG_DROPOUT, base / 4 + (uint64_t)d.choice[s] * fours + i);
+        float *four = hidden + 4 * (s * fours + i);
+        for (int w = 0; w < 4; w++)
+            four[w] = words.word[w] < threshold ? 0.0f : four[w] * scale;
+    }
+}
+
+status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    size_t values = o->rows_per_sample * o->width;
+    if (values % 4 != 0 || o->base % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "dropout: %zu hidden values a sample are no multiple of 4; use a bottleneck that is one",
+                         values);
+    if (o->probability <= 0)
+        return OK;
+    struct slots d = slots_of(o->dispatch);
+    if (d.samples * d.top_k * values > 0)
+        CUDA_LAUNCH(cuda, drop_slots, dim3(across(values / 4), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d,
+                    values / 4, o->base, o->state, (uint32_t)((double)o->probability * 4294967296.0),
+                    1.0f / (1.0f - o->probability), (float *)o->hidden);
+    return cuda_finish(cuda, "dispatch_dropout", error);
+}
+
+/* --- The gates --- */
+
+struct gate_values {
+    size_t rows, hidden, width;
+    float scale, keep;
+    float *h, *dh;
+    const float *dy, *up_bias;
+    float *dgates, *dup_bias, *sums; /* sums [slots, d] Σ over rows of dy */
+    const int32_t *frozen;
+};
+
+/* Sum over the block of one value a thread; every thread gets it. warps [BLOCK / WARP] */
+static __device__ float block_sum(float x, float *warps)
+{
+    x = warp_sum(x);
+    if (lane() == 0)
+        warps[threadIdx.x / WARP] = x;
+    __syncthreads();
+    float total = 0;
+    for (unsigned int w = 0; w < blockDim.x / WARP; w++)
+        total += warps[w];
+    __syncthreads();
+    return total;
+}
+
+/* A block has a slot: Σ_l dy, dgate, and dh and h scaled by the gate. */
+static __global__ void gate_slots(struct slots d, struct gate_values g)
+{
+    __shared__ float warps[BLOCK / WARP];
+    size_t s = blockIdx.x;
+    if (!is_slot(&d, s))
+        return;
+    size_t choice = (size_t)d.choice[s], expert = (size_t)d.chosen[choice], values = g.rows * g.hidden;
+    const float *dy = g.dy + s * g.rows * g.width, *bias = g.up_bias + expert * g.width;
+    float *h = g.h + s * values, *dh = g.dh + s * values, along = 0, weight = g.scale * d.gates[choice];
+    for (size_t j = threadIdx.x; j < g.width; j += blockDim.x) {
+        float total = 0;
+        for (size_t l = 0; l < g.rows; l++)
+            total += dy[l * g.width + j];
+        g.sums[s * g.width + j] = total;
+        along += bias[j] * total;
+    }
+    for (size_t i = threadIdx.x; i < values; i += blockDim.x) {
+        along += h[i] * dh[i];
+        dh[i] = h[i] > 0 ? weight / g.keep * dh[i] : 0;
+        h[i] = weight * h[i];
+    }
+    along = block_sum(along, warps);
+    if (threadIdx.x == 0)
+        g.dgates[choice] = g.scale * along;
+}
+
+static __global__ void gate_bias(struct slots d, struct gate_values g)
+{
+    size_t at = global_thread(), j = at % g.width, e = at / g.width;
+    if (e >= d.experts || (g.frozen != NULL && g.frozen[e]))
+        return;
+    float total = g.dup_bias[at];
+    for (int32_t s = d.offsets[e]; s < d.offsets[e + 1]; s++)
+        total += g.scale * d.gates[d.choice[s]] * g.sums[(size_t)s * g.width + j];
+    g.dup_bias[at] = total;
+}
+
+status cuda_expert_gate_backward(struct backend *backend, const struct expert_gate_backward *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct slots d = slots_of(o->dispatch);
+    size_t most = d.samples * d.top_k;
+    void *sums;
+    if (most == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, most * o->width * sizeof(float), &sums, error));
+    struct gate_values g = {o->rows_per_sample,
+                            o->hidden,
+                            o->width,
+                            o->scale,
+                            o->keep,
+                            (float *)o->h,
+                            (float *)o->dh,
+                            (const float *)o->dy,
+                            (const float *)o->up_bias,
+                            o->dgates,
+                            (float *)o->dup_bias,
+                            (float *)sums,
+                            o->frozen};
+    TRY(backend->ops->zero(backend, o->dgates, most * sizeof *o->dgates, error));
+    CUDA_LAUNCH(cuda, gate_slots, (unsigned int)most, BLOCK, 0, d, g);
+    CUDA_LAUNCH(cuda, gate_bias, blocks_for(d.experts * o->width, BLOCK), BLOCK, 0, d, g);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "expert_gate_backward", error);
+}

@@ -1,0 +1,140 @@
+/* Arenas over the device's memory: addresses are reserved at once, pages come when an arena first reaches them. The
+ * driver's functions are asked for at run time, so that the program starts where there is no driver. */
+#include <cuda.h>
+
+#include <stdlib.h>
+
+#include "models/cuda/cuda.h"
+
+enum { CHUNK = 32 << 20 }; /* bytes mapped at a time, rounded to the device's granularity */
+
+struct driver {
+    CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+    CUresult (*release_addresses)(CUdeviceptr, size_t);
+    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
+    CUresult (*release)(CUmemGenericAllocationHandle);
+    CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
+    CUresult (*unmap)(CUdeviceptr, size_t);
+    CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
+    CUresult (*granularity)(size_t *, const CUmemAllocationProp *, CUmemAllocationGranularity_flags);
+};
+
+static cudaError_t find_one(const char *name, void *function)
+{
+    enum { VERSION = 12000 };
+    cudaDriverEntryPointQueryResult found;
+    void *entry = NULL;
+    cudaError_t result = cudaGetDriverEntryPointByVersion(name, &entry, VERSION, cudaEnableDefault, &found);
+    if (result == cudaSuccess && (found != cudaDriverEntryPointSuccess || entry == NULL))
+        result = cudaErrorNotSupported;
+    memcpy(function, &entry, sizeof entry);
+    return result;
+}
+
+static cudaError_t find_driver(struct driver *driver)
+{
+    const struct {
+        const char *name;
+        void *function;
+    } wanted[] = {{"cuMemAddressReserve", &driver->reserve},
+                  {"cuMemAddressFree", &driver->release_addresses},
+                  {"cuMemCreate", &driver->create},
+                  {"cuMemRelease", &driver->release},
+                  {"cuMemMap", &driver->map},
+                  {"cuMemUnmap", &driver->unmap},
+                  {"cuMemSetAccess", &driver->set_access},
+                  {"cuMemGetAllocationGranularity", &driver->granularity}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        cudaError_t result = find_one(wanted[i].name, wanted[i].function);
+        if (result != cudaSuccess)
+            return result;
+    }
+    return cudaSuccess;
+}
+
+/* What an arena's owner keeps of its pages. */
+struct backing {
+    struct driver driver;
+    CUmemAllocationProp properties;
+    size_t reserved, chunk;
+};
+
+static bool back(struct arena *arena, size_t needed)
+{
+    struct backing *b = (struct backing *)arena->owner;
+    while (arena->backed < needed) {
+        CUmemGenericAllocationHandle pages;
+        CUdeviceptr at = (CUdeviceptr)arena->base + arena->backed;
+        CUmemAccessDesc access = {};
+        access.location = b->properties.location;
+        access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (b->driver.create(&pages, b->chunk, &b->properties, 0) != CUDA_SUCCESS)
+            return false;
+        bool mapped = b->driver.map(at, b->chunk, 0, pages, 0) == CUDA_SUCCESS;
+        b->driver.release(pages); /* the mapping keeps them */
+        if (!mapped)
+            return false;
+        arena->backed += b->chunk;
+        if (b->driver.set_access(at, b->chunk, &access, 1) != CUDA_SUCCESS)
+            return false;
+    }
+    return true;
+}
+
+static status reserve(struct arena *arena, struct backing *b, size_t limit, const char *name, struct error *error)
+{
+    int device;
+    size_t free_bytes, total, granularity;
+    cudaError_t result = cudaGetDevice(&device);
+    if (result == cudaSuccess)
+        result = cudaMemGetInfo(&free_bytes, &total);
+    if (result == cudaSuccess)
+        result = find_driver(&b->driver);
+    if (result != cudaSuccess)
+        return cuda_failed(result, "reserving memory", error);
+    b->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    b->properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    b->properties.location.id = device;
+    CUdeviceptr base;
+    if (b->driver.granularity(&granularity, &b->properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) != CUDA_SUCCESS)
+        return error_set(error, ERROR_DEVICE, "cuda: this device cannot map memory on demand");
+    b->chunk = (CHUNK + granularity - 1) / granularity * granularity;
+    b->reserved = ((limit > 0 ? limit : total) + b->chunk - 1) / b->chunk * b->chunk;
+    if (b->driver.reserve(&base, b->reserved, 0, 0, 0) != CUDA_SUCCESS)
+        return error_set(error, ERROR_MEMORY, "cuda: cannot reserve %zu MiB of addresses for the %s arena",
+                         b->reserved >> 20, name);
+    *arena = {};
+    arena->name = name;
+    arena->base = (uint8_t *)base;
+    arena->limit = b->reserved;
+    arena->owner = b;
+    arena->back = back;
+    return OK;
+}
+
+status cuda_arena_create(struct backend *backend, struct arena *arena, size_t limit, const char *name,
+                         struct error *error)
+{
+    (void)backend;
+    struct backing *b = (struct backing *)calloc(1, sizeof *b);
+    if (b == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe the %s arena", name);
+    status result = reserve(arena, b, limit, name, error);
+    if (result != OK)
+        free(b);
+    return result;
+}
+
+void cuda_arena_destroy(struct backend *backend, struct arena *arena)
+{
+    struct backing *b = (struct backing *)arena->owner;
+    (void)backend;
+    if (b == NULL)
+        return;
+    cudaDeviceSynchronize();
+    for (size_t at = 0; at < arena->backed; at += b->chunk)
+        b->driver.unmap((CUdeviceptr)arena->base + at, b->chunk);
+    b->driver.release_addresses((CUdeviceptr)arena->base, b->reserved);
+    free(b);
+    *arena = {};
+}

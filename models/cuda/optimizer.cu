@@ -1,0 +1,80 @@
+/* AdamW over many tensors in one launch, and mixtures of weights. */
+#include "models/cuda/kernel.cuh"
+
+enum { PIECES = 16 }; /* blocks a segment */
+
+static __global__ void count_steps(size_t segments, const int32_t *flag, const int32_t *flags, int32_t *steps)
+{
+    size_t s = global_thread();
+    if (s < segments)
+        steps[s] += flags[flag[s]] != 0;
+}
+
+struct adamw_rule {
+    double beta1, beta2;
+    float epsilon, weight_decay, l2;
+};
+
+static __global__ void step_segments(struct adamw_rule rule, const uint64_t *offsets, const int32_t *flag,
+                                     const int32_t *flags, const int32_t *steps, const struct step_state *state,
+                                     float *values, float *gradients, float *first, float *second)
+{
+    size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
+    if (!flags[flag[s]])
+        return;
+    float beta1 = (float)rule.beta1, beta2 = (float)rule.beta2, rest1 = (float)(1.0 - rule.beta1),
+          rest2 = (float)(1.0 - rule.beta2), rate = state->learning_rate;
+    float step = rate / (float)(1.0 - pow(rule.beta1, (double)steps[s])),
+          inverse = 1.0f / (float)sqrt(1.0 - pow(rule.beta2, (double)steps[s])), decay = rate * rule.weight_decay;
+    for (size_t i = offsets[s] + piece * blockDim.x + threadIdx.x; i < offsets[s + 1]; i += PIECES * blockDim.x) {
+        float g = gradients[i] + rule.l2 * values[i];
+        float m = beta1 * first[i] + rest1 * g;
+        float v = beta2 * second[i] + rest2 * g * g;
+        first[i] = m;
+        second[i] = v;
+        values[i] = values[i] - decay * values[i] - step * m / (sqrtf(v) * inverse + rule.epsilon);
+        gradients[i] = 0;
+    }
+}
+
+status cuda_adamw(struct backend *backend, const struct adamw *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->segments == 0)
+        return OK;
+    struct adamw_rule rule = {o->beta1, o->beta2, (float)o->epsilon, (float)o->weight_decay, (float)o->l2};
+    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->segments, BLOCK), BLOCK, 0, o->segments, o->flag, o->flags, o->steps);
+    CUDA_LAUNCH(cuda, step_segments, (unsigned int)o->segments * PIECES, BLOCK, 0, rule, o->offsets, o->flag, o->flags,
+                (const int32_t *)o->steps, o->state, o->values, o->gradients, o->first_moment, o->second_moment);
+    return cuda_finish(cuda, "adamw", error);
+}
+
+struct mixture {
+    size_t count;
+    const float *inputs[BLEND_INPUTS];
+    float weights[BLEND_INPUTS];
+};
+
+static __global__ void blend_values(struct mixture mixture, size_t n, float *out)
+{
+    size_t i = global_thread();
+    if (i >= n)
+        return;
+    double total = 0;
+    for (size_t k = 0; k < mixture.count; k++)
+        total += (double)mixture.weights[k] * (double)mixture.inputs[k][i];
+    out[i] = (float)total;
+}
+
+status cuda_blend(struct backend *backend, const struct blend *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct mixture mixture = {o->count, {}, {}};
+    for (size_t k = 0; k < o->count; k++) {
+        mixture.inputs[k] = (const float *)o->inputs[k];
+        mixture.weights[k] = o->weights[k];
+    }
+    if (o->n > 0)
+        CUDA_LAUNCH(cuda, blend_values, blocks_for(o->n, BLOCK), BLOCK, 0, mixture, o->n, (float *)o->out);
+    return cuda_finish(cuda, "blend", error);
+}

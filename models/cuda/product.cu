@@ -1,0 +1,241 @@
+/* The only file that calls cuBLASLt. Our matrices are row-major, its are column-major: it is asked for outᵀ = op(b)ᵀ
+ * op(a)ᵀ, whose columns are our rows. Products in f32, without TF32. The library is opened with the backend: half a
+ * gigabyte is too much for commands that need no GPU. */
+#include <cublasLt.h>
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cuda/cuda.h"
+
+enum { PLANS = 1024, WORKSPACE = 32 << 20 };
+
+/* What decides the algorithm of a product. */
+struct shape {
+    uint64_t m, n, k, a_stride, b_stride, c_stride, d_stride;
+    int transpose_a, transpose_b, bias, in_place;
+};
+
+struct plan {
+    bool used;
+    struct shape shape;
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+struct library {
+    void *handle;
+    decltype(&cublasLtCreate) create;
+    decltype(&cublasLtDestroy) destroy;
+    decltype(&cublasLtGetStatusString) get_status_string;
+    decltype(&cublasLtMatmulDescCreate) matmul_desc_create;
+    decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy;
+    decltype(&cublasLtMatmulDescSetAttribute) matmul_desc_set_attribute;
+    decltype(&cublasLtMatrixLayoutCreate) matrix_layout_create;
+    decltype(&cublasLtMatrixLayoutDestroy) matrix_layout_destroy;
+    decltype(&cublasLtMatmulPreferenceCreate) matmul_preference_create;
+    decltype(&cublasLtMatmulPreferenceDestroy) matmul_preference_destroy;
+    decltype(&cublasLtMatmulPreferenceSetAttribute) matmul_preference_set_attribute;
+    decltype(&cublasLtMatmulAlgoGetHeuristic) matmul_algo_get_heuristic;
+    decltype(&cublasLtMatmul) matmul;
+};
+
+struct cuda_products {
+    struct library library;
+    cublasLtHandle_t context;
+    void *workspace;
+    struct plan plans[PLANS];
+};
+
+#define LIBRARY_NAME_OF(major) "libcublasLt.so." #major
+#define LIBRARY_NAME(major) LIBRARY_NAME_OF(major)
+
+static status open_library(struct library *library, struct error *error)
+{
+    library->handle = dlopen(LIBRARY_NAME(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);
+    if (library->handle == NULL)
+        return error_set(
+            error, ERROR_DEVICE,
+            "cuda: cuBLASLt cannot be opened: %s; put its folder on LD_LIBRARY_PATH, or use the CPU (run.backend=cpu)",
+            dlerror());
+    const struct {
+        const char *name;
+        void *function;
+    } wanted[] = {
+        {"cublasLtCreate", &library->create},
+        {"cublasLtDestroy", &library->destroy},
+        {"cublasLtGetStatusString", &library->get_status_string},
+        {"cublasLtMatmulDescCreate", &library->matmul_desc_create},
+        {"cublasLtMatmulDescDestroy", &library->matmul_desc_destroy},
+        {"cublasLtMatmulDescSetAttribute", &library->matmul_desc_set_attribute},
+        {"cublasLtMatrixLayoutCreate", &library->matrix_layout_create},
+        {"cublasLtMatrixLayoutDestroy", &library->matrix_layout_destroy},
+        {"cublasLtMatmulPreferenceCreate", &library->matmul_preference_create},
+        {"cublasLtMatmulPreferenceDestroy", &library->matmul_preference_destroy},
+        {"cublasLtMatmulPreferenceSetAttribute", &library->matmul_preference_set_attribute},
+        {"cublasLtMatmulAlgoGetHeuristic", &library->matmul_algo_get_heuristic},
+        {"cublasLtMatmul", &library->matmul},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *found = dlsym(library->handle, wanted[i].name);
+        if (found == NULL)
+            return error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed",
+                             LIBRARY_NAME(CUBLAS_VER_MAJOR), wanted[i].name);
+        memcpy(wanted[i].function, &found, sizeof found);
+    }
+    return OK;
+}
+
+static status refused(const struct library *library, cublasStatus_t result, const char *what, const struct shape *s,
+                      struct error *error)
+{
+    return error_set(error, ERROR_DEVICE, "cuBLASLt: %s failed for a product of %llu x %llu x %llu: %s", what,
+                     (unsigned long long)s->n, (unsigned long long)s->m, (unsigned long long)s->k,
+                     library->get_status_string(result));
+}
+
+status cuda_products_create(struct cuda *cuda, struct error *error)
+{
+    cuda->products = (struct cuda_products *)calloc(1, sizeof *cuda->products);
+    if (cuda->products == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory for the plans of products");
+    struct library *library = &cuda->products->library;
+    TRY(open_library(library, error));
+    cublasStatus_t result = library->create(&cuda->products->context);
+    if (result != CUBLAS_STATUS_SUCCESS)
+        return error_set(error, ERROR_DEVICE, "cuda: cuBLASLt does not start: %s", library->get_status_string(result));
+    cudaError_t taken = cudaMalloc(&cuda->products->workspace, WORKSPACE);
+    return taken == cudaSuccess ? OK : cuda_failed(taken, "the workspace of products", error);
+}
+
+void cuda_products_destroy(struct cuda *cuda)
+{
+    if (cuda->products == NULL)
+        return;
+    cudaFree(cuda->products->workspace);
+    if (cuda->products->context != NULL)
+        cuda->products->library.destroy(cuda->products->context);
+    if (cuda->products->library.handle != NULL)
+        dlclose(cuda->products->library.handle);
+    free(cuda->products);
+    cuda->products = NULL;
+}
+
+/* The library's descriptions of one product. */
+struct description {
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, c, d; /* a: our b, and the other way round */
+};
+
+static cublasStatus_t describe(const struct library *library, struct description *x, const struct shape *s,
+                               const void *bias)
+{
+    cublasOperation_t first = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      second = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    cublasStatus_t result = library->matmul_desc_create(&x->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+    if (result == CUBLAS_STATUS_SUCCESS && bias != NULL)
+        result =
+            library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (result == CUBLAS_STATUS_SUCCESS && bias != NULL)
+        result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matrix_layout_create(&x->a, CUDA_R_32F, s->transpose_b ? s->k : s->m,
+                                               s->transpose_b ? s->m : s->k, (int64_t)s->b_stride);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matrix_layout_create(&x->b, CUDA_R_32F, s->transpose_a ? s->n : s->k,
+                                               s->transpose_a ? s->k : s->n, (int64_t)s->a_stride);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matrix_layout_create(&x->c, CUDA_R_32F, s->m, s->n, (int64_t)s->c_stride);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matrix_layout_create(&x->d, CUDA_R_32F, s->m, s->n, (int64_t)s->d_stride);
+    return result;
+}
+
+static void forget(const struct library *library, struct description *x)
+{
+    if (x->d != NULL)
+        library->matrix_layout_destroy(x->d);
+    if (x->c != NULL)
+        library->matrix_layout_destroy(x->c);
+    if (x->b != NULL)
+        library->matrix_layout_destroy(x->b);
+    if (x->a != NULL)
+        library->matrix_layout_destroy(x->a);
+    if (x->product != NULL)
+        library->matmul_desc_destroy(x->product);
+}
+
+static size_t place_of(const struct shape *s)
+{
+    const uint64_t values[] = {s->m, s->n, s->k, s->a_stride, s->b_stride, s->c_stride, s->d_stride};
+    uint64_t hash = (uint64_t)(s->transpose_a | s->transpose_b << 1 | s->bias << 2 | s->in_place << 3);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        hash = (hash ^ values[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+    return hash % PLANS;
+}
+
+/* The library's first choice for a shape, remembered: the same shape is computed in the same way every time. */
+static cublasStatus_t choose(struct cuda_products *products, const struct shape *s, const struct description *x,
+                             struct plan **plan)
+{
+    const struct library *library = &products->library;
+    *plan = &products->plans[place_of(s)];
+    if ((*plan)->used && memcmp(&(*plan)->shape, s, sizeof *s) == 0)
+        return CUBLAS_STATUS_SUCCESS;
+    cublasLtMatmulPreference_t preference;
+    size_t workspace = WORKSPACE;
+    cublasLtMatmulHeuristicResult_t best;
+    int found = 0;
+    cublasStatus_t result = library->matmul_preference_create(&preference);
+    if (result != CUBLAS_STATUS_SUCCESS)
+        return result;
+    result = library->matmul_preference_set_attribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                                      sizeof workspace);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matmul_algo_get_heuristic(products->context, x->product, x->a, x->b, x->c, x->d, preference,
+                                                    1, &best, &found);
+    library->matmul_preference_destroy(preference);
+    if (result == CUBLAS_STATUS_SUCCESS && found == 0)
+        result = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (result == CUBLAS_STATUS_SUCCESS) {
+        (*plan)->used = true;
+        (*plan)->shape = *s;
+        (*plan)->algorithm = best.algo;
+    }
+    return result;
+}
+
+status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
+{
+    struct matrix c = p->addend.data != NULL ? p->addend : p->out;
+    struct shape s;
+    memset(&s, 0, sizeof s); /* compared byte by byte */
+    s.m = p->out.columns;
+    s.n = p->out.rows;
+    s.k = p->transpose_a ? p->a.rows : p->a.columns;
+    s.a_stride = p->a.stride;
+    s.b_stride = p->b.stride;
+    s.c_stride = c.stride;
+    s.d_stride = p->out.stride;
+    s.transpose_a = p->transpose_a;
+    s.transpose_b = p->transpose_b;
+    s.bias = p->bias != NULL;
+    s.in_place = c.data == p->out.data;
+    const struct library *library = &cuda->products->library;
+    struct description x = {};
+    struct plan *plan = NULL;
+    cublasStatus_t result = describe(library, &x, &s, p->bias);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = choose(cuda->products, &s, &x, &plan);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matmul(cuda->products->context, x.product, &p->scale, p->b.data, x.a, p->a.data, x.b,
+                                 &p->beta, c.data, x.c, p->out.data, x.d, &plan->algorithm, cuda->products->workspace,
+                                 WORKSPACE, cuda->stream);
+    forget(library, &x);
+    return result == CUBLAS_STATUS_SUCCESS ? OK : refused(library, result, "a product", &s, error);
+}

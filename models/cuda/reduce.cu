@@ -1,0 +1,48 @@
+/* Sums over many rows, in two stages of fixed order. */
+#include "models/cuda/kernel.cuh"
+
+enum { CHUNK_ROWS = 256 };
+
+/* partial [chunks, columns]: sums over CHUNK_ROWS rows each */
+static __global__ void sum_chunks(struct rows x, float *partial)
+{
+    size_t column = global_thread(), first = (size_t)blockIdx.y * CHUNK_ROWS, last = first + CHUNK_ROWS;
+    if (column >= x.columns)
+        return;
+    float total = 0;
+    for (size_t i = first; i < last && i < x.count; i++)
+        total += x.data[i * x.stride + column];
+    partial[blockIdx.y * x.columns + column] = total;
+}
+
+static __global__ void add_chunks(size_t chunks, size_t columns, const float *partial, float *out)
+{
+    size_t column = global_thread();
+    if (column >= columns)
+        return;
+    float total = 0;
+    for (size_t c = 0; c < chunks; c++)
+        total += partial[c * columns + column];
+    out[column] += total;
+}
+
+status cuda_add_column_sums(struct cuda *cuda, struct rows x, float *out, struct error *error)
+{
+    if (x.count == 0 || x.columns == 0)
+        return OK;
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    unsigned int chunks = blocks_for(x.count, CHUNK_ROWS), across = blocks_for(x.columns, WARP);
+    void *partial;
+    TRY(cuda_scratch(cuda, chunks * x.columns * sizeof(float), &partial, error));
+    CUDA_LAUNCH(cuda, sum_chunks, dim3(across, chunks), WARP, 0, x, (float *)partial);
+    CUDA_LAUNCH(cuda, add_chunks, across, WARP, 0, (size_t)chunks, x.columns, (const float *)partial, out);
+    arena_release(&cuda->scratch, mark);
+    return OK;
+}
+
+status cuda_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    TRY(cuda_add_column_sums(cuda, rows_of(o->x), (float *)o->out, error));
+    return cuda_finish(cuda, "column_sum", error);
+}

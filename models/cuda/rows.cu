@@ -1,0 +1,233 @@
+/* Operations row by row: norms, activations, gathers. A warp has a row. */
+#include "models/cuda/kernel.cuh"
+
+enum { ROWS_PER_BLOCK = BLOCK / WARP };
+
+static __global__ void layer_norm_rows(struct rows x, const float *gain, const float *bias, struct rows y,
+                                       float *statistics)
+{
+    size_t i = global_warp();
+    if (i >= x.count)
+        return;
+    const float *from = x.data + i * x.stride;
+    float *to = y.data + i * y.stride, total = 0, squares = 0;
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        total += from[j];
+    float mean = warp_sum(total) / (float)x.columns;
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        squares += (from[j] - mean) * (from[j] - mean);
+    float rstd = 1.0f / sqrtf(warp_sum(squares) / (float)x.columns + 1e-5f);
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        to[j] = (from[j] - mean) * rstd * gain[j] + bias[j];
+    if (statistics != NULL && lane() == 0) {
+        statistics[2 * i] = mean;
+        statistics[2 * i + 1] = rstd;
+    }
+}
+
+status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.rows > 0)
+        CUDA_LAUNCH(cuda, layer_norm_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x),
+                    (const float *)o->gain, (const float *)o->bias, rows_of(o->y), (float *)o->statistics);
+    return cuda_finish(cuda, "layer_norm", error);
+}
+
+/* With x̂ the normalised x and g = dy ⊙ gain: dx += rstd (g − mean(g) − x̂ mean(g ⊙ x̂)). */
+static __global__ void layer_norm_backward_rows(struct rows x, struct rows dy, const float *gain,
+                                                const float *statistics, struct rows dx)
+{
+    size_t i = global_warp();
+    if (i >= x.count)
+        return;
+    const float *from = x.data + i * x.stride, *slope = dy.data + i * dy.stride;
+    float *to = dx.data + i * dx.stride, mean = statistics[2 * i], rstd = statistics[2 * i + 1], total = 0, product = 0;
+    for (size_t j = lane(); j < x.columns; j += WARP) {
+        total += slope[j] * gain[j];
+        product += slope[j] * gain[j] * ((from[j] - mean) * rstd);
+    }
+    total = warp_sum(total) / (float)x.columns;
+    product = warp_sum(product) / (float)x.columns;
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        to[j] += rstd * (slope[j] * gain[j] - total - (from[j] - mean) * rstd * product);
+}
+
+/* dy ⊙ x̂, whose column sums are the gain's gradient */
+static __global__ void scaled_by_normalised(struct rows x, struct rows dy, const float *statistics, float *out)
+{
+    size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
+    if (i < x.count)
+        out[at] = dy.data[i * dy.stride + j] * ((x.data[i * x.stride + j] - statistics[2 * i]) * statistics[2 * i + 1]);
+}
+
+status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct rows x = rows_of(o->x), dy = rows_of(o->dy);
+    if (x.count == 0)
+        return OK;
+    CUDA_LAUNCH(cuda, layer_norm_backward_rows, blocks_for(x.count, ROWS_PER_BLOCK), BLOCK, 0, x, dy,
+                (const float *)o->gain, (const float *)o->statistics, rows_of(o->dx));
+    if (o->dgain != NULL) {
+        struct arena_mark mark = arena_mark(&cuda->scratch);
+        void *scaled;
+        TRY(cuda_scratch(cuda, x.count * x.columns * sizeof(float), &scaled, error));
+        CUDA_LAUNCH(cuda, scaled_by_normalised, blocks_for(x.count * x.columns, BLOCK), BLOCK, 0, x, dy,
+                    (const float *)o->statistics, (float *)scaled);
+        TRY(cuda_add_column_sums(cuda, {(float *)scaled, x.count, x.columns, x.columns}, (float *)o->dgain, error));
+        TRY(cuda_add_column_sums(cuda, dy, (float *)o->dbias, error));
+        arena_release(&cuda->scratch, mark);
+    }
+    return cuda_finish(cuda, "layer_norm_backward", error);
+}
+
+static __global__ void activate_values(enum activation activation, struct rows x, struct rows out)
+{
+    size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
+    if (i < x.count)
+        out.data[i * out.stride + j] = activated(activation, x.data[i * x.stride + j]);
+}
+
+status cuda_activate(struct backend *backend, const struct activate *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.rows * o->x.columns > 0)
+        CUDA_LAUNCH(cuda, activate_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, o->activation,
+                    rows_of(o->x), rows_of(o->out));
+    return cuda_finish(cuda, "activate", error);
+}
+
+static __global__ void activate_backward_values(enum activation activation, struct rows x, struct rows dy,
+                                                struct rows dx)
+{
+    size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
+    if (i < x.count)
+        dx.data[i * dx.stride + j] =
+            activated_backward(activation, x.data[i * x.stride + j], dy.data[i * dy.stride + j]);
+}
+
+status cuda_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.rows * o->x.columns > 0)
+        CUDA_LAUNCH(cuda, activate_backward_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0,
+                    o->activation, rows_of(o->x), rows_of(o->dy), rows_of(o->dx));
+    return cuda_finish(cuda, "activate_backward", error);
+}
+
+static __global__ void number(size_t count, int32_t first, int32_t step, int32_t *out)
+{
+    size_t i = global_thread();
+    if (i < count)
+        out[i] = first + (int32_t)i * step;
+}
+
+status cuda_number_rows(struct backend *backend, const struct number_rows *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->count > 0)
+        CUDA_LAUNCH(cuda, number, blocks_for(o->count, BLOCK), BLOCK, 0, o->count, o->first, o->step, o->out);
+    return cuda_finish(cuda, "number_rows", error);
+}
+
+static __global__ void gather_values(struct rows x, const int32_t *rows, struct rows out)
+{
+    size_t at = global_thread(), i = at / out.columns, j = at % out.columns;
+    if (i < out.count)
+        out.data[i * out.stride + j] = x.data[(size_t)rows[i] * x.stride + j];
+}
+
+status cuda_gather_rows(struct backend *backend, const struct gather_rows *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->out.rows * o->out.columns > 0)
+        CUDA_LAUNCH(cuda, gather_values, blocks_for(o->out.rows * o->out.columns, BLOCK), BLOCK, 0, rows_of(o->x),
+                    o->rows, rows_of(o->out));
+    return cuda_finish(cuda, "gather_rows", error);
+}
+
+static __global__ void scatter_values(struct rows x, const int32_t *rows, struct rows out)
+{
+    size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
+    if (i < x.count)
+        out.data[(size_t)rows[i] * out.stride + j] += x.data[i * x.stride + j];
+}
+
+status cuda_scatter_rows(struct backend *backend, const struct scatter_rows *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.rows * o->x.columns > 0)
+        CUDA_LAUNCH(cuda, scatter_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, rows_of(o->x), o->rows,
+                    rows_of(o->out));
+    return cuda_finish(cuda, "scatter_rows", error);
+}
+
+static __global__ void normalize_rows(struct rows x, struct rows y, float *norms)
+{
+    size_t i = global_warp();
+    if (i >= x.count)
+        return;
+    const float *from = x.data + i * x.stride;
+    float squares = 0;
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        squares += from[j] * from[j];
+    float norm = sqrtf(warp_sum(squares)), inverse = norm > 0 ? 1.0f / norm : 0.0f;
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        y.data[i * y.stride + j] = inverse * from[j];
+    if (norms != NULL && lane() == 0)
+        norms[i] = norm;
+}
+
+status cuda_normalize(struct backend *backend, const struct normalize *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.rows > 0)
+        CUDA_LAUNCH(cuda, normalize_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x), rows_of(o->y),
+                    (float *)o->norms);
+    return cuda_finish(cuda, "normalize", error);
+}
+
+static __global__ void normalize_backward_rows(struct rows y, struct rows dy, struct rows dx, const float *norms)
+{
+    size_t i = global_warp();
+    if (i >= y.count)
+        return;
+    const float *unit = y.data + i * y.stride, *slope = dy.data + i * dy.stride;
+    float inverse = norms[i] > 0 ? 1.0f / norms[i] : 0.0f, along = 0;
+    for (size_t j = lane(); j < y.columns; j += WARP)
+        along += unit[j] * slope[j];
+    along = warp_sum(along);
+    for (size_t j = lane(); j < y.columns; j += WARP)
+        dx.data[i * dx.stride + j] += inverse * (slope[j] - along * unit[j]);
+}
+
+status cuda_normalize_backward(struct backend *backend, const struct normalize_backward *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->y.rows > 0)
+        CUDA_LAUNCH(cuda, normalize_backward_rows, blocks_for(o->y.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->y),
+                    rows_of(o->dy), rows_of(o->dx), (const float *)o->norms);
+    return cuda_finish(cuda, "normalize_backward", error);
+}
+
+static __global__ void mean_values(size_t batch, size_t positions, size_t first, size_t width, const float *x,
+                                   float *out)
+{
+    size_t at = global_thread(), b = at / width, j = at % width;
+    if (b >= batch)
+        return;
+    float total = 0;
+    for (size_t l = first; l < positions; l++)
+        total += x[(b * positions + l) * width + j];
+    out[at] = total / (float)(positions - first);
+}
+
+status cuda_mean_positions(struct backend *backend, const struct mean_positions *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->batch * o->width > 0)
+        CUDA_LAUNCH(cuda, mean_values, blocks_for(o->batch * o->width, BLOCK), BLOCK, 0, o->batch, o->positions,
+                    o->first, o->width, (const float *)o->x, (float *)o->out);
+    return cuda_finish(cuda, "mean_positions", error);
+}
