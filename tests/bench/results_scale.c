@@ -1,0 +1,279 @@
+/* Times a results database of the size that a laboratory fills: 10,000 runs of eleven tasks, an accuracy after each task
+ * on each (1.21 million rows), a bit per test image for 100 of the runs.
+ *
+ *     build/tests/results_scale [FILE] [RUNS]
+ *
+ * Without FILE the database goes away at the end. Accuracies are made up; suites, tables and the test sets' sizes are the
+ * real ones, and the questions are asked by the program itself. Nothing is asserted: the figures are for people. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/rng.h"
+#include "harness/settings.h"
+#include "results/store_internal.h"
+
+enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5 };
+
+static const struct {
+    const char *name;
+    int64_t classes, training, test;
+} tasks[TASKS] = {{"aircraft", 100, 3334, 3333},   {"caltech101", 101, 6941, 1736},
+                  {"cifar100", 100, 50000, 10000}, {"dtd", 47, 1880, 1880},
+                  {"eurosat", 10, 21600, 5400},    {"flowers", 102, 1020, 6149},
+                  {"food", 101, 75750, 25250},     {"mnist", 10, 60000, 10000},
+                  {"oxford_pet", 37, 3680, 3669},  {"stanford_cars", 196, 8144, 8041},
+                  {"sun397", 397, 87003, 21751}};
+
+static const char *const policies[] = {"none", "most_used"};
+
+#define POLICIES (sizeof policies / sizeof *policies)
+
+struct figures {
+    double own_transactions, shared; /* seconds in which rows were written */
+    size_t own_rows, shared_rows;
+};
+
+static void must(status result, const struct error *error)
+{
+    if (result == OK)
+        return;
+    fprintf(stderr, "results_scale: %s\n", error->message);
+    exit(1);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* --- Writing --- */
+
+/* A configuration's quality, a seed's luck and the images': learnt tasks are good, later ones as they were. */
+static int64_t correct(size_t configuration, size_t seed, size_t checkpoint, size_t task)
+{
+    struct rng rng = rng_make(seed, RNG_TEST, (uint32_t)configuration, (uint32_t)(checkpoint * TASKS + task));
+    double base = checkpoint >= task ? 0.82 : 0.55;
+    double quality = 0.02 * (double)(configuration % POLICIES) + 0.00005 * (double)(configuration / POLICIES);
+    double share = base + quality + 0.03 * ((double)rng_uniform(&rng, 0) - 0.5);
+    return (int64_t)lrint(share * (double)tasks[task].test);
+}
+
+static void write_bits(struct evaluation_row *row, struct per_image *kept, size_t seed)
+{
+    struct rng rng = rng_make(seed, RNG_TEST, 1, (uint32_t)(row->checkpoint * TASKS + row->task));
+    memset(kept->right, 0, kept->images);
+    for (int64_t i = 0; i < row->correct; i++)
+        kept->right[i] = 1;
+    for (size_t i = kept->images - 1; i > 0; i--) {
+        size_t j = rng_below(&rng, i, (uint32_t)i + 1);
+        uint8_t kind = kept->right[i];
+        kept->right[i] = kept->right[j];
+        kept->right[j] = kind;
+    }
+    row->per_image = kept;
+}
+
+/* What a run commits after a task. */
+static size_t write_checkpoint(struct store *store, int64_t run, size_t configuration, size_t seed, size_t checkpoint,
+                               bool bits)
+{
+    static uint8_t right[TASKS][1 << 15]; /* more than any test set has */
+    struct error error = {0};
+    store_begin(store);
+    for (size_t task = 0; task < TASKS; task++) {
+        struct evaluation_row row = {.checkpoint = (int64_t)checkpoint,
+                                     .task = (int64_t)task,
+                                     .correct = correct(configuration, seed, checkpoint, task),
+                                     .images = tasks[task].test};
+        struct per_image kept = {.kind = PER_IMAGE_BITS, .images = (size_t)row.images, .right = right[task]};
+        if (bits)
+            write_bits(&row, &kept, seed);
+        must(store_add_evaluation(store, run, &row, &error), &error);
+    }
+    must(store_commit(store, &error), &error);
+    return bits ? 2 * TASKS : TASKS;
+}
+
+static size_t write_run(struct store *store, const struct run_description *about, size_t configuration, bool bits)
+{
+    struct error error = {0};
+    struct run_start start;
+    size_t rows = 0;
+    must(store_run_start(store, about, &start, &error), &error);
+    for (size_t task = 0; task < TASKS; task++) {
+        struct task_row row = {.task = (int64_t)task,
+                               .name = tasks[task].name,
+                               .classes = tasks[task].classes,
+                               .training_images = tasks[task].training,
+                               .test_images = tasks[task].test};
+        must(store_add_task(store, start.run, &row, &error), &error);
+    }
+    for (size_t checkpoint = 0; checkpoint < TASKS; checkpoint++)
+        rows += write_checkpoint(store, start.run, configuration, (size_t)about->seed, checkpoint, bits);
+    must(store_run_end(store, start.run, RUN_FINISHED, NULL, &error), &error);
+    return rows + TASKS + 1;
+}
+
+static struct suite *configure(struct run_description *about, size_t configuration)
+{
+    struct error error = {0};
+    struct suite *suite;
+    char policy[64], every[64];
+    snprintf(policy, sizeof policy, "merge.policy=%s", policies[configuration % POLICIES]);
+    snprintf(every, sizeof every, "merge.every=%zu", 1 + configuration / POLICIES);
+    must(suite_load(&suite, "mtil", settings_sections, (const char *const[]){policy, every}, 2, &error), &error);
+    *about = (struct run_description){.suite = suite_name(suite),
+                                      .suite_text = suite_text(suite),
+                                      .suite_hash = suite_hash(suite),
+                                      .setting = "full_shot",
+                                      .method = "moe_adapters",
+                                      .policy = policies[configuration % POLICIES],
+                                      .selector = "clip",
+                                      .selection = "per_image",
+                                      .order = "I",
+                                      .model = "ViT-B-16",
+                                      .backend = "cpu",
+                                      .precision = "f32",
+                                      .program_version = MTIL_VERSION,
+                                      .tasks = TASKS,
+                                      .trainable_parameters = 127649280};
+    return suite;
+}
+
+/* The runs with bits each write like a run that is alone; the others share transactions, so that it ends soon. */
+static void write_runs(struct store *store, size_t runs, struct figures *figures)
+{
+    struct error error = {0};
+    bool began = false;
+    struct run_description about;
+    struct suite *suite = NULL;
+    for (size_t run = 0; run < runs; run++) {
+        bool bits = run < RUNS_WITH_BITS;
+        if (run % SEEDS == 0) {
+            suite_destroy(suite);
+            suite = configure(&about, run / SEEDS);
+        }
+        about.seed = (int64_t)(run % SEEDS + 1);
+        double start = now();
+        if (!bits && !began)
+            must(database_begin(store->database, &began, &error), &error);
+        size_t rows = write_run(store, &about, run / SEEDS, bits);
+        if (began && (run % RUNS_AT_ONCE == RUNS_AT_ONCE - 1 || run == runs - 1)) {
+            must(database_commit(store->database, &error), &error);
+            began = false;
+        }
+        *(bits ? &figures->own_transactions : &figures->shared) += now() - start;
+        *(bits ? &figures->own_rows : &figures->shared_rows) += rows;
+    }
+    suite_destroy(suite);
+}
+
+/* --- Asking --- */
+
+/* Seconds from the start of the program to its end, its answer thrown away; negative where it failed. */
+static double ask_once(const char *const *arguments)
+{
+    double start = now();
+    pid_t child = fork();
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDOUT_FILENO);
+        execv(PROGRAM, (char *const *)arguments);
+        _exit(127);
+    }
+    int ended = 1;
+    waitpid(child, &ended, 0);
+    return ended == 0 ? now() - start : -1;
+}
+
+static void ask(const char *what, const char *const *arguments)
+{
+    double first = ask_once(arguments), fastest = first;
+    for (int i = 1; i < REPEATS && fastest >= 0; i++) {
+        double seconds = ask_once(arguments);
+        fastest = seconds < fastest ? seconds : fastest;
+    }
+    if (fastest < 0)
+        printf("  %-24s failed\n", what);
+    else
+        printf("  %-24s %.2f s (the first time %.2f s)\n", what, fastest, first);
+    fflush(stdout);
+}
+
+static void ask_everything(const char *path)
+{
+#define ASK(what, ...) ask(what, (const char *const[]){"mtil", __VA_ARGS__, NULL})
+    ASK("leaderboard", "query", path, "leaderboard");
+    ASK("leaderboard, a dataset", "query", path, "leaderboard", "--dataset", "dtd");
+    ASK("leaderboard, a policy", "query", path, "leaderboard", "--policy", "most_used");
+    ASK("metrics of a seed", "query", path, "metrics", "--seed", "3");
+    ASK("metrics", "query", path, "metrics");
+    ASK("matrix of a run", "query", path, "matrix", "--run", "1");
+    ASK("compare by policy", "compare", path, "--by", "policy", "--metric", "transfer,average,last");
+#undef ASK
+}
+
+static void report(const char *path, size_t runs, const struct figures *figures)
+{
+    struct error error = {0};
+    uint64_t bytes;
+    must(file_size(path, &bytes, &error), &error);
+    printf("%zu runs x %d evaluations, bits of %zu runs\n", runs, TASKS * TASKS,
+           runs < RUNS_WITH_BITS ? runs : (size_t)RUNS_WITH_BITS);
+    printf("  %-24s %.0f MB\n", "file", (double)bytes / 1e6);
+    printf("  %-24s %.3f ms (a transaction per task, bits included)\n", "a row",
+           1e3 * figures->own_transactions / (double)figures->own_rows);
+    if (figures->shared_rows > 0)
+        printf("  %-24s %.4f ms (%d runs in a transaction)\n", "a row, at once",
+               1e3 * figures->shared / (double)figures->shared_rows, RUNS_AT_ONCE);
+    fflush(stdout);
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    size_t runs = argc > 2 ? strtoul(argv[2], NULL, 10) : RUNS;
+    const char *base = getenv("TMPDIR");
+    char *folder = path_format("%s/mtil-scale-XXXXXX", base != NULL ? base : "/tmp");
+    if (argc > 3 || runs == 0) {
+        fprintf(stderr, "usage: results_scale [FILE] [RUNS]\n");
+        return 2;
+    }
+    if (argc < 2 && mkdtemp(folder) == NULL) {
+        fprintf(stderr, "results_scale: %s cannot be made\n", folder);
+        return 1;
+    }
+    char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder);
+    struct figures figures = {0};
+    struct error error = {0};
+    struct store *store;
+    if (!file_exists(path)) {
+        must(store_open(&store, path, STORE_WRITE, &error), &error);
+        write_runs(store, runs, &figures);
+        store_close(store);
+        report(path, runs, &figures);
+    }
+    ask_everything(path);
+    if (argc < 2)
+        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    free(path);
+    free(folder);
+    return 0;
+}
