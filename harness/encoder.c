@@ -46,7 +46,7 @@ static status open_adapters(struct encoder *encoder, const struct encoder_settin
 
 static status open_parts(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
 {
-    TRY(backend_open(&encoder->backend, "auto", settings->threads, error));
+    TRY(backend_open(&encoder->backend, &settings->backend, error));
     const struct backend_ops *ops = encoder->backend->ops;
     TRY(ops->arena_create(encoder->backend, &encoder->model, 0, "model", error));
     TRY(ops->arena_create(encoder->backend, &encoder->step, 0, "step", error));

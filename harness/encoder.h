@@ -1,7 +1,8 @@
 /* A CLIP, its tokenizer and perhaps adapters from files, to turn images and texts into normalised features.
  *
+ *     struct encoder_settings settings = {.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE, .backend = {.name = "cpu"}};
  *     struct encoder encoder;
- *     TRY(encoder_open(&encoder, &(struct encoder_settings){.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE}, error));
+ *     TRY(encoder_open(&encoder, &settings, error));
  *     TRY(encoder_images(&encoder, pixels, count, features, error));      // features [count, encoder_width]
  *     TRY(encoder_tokens(&encoder, tokens, count, features, error));
  *     encoder_close(&encoder);
@@ -21,7 +22,7 @@ struct encoder_settings {
     const char *adapters;   /* a file, or NULL */
     int router;             /* one that the adapters have, or ROUTER_NONE: adapters off */
     enum activation activation;
-    size_t threads; /* 0: one per core */
+    struct backend_settings backend;
 };
 
 struct encoder {

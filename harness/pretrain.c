@@ -38,6 +38,7 @@ struct pretraining {
 struct pretrain_settings pretrain_defaults(void)
 {
     return (struct pretrain_settings){.seed = 1,
+                                      .backend = {.name = "cpu"},
                                       .batch = 128,
                                       .plain_steps = 2400,
                                       .harder_steps = 1000,
@@ -320,7 +321,7 @@ static status open_model(struct pretraining *p, struct error *error)
 {
     struct clip_dimensions dimensions = p->settings->dimensions;
     dimensions.vocabulary = tokenizer_vocabulary(p->tokenizer);
-    TRY(backend_open(&p->backend, "cpu", p->settings->threads, error));
+    TRY(backend_open(&p->backend, &p->settings->backend, error));
     TRY(p->backend->ops->arena_create(p->backend, &p->model, 0, "model", error));
     TRY(p->backend->ops->arena_create(p->backend, &p->step, 0, "step", error));
     TRY(clip_create(&p->clip, p->backend, &p->model, &dimensions, PARAMETERS_TRAINED, ACTIVATION_QUICK_GELU, error));
@@ -359,6 +360,7 @@ static status train_and_save(struct pretraining *p, const char *weights, const s
 {
     double plain, harder;
     TRY(open_model(p, error));
+    log_info(log, "computing on %s", p->backend->description);
     TRY(take_batch(p, error));
     TRY(train_stage(p, CAPTIONED_PLAIN, 0, progress, stop, error));
     TRY(parameters_reset(p->clip->parameters, error));
@@ -374,7 +376,7 @@ static status train_and_save(struct pretraining *p, const char *weights, const s
 static status learn_and_train(struct pretraining *p, const struct pretrain_files *files, const struct log *log,
                               struct progress *progress, const struct stop *stop, struct error *error)
 {
-    TRY(threads_create(&p->threads, p->settings->threads, error));
+    TRY(threads_create(&p->threads, p->settings->backend.threads, error));
     TRY(learn_vocabulary(p, files->learnt, error));
     TRY(train_and_save(p, files->weights, log, progress, stop, error));
     if (rename(files->learnt, files->vocabulary) != 0)

@@ -14,11 +14,13 @@
 #include "core/log.h"
 #include "harness/progress.h"
 #include "harness/stop.h"
+#include "models/backend.h"
 #include "models/clip_file.h"
 
 struct pretrain_settings {
     uint64_t seed;
-    size_t batch, plain_steps, harder_steps, threads;
+    struct backend_settings backend; /* its threads draw, too */
+    size_t batch, plain_steps, harder_steps;
     size_t captions, merges; /* the vocabulary: captions it is learnt from, and merges at most */
     double plain_rate, harder_rate, weight_decay;
     struct clip_dimensions dimensions; /* the vocabulary is filled in */

@@ -37,7 +37,7 @@ status record_start(struct recorder *r, struct run_start *start, struct error *e
         .order = e->settings.order,
         .model = model,
         .backend = e->backend->ops->name,
-        .precision = "f32",
+        .precision = precision_name(e->backend->precision),
         .program_version = MTIL_VERSION,
         .seed = (int64_t)e->seed,
         .tasks = (int64_t)e->task_count,

@@ -264,16 +264,7 @@ static const struct option evaluation_options[] = {{.name = "per_image",
 
 static const struct option run_options[] = {
     {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "one run each"},
-    {.name = "backend",
-     .type = OPTION_CHOICE,
-     .choices = "auto|cpu|cuda",
-     .fallback = "auto",
-     .help = "where the arithmetic is done"},
-    {.name = "precision",
-     .type = OPTION_CHOICE,
-     .choices = "auto|f32|bf16",
-     .fallback = "auto",
-     .help = "of the products"},
+    BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "threads",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -377,8 +368,9 @@ const struct suite_section settings_sections[] = {
      .chosen = reader_keys},
     {.name = "run",
      .options = run_options,
-     .incidental = "seeds|backend|precision|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
-                   "|checkpoints|checkpoint_every|log_every"},
+     .incidental =
+         "seeds|" BACKEND_OPTION_NAMES "|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
+         "|checkpoints|checkpoint_every|log_every"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)
@@ -415,9 +407,9 @@ static void read_selector(struct selector_settings *s, const struct options *o)
 
 static void read_run(struct settings *s, const struct options *o)
 {
-    s->backend = options_text(o, "backend");
-    s->precision = options_text(o, "precision");
     s->threads = whole(o, "threads");
+    s->backend = backend_settings_of(o);
+    s->backend.threads = s->threads;
     s->evaluation_batch = whole(o, "evaluation_batch");
     s->keep_features = options_boolean(o, "keep_features");
     s->cache = cache_settings_of(o);
@@ -483,9 +475,10 @@ static status check(const struct settings *s, struct error *error)
     if (s->adapter.bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->adapter.bottleneck);
-    if (strcmp(s->precision, "bf16") == 0)
+    if (s->backend.precision != PRECISION_F32 && strcmp(s->backend.name, "cpu") == 0)
         return error_set(error, ERROR_ARGUMENT,
-                         "suite: run.precision bf16 needs a backend that has it; the cpu backend computes in f32");
+                         "suite: run.precision %s needs run.backend cuda; the cpu backend computes in f32",
+                         precision_name(s->backend.precision));
     return OK;
 }
 

@@ -14,6 +14,7 @@
 #include "harness/method.h"
 #include "harness/partition.h"
 #include "harness/suite.h"
+#include "models/backend.h"
 #include "models/block.h"
 #include "results/per_image.h"
 
@@ -57,7 +58,8 @@ struct settings {
     struct cache_settings cache; /* without its log */
     bool keep_features;
     enum per_image_kind per_image;
-    const char *backend, *precision, *folder, *database;
+    struct backend_settings backend;
+    const char *folder, *database;
     size_t threads, checkpoint_every, log_every;
     enum checkpoints checkpoints;
 };

@@ -37,7 +37,9 @@ struct suite_section {
     /* What a key's value stands for ("I": eleven names), written out when the suite is read; NULL: itself. NULL: no
      * value of the section stands for another. */
     const char *(*shorthand)(const char *key, const char *value);
-    const char *incidental; /* "threads|backend", or "*": keys that say how, not what, and are left out of the hash */
+    /* "threads|precision=f32", or "*": keys, or keys with one of their values, that say how, not what, and are left out
+     * of the hash */
+    const char *incidental;
 };
 
 struct suite;

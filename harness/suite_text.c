@@ -93,17 +93,24 @@ static bool is_shown(const struct suite *suite, const struct part *part, size_t 
     return differs;
 }
 
-static bool is_incidental(const struct suite_section *section, const char *key)
+/* Whether the list names the key, or the key with its value. */
+static bool is_incidental(const struct part *part, const char *key)
 {
-    if (section->incidental == NULL)
+    const char *list = part->section->incidental;
+    if (list == NULL)
         return false;
-    if (strcmp(section->incidental, "*") == 0)
+    if (strcmp(list, "*") == 0)
         return true;
+    const char *value = options_as_text(part->options, key);
     size_t length = strlen(key);
-    for (const char *p = section->incidental; *p != 0;) {
+    for (const char *p = list; *p != 0;) {
         size_t span = strcspn(p, "|");
-        if (span == length && memcmp(p, key, span) == 0)
-            return true;
+        if (span >= length && memcmp(p, key, length) == 0) {
+            const char *with = p + length + 1;
+            if (span == length || (p[length] == '=' && value != NULL && strlen(value) == span - length - 1 &&
+                                   memcmp(with, value, span - length - 1) == 0))
+                return true;
+        }
         p += span + (p[span] != 0);
     }
     return false;
@@ -116,7 +123,7 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
         const struct part *part = &suite->parts[i];
         bool top = *part->section->name == 0, entry_written = part->entry == NULL;
         for (size_t j = 0; part->table[j].name != NULL; j++) {
-            if ((identity_only && is_incidental(part->section, part->table[j].name)) || !is_shown(suite, part, j))
+            if ((identity_only && is_incidental(part, part->table[j].name)) || !is_shown(suite, part, j))
                 continue;
             if (heading != part->section && !top)
                 text_add(out, "%s:\n", part->section->name);

@@ -73,26 +73,58 @@ status backend_check(const struct backend *backend, struct error *error)
     return OK;
 }
 
-/* The one place that picks a backend. */
-static status open_by_name(struct backend **backend, const char *name, size_t threads, struct error *error)
+/* The one place that knows whether there is CUDA. */
+#ifndef MTIL_CUDA
+static status cuda_gpus(struct gpus *gpus, struct error *error)
 {
-    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0)
-        return cpu_backend_open(backend, threads, error);
-#ifdef MTIL_CUDA
-    if (strcmp(name, "cuda") == 0)
-        return cuda_backend_open(backend, error);
-#else
-    if (strcmp(name, "cuda") == 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "backend: this program was built without CUDA; use the CPU (run.backend=cpu)");
-#endif
-    return error_set(error, ERROR_ARGUMENT, "backend: expected cpu, cuda or auto, found \"%s\"", name);
+    (void)gpus;
+    return error_set(error, ERROR_DEVICE, "cuda: this program was built without CUDA; use the CPU (run.backend=cpu)");
 }
 
-status backend_open(struct backend **backend, const char *name, size_t threads, struct error *error)
+static status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
+{
+    struct gpus none;
+    (void)backend;
+    (void)settings;
+    return cuda_gpus(&none, error);
+}
+#endif
+
+status backend_gpus(struct gpus *gpus, struct error *error)
+{
+    *gpus = (struct gpus){0};
+    return cuda_gpus(gpus, error);
+}
+
+/* why: what kept `auto` from a GPU, or NULL. */
+static status open_cpu(struct backend **backend, const struct backend_settings *settings, const char *why,
+                       struct error *error)
+{
+    if (settings->precision == PRECISION_F32)
+        return cpu_backend_open(backend, settings->threads, error);
+    return error_set(error, ERROR_ARGUMENT,
+                     "backend: precision bf16 needs a GPU, the CPU computes in f32%s%s; set run.precision=f32",
+                     why != NULL ? "; " : "", why != NULL ? why : "");
+}
+
+static status open_by_name(struct backend **backend, const struct backend_settings *settings, struct error *error)
+{
+    struct gpus gpus;
+    struct error none;
+    if (strcmp(settings->name, "cpu") == 0)
+        return open_cpu(backend, settings, NULL, error);
+    if (strcmp(settings->name, "cuda") == 0)
+        return cuda_backend_open(backend, settings, error);
+    if (strcmp(settings->name, "auto") == 0)
+        return backend_gpus(&gpus, &none) == OK ? cuda_backend_open(backend, settings, error)
+                                                : open_cpu(backend, settings, none.message, error);
+    return error_set(error, ERROR_ARGUMENT, "backend: expected cpu, cuda or auto, found \"%s\"", settings->name);
+}
+
+status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
     struct backend *opened;
-    TRY(open_by_name(&opened, name, threads, error));
+    TRY(open_by_name(&opened, settings, error));
     status complete = backend_check(opened, error);
     if (complete != OK) {
         backend_close(opened);
@@ -100,6 +132,19 @@ status backend_open(struct backend **backend, const char *name, size_t threads, 
     }
     *backend = opened;
     return OK;
+}
+
+struct backend_settings backend_settings_of(const struct options *options)
+{
+    bool bf16 = strcmp(options_text(options, "precision"), precision_name(PRECISION_BF16)) == 0;
+    return (struct backend_settings){.name = options_text(options, "backend"),
+                                     .precision = bf16 ? PRECISION_BF16 : PRECISION_F32,
+                                     .device = (size_t)options_integer(options, "device")};
+}
+
+const char *precision_name(enum precision precision)
+{
+    return precision == PRECISION_BF16 ? "bf16" : "f32";
 }
 
 void backend_close(struct backend *backend)

@@ -1,7 +1,7 @@
 /* The operations that a model is made of, one table per backend.
  *
  *     struct backend *backend;
- *     TRY(backend_open(&backend, "auto", threads, error));
+ *     TRY(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = threads}, error));
  *     TRY(backend->ops->gemm(backend, &(struct gemm){.a = x, .b = weight, .transpose_b = true, .out = y}, error));
  *     backend_close(backend);
  *
@@ -16,9 +16,13 @@
 
 #include <stdbool.h>
 
+#include "core/option.h"
 #include "models/tensor.h"
 
 struct backend;
+
+/* Of matrix products. bf16 rounds their operands and adds in f32; all else stays in f32. */
+enum precision { PRECISION_F32, PRECISION_BF16 };
 
 enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
 
@@ -360,11 +364,56 @@ struct backend {
     const struct backend_ops *ops;
     void *context;           /* the backend's own */
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
+    enum precision precision;
 };
 
-/* name: cpu, cuda or auto; threads: 0 for one per core. A table with a missing operation is refused here, not in step
- * 900. */
-status backend_open(struct backend **backend, const char *name, size_t threads, struct error *error);
+struct backend_settings {
+    const char *name; /* cpu, cuda, or auto: cuda where a GPU is found, else cpu */
+    enum precision precision;
+    size_t threads; /* of the CPU; 0: one per core */
+    size_t device;  /* number of the GPU, counted from 0 */
+};
+
+/* A table with a missing operation is refused here, not in step 900. ERROR_DEVICE where cuda has no GPU, ERROR_ARGUMENT
+ * for a precision that the backend does not have. */
+status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
+
+/* Keys of whoever opens a backend, beside its other options, with their defaults, and what they say; threads are left to
+ * the caller. The precision auto is f32 everywhere: a suite asks for the same numbers on every machine. */
+#define BACKEND_OPTIONS(backend_, precision_, device_)                                                                 \
+    {.name = "backend",                                                                                                \
+     .type = OPTION_CHOICE,                                                                                            \
+     .choices = "auto|cpu|cuda",                                                                                       \
+     .fallback = backend_,                                                                                             \
+     .help = "where the arithmetic is done; auto: cuda where a GPU is found, else cpu"},                               \
+        {.name = "precision",                                                                                          \
+         .type = OPTION_CHOICE,                                                                                        \
+         .choices = "auto|f32|bf16",                                                                                   \
+         .fallback = precision_,                                                                                       \
+         .help = "of matrix products; auto is f32, bf16 is faster and needs cuda"},                                    \
+    {                                                                                                                  \
+        .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = device_,              \
+        .help = "number of the GPU, from 0; results do not depend on it"                                               \
+    }
+#define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
+enum { GPUS = 64 };
+struct backend_settings backend_settings_of(const struct options *options);
+const char *precision_name(enum precision precision); /* "f32", "bf16" */
+
+/* The GPUs that a backend can be opened on, without opening one. */
+struct gpu {
+    char name[96];
+    int major, minor; /* compute capability */
+    size_t memory;    /* bytes */
+};
+struct gpus {
+    size_t count;
+    struct gpu list[GPUS];
+    char versions[96]; /* "CUDA 13.0, the driver knows up to 13.1" */
+};
+
+/* ERROR_DEVICE with the reason where there are none; gpus->count is 0 then. */
+status backend_gpus(struct gpus *gpus, struct error *error);
 
 /* What backend_open asks of a table: fails with the name of the first operation that is missing. */
 status backend_check(const struct backend *backend, struct error *error);

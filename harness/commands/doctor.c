@@ -39,12 +39,29 @@ static void print_backend(const struct command_call *call, const char *name)
 {
     struct backend *backend;
     struct error error;
-    if (backend_open(&backend, name, 0, &error) != OK) {
+    if (backend_open(&backend, &(struct backend_settings){.name = name}, &error) != OK) {
         print_row(call, name, error.message);
         return;
     }
     print_row(call, name, backend->description);
     backend_close(backend);
+}
+
+static void print_gpus(const struct command_call *call)
+{
+    struct gpus gpus;
+    struct error none;
+    if (backend_gpus(&gpus, &none) != OK)
+        return; /* the backend's row has said why */
+    print_row(call, "GPU driver", gpus.versions);
+    for (size_t i = 0; i < gpus.count; i++) {
+        const struct gpu *gpu = &gpus.list[i];
+        char name[32], value[192];
+        snprintf(name, sizeof name, "GPU %zu", i);
+        snprintf(value, sizeof value, "%s, %.1f GiB, architecture %d.%d", gpu->name, (double)gpu->memory / (1 << 30),
+                 gpu->major, gpu->minor);
+        print_row(call, name, value);
+    }
 }
 
 static void print_program(const struct command_call *call)
@@ -96,6 +113,7 @@ static void print_machine(const struct command_call *call)
     snprintf(value, sizeof value, "%.1f GiB, %.1f free", page * (double)sysconf(_SC_PHYS_PAGES) / gigabyte,
              page * (double)sysconf(_SC_AVPHYS_PAGES) / gigabyte);
     print_row(call, "memory", value);
+    print_gpus(call);
 }
 
 static bool is_in_path(const char *program)

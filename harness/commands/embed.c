@@ -18,6 +18,7 @@ static const struct option options[] = {
     {.name = "weights", .type = OPTION_TEXT, .help = "CLIP's safetensors file; mini: the small model that ships"},
     {.name = "vocab", .type = OPTION_TEXT, .help = "the tokenizer's vocabulary, for texts; mini has its own"},
     ADAPTERS_OPTION,
+    BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "router", .type = OPTION_TEXT, .help = "number of the adapters' router, or none: adapters off"},
     {.name = "activation",
      .type = OPTION_CHOICE,
@@ -236,8 +237,9 @@ static status read_settings(struct encoder_settings *settings, const struct opti
         .adapters = adapters.file,
         .router = adapters.router,
         .activation = options_choice(given, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
-        .threads = (size_t)options_integer(given, "threads"),
+        .backend = backend_settings_of(given),
     };
+    settings->backend.threads = (size_t)options_integer(given, "threads");
     return OK;
 }
 
@@ -262,6 +264,7 @@ static status run(const struct command_call *call, struct error *error)
     TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
     status result = encoder_open(&encoder, &settings, error);
     if (result == OK) {
+        log_info(call->log, "computing on %s", encoder.backend->description);
         result = embed(call, &inputs, &encoder, error);
         encoder_close(&encoder);
     }

@@ -4,12 +4,14 @@
 #include "adapters/adapter_file.h"
 #include "harness/cache_progress.h"
 #include "harness/commands/adapter_choice.h"
+#include "harness/commands/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/evaluator.h"
 #include "harness/weights.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
+    BACKEND_OPTIONS(NULL, NULL, NULL),
     ADAPTERS_OPTION,
     {.name = "weights",
      .type = OPTION_TEXT,
@@ -141,10 +143,14 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
 {
     const struct command_call *call = v->call;
     struct suite *suite;
-    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1,
-                   error));
-    status result = experiment_open_frozen(&v->experiment, suite, call->log, error);
+    struct suite_words words;
+    TRY(suite_words_read(&words, call, error));
+    status result = suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error);
+    suite_words_free(&words);
+    TRY(result);
+    result = experiment_open_frozen(&v->experiment, suite, call->log, error);
     if (result == OK) {
+        log_info(call->log, "computing on %s", v->experiment->backend->description);
         struct cache_progress decoding = {call->progress, call->stop};
         cache_progress_begin(v->experiment->cache, &decoding);
         result = evaluate(v, error);

@@ -2,7 +2,8 @@
 #include "harness/pretrain.h"
 #include "harness/commands/command.h"
 
-static const struct option options[] = {{.name = "seed",
+static const struct option options[] = {BACKEND_OPTIONS("cpu", "auto", "0"),
+                                        {.name = "seed",
                                          .type = OPTION_INTEGER,
                                          .minimum = 0,
                                          .maximum = 9007199254740992.0,
@@ -34,7 +35,8 @@ static status run(const struct command_call *call, struct error *error)
     settings.seed = (uint64_t)options_integer(call->options, "seed");
     settings.plain_steps = (size_t)options_integer(call->options, "plain-steps");
     settings.harder_steps = (size_t)options_integer(call->options, "harder-steps");
-    settings.threads = (size_t)options_integer(call->options, "threads");
+    settings.backend = backend_settings_of(call->options);
+    settings.backend.threads = (size_t)options_integer(call->options, "threads");
     return pretrain(&settings, call->arguments[0], call->log, call->progress, call->stop, error);
 }
 

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "core/file.h"
+#include "harness/commands/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/estimate.h"
 #include "harness/label_split.h"
@@ -11,6 +12,7 @@
 #include "results/query.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION,
+                                        BACKEND_OPTIONS(NULL, NULL, NULL),
                                         {.name = "dry-run",
                                          .type = OPTION_BOOLEAN,
                                          .fallback = "no",
@@ -97,9 +99,12 @@ static status dry_run(const struct command_call *call, const struct suite *suite
 static status run(const struct command_call *call, struct error *error)
 {
     struct suite *suite;
-    TRY(suite_load(&suite, call->arguments[0], settings_sections, call->arguments + 1, call->argument_count - 1,
-                   error));
-    status result = settings_check_seeds(suite, error);
+    struct suite_words words;
+    TRY(suite_words_read(&words, call, error));
+    status result = suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error);
+    suite_words_free(&words);
+    TRY(result);
+    result = settings_check_seeds(suite, error);
     if (result == OK)
         result =
             options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "harness/commands/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/sweep_cost.h"
 #include "harness/sweep_runner.h"
@@ -13,6 +14,7 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
+    BACKEND_OPTIONS(NULL, NULL, NULL),
     {.name = "grid",
      .type = OPTION_BOOLEAN,
      .fallback = "true",
@@ -153,12 +155,16 @@ static status look_and_estimate(const struct command_call *call, struct sweep *s
 static status run(const struct command_call *call, struct error *error)
 {
     struct sweep *sweep;
+    struct suite_words words;
+    TRY(suite_words_read(&words, call, error));
     struct sweep_request request = {.suite = call->arguments[0],
-                                    .words = call->arguments + 1,
-                                    .count = call->argument_count - 1,
+                                    .words = words.list,
+                                    .count = words.count,
                                     .values = options_boolean(call->options, "grid") ? GRID_EXPAND : GRID_LITERAL};
-    TRY(sweep_open(&sweep, &request, error));
-    status result = look_and_estimate(call, sweep, error);
+    status result = sweep_open(&sweep, &request, error);
+    suite_words_free(&words);
+    TRY(result);
+    result = look_and_estimate(call, sweep, error);
     if (result == OK) {
         struct placement placement = place(call, sweep);
         result = show_plan(call, sweep, &placement, error);

@@ -113,30 +113,90 @@ static const struct backend_ops cuda_ops = {
     .close = close_cuda,
 };
 
-static status open_device(struct cuda *cuda, struct error *error)
+/* The runtime says "insufficient driver" where there is none at all, too. */
+static const char *why_none(cudaError_t result, char *text, size_t size)
 {
-    int count = 0, device = 0, version = 0;
-    struct cudaDeviceProp properties;
-    cudaError_t result = cudaGetDeviceCount(&count);
-    if (result != cudaSuccess || count == 0)
-        return error_set(error, ERROR_DEVICE, "cuda: no device was found (%s); use the CPU (run.backend=cpu)",
-                         result != cudaSuccess ? cudaGetErrorString(result) : "the driver reports none");
-    result = cudaGetDevice(&device);
+    int driver = 0, runtime = 0;
     if (result == cudaSuccess)
-        result = cudaGetDeviceProperties(&properties, device);
+        return "the driver reports none";
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return "no NVIDIA driver is installed";
+    cudaRuntimeGetVersion(&runtime);
+    snprintf(text, size, "%s: the driver is of CUDA %d.%d, this program of %d.%d", cudaGetErrorString(result),
+             driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return text;
+}
+
+static status count_devices(int *count, struct error *error)
+{
+    char text[160];
+    cudaError_t result = cudaGetDeviceCount(count);
+    if (result == cudaSuccess && *count > 0)
+        return OK;
+    return error_set(error, ERROR_DEVICE, "cuda: no device was found (%s); use the CPU (run.backend=cpu)",
+                     why_none(result, text, sizeof text));
+}
+
+status cuda_gpus(struct gpus *gpus, struct error *error)
+{
+    int count = 0, runtime = 0, driver = 0;
+    TRY(count_devices(&count, error));
+    cudaError_t result = cudaRuntimeGetVersion(&runtime);
+    if (result == cudaSuccess)
+        result = cudaDriverGetVersion(&driver);
+    for (int i = 0; result == cudaSuccess && i < count && i < GPUS; i++) {
+        struct cudaDeviceProp properties;
+        struct gpu *gpu = &gpus->list[i];
+        result = cudaGetDeviceProperties(&properties, i);
+        if (result != cudaSuccess)
+            break;
+        snprintf(gpu->name, sizeof gpu->name, "%.*s", (int)sizeof gpu->name - 1, properties.name);
+        gpu->major = properties.major;
+        gpu->minor = properties.minor;
+        gpu->memory = properties.totalGlobalMem;
+    }
+    if (result != cudaSuccess)
+        return cuda_failed(result, "asking for the devices", error);
+    gpus->count = (size_t)(count < GPUS ? count : GPUS);
+    snprintf(gpus->versions, sizeof gpus->versions, "CUDA %d.%d, the driver knows up to %d.%d", runtime / 1000,
+             runtime % 1000 / 10, driver / 1000, driver % 1000 / 10);
+    return OK;
+}
+
+static status choose_device(const struct backend_settings *settings, struct error *error)
+{
+    int count = 0;
+    TRY(count_devices(&count, error));
+    if (settings->device >= (size_t)count)
+        return error_set(error, ERROR_ARGUMENT, "cuda: device %zu was asked for, but there %s %d, counted from 0",
+                         settings->device, count == 1 ? "is" : "are", count);
+    if (settings->precision != PRECISION_F32)
+        return error_set(error, ERROR_ARGUMENT, "cuda: products are computed in f32 alone; set run.precision=f32");
+    cudaError_t result = cudaSetDevice((int)settings->device);
+    return result == cudaSuccess ? OK : cuda_failed(result, "choosing the device", error);
+}
+
+static status open_device(struct cuda *cuda, const struct backend_settings *settings, struct error *error)
+{
+    int version = 0;
+    struct cudaDeviceProp properties;
+    TRY(choose_device(settings, error));
+    cuda->backend.precision = settings->precision;
+    cudaError_t result = cudaGetDeviceProperties(&properties, (int)settings->device);
     if (result == cudaSuccess)
         result = cudaRuntimeGetVersion(&version);
     if (result == cudaSuccess)
         result = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
     if (result != cudaSuccess)
         return cuda_failed(result, "opening the device", error);
-    snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d)", properties.name,
-             properties.totalGlobalMem >> 20, version / 1000, version % 1000 / 10);
+    snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d, %s)", properties.name,
+             properties.totalGlobalMem >> 20, version / 1000, version % 1000 / 10,
+             precision_name(cuda->backend.precision));
     TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
     return cuda_products_create(cuda, error);
 }
 
-status cuda_backend_open(struct backend **backend, struct error *error)
+status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
     struct cuda *cuda = (struct cuda *)calloc(1, sizeof *cuda);
     if (cuda == NULL)
@@ -144,7 +204,7 @@ status cuda_backend_open(struct backend **backend, struct error *error)
     cuda->backend.ops = &cuda_ops;
     cuda->backend.context = cuda;
     cuda->backend.description = cuda->description;
-    status result = open_device(cuda, error);
+    status result = open_device(cuda, settings, error);
     if (result != OK) {
         close_cuda(&cuda->backend);
         return result;

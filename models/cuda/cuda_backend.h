@@ -1,10 +1,11 @@
-/* The CUDA backend's one door. */
+/* The CUDA backend's door. */
 #ifndef MTIL_MODELS_CUDA_CUDA_BACKEND_H
 #define MTIL_MODELS_CUDA_CUDA_BACKEND_H
 
 #include "models/backend.h"
 
-/* Opens the current device; see backend_open. ERROR_DEVICE where there is none. */
-status cuda_backend_open(struct backend **backend, struct error *error);
+/* See backend_open and backend_gpus. */
+status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
+status cuda_gpus(struct gpus *gpus, struct error *error);
 
 #endif

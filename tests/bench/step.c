@@ -96,7 +96,7 @@ static void open_bench(struct bench *b)
                                         .scale = 0.1f,
                                         .dropout = 0.1f,
                                         .noise_epsilon = 0.01f};
-    must(backend_open(&b->backend, "cpu", 0, &error));
+    must(backend_open(&b->backend, &(struct backend_settings){.name = "cpu"}, &error));
     must(b->backend->ops->arena_create(b->backend, &b->model, 0, "model", &error));
     must(b->backend->ops->arena_create(b->backend, &b->step, 0, "step", &error));
     must(clip_create(&b->clip, b->backend, &b->model, n, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));

@@ -94,7 +94,7 @@ static void reference_open(struct reference *r, const struct workshop *workshop)
     char *weights = workshop_path(workshop, "clip.safetensors"),
          *vocabulary = workshop_path(workshop, "vocabulary.txt");
     char *adapters = workshop_path(workshop, "adapters.safetensors");
-    check(backend_open(&r->backend, "cpu", 2, &error), &error);
+    check(backend_open(&r->backend, &(struct backend_settings){.name = "cpu", .threads = 2}, &error), &error);
     check(r->backend->ops->arena_create(r->backend, &r->model, (size_t)1 << 30, "test", &error), &error);
     check(r->backend->ops->arena_create(r->backend, &r->step, (size_t)1 << 30, "test", &error), &error);
     check(clip_load(&r->clip, r->backend, &r->model, weights, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error),

@@ -354,7 +354,9 @@ static const struct fault {
     {NULL, {.arguments = RUN "adapter.experts=2 adapter.top_k=3"}, {"adapter.top_k", "3", "2 experts"}},
     {NULL, {.arguments = RUN "adapter.experts=2 adapter.freeze_top_k=3"}, {"adapter.freeze_top_k", "3", "2 experts"}},
     {NULL, {.arguments = RUN "adapter.bottleneck=10"}, {"adapter.bottleneck", "10"}},
-    {NULL, {.arguments = RUN "run.precision=bf16"}, {"precision", "bf16"}},
+    {NULL, {.arguments = RUN "run.backend=cpu run.precision=bf16"}, {"precision", "bf16"}},
+    {NULL, {.arguments = RUN "--backend cpu --precision bf16"}, {"precision", "bf16"}},
+    {NULL, {.arguments = RUN "--backend gpu"}, {"--backend", "gpu", "cuda"}},
     /* results */
     {database_is_text, {.arguments = RUN}, {"results.db"}},
     {database_cut, {.arguments = RUN}, {"results.db"}},

@@ -102,7 +102,7 @@ static void make_model(const struct workshop *workshop)
     struct error error;
     char *weights = workshop_path(workshop, "clip.safetensors"),
          *file = workshop_path(workshop, "adapters.safetensors");
-    check(backend_open(&backend, "cpu", 1, &error), &error);
+    check(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error), &error);
     check(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error), &error);
     check(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error), &error);
     check(clip_initialize(clip, 3, &error), &error);

@@ -47,7 +47,7 @@ static void make_model(const struct small_run *run)
     must(tokenizer_learn(texts, 4, 8, small_run_file(run, "vocabulary.txt"), &error));
     must(tokenizer_open(&tokenizer, small_run_file(run, "vocabulary.txt"), &error));
     dimensions.vocabulary = tokenizer_vocabulary(tokenizer);
-    must(backend_open(&backend, "cpu", 1, &error));
+    must(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error));
     must(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error));
     must(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     must(clip_initialize(clip, 5, &error));

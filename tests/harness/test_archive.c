@@ -23,7 +23,7 @@ static int set_up(void **state)
 {
     static struct fixture fixture;
     scratch_create(&fixture.scratch);
-    if (backend_open(&fixture.backend, "cpu", 1, &error) != OK ||
+    if (backend_open(&fixture.backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error) != OK ||
         fixture.backend->ops->arena_create(fixture.backend, &fixture.arena, 1 << 20, "test", &error) != OK)
         return -1;
     *state = &fixture;

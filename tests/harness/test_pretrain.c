@@ -21,7 +21,7 @@ static status run(const struct scratch *scratch, size_t threads, struct stop *st
     settings.harder_steps = 1;
     settings.captions = 100;
     settings.merges = 20;
-    settings.threads = threads;
+    settings.backend.threads = threads;
     return pretrain(&settings, scratch_file(scratch, "weights"), NULL, NULL, stop, &error);
 }
 

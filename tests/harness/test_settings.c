@@ -281,7 +281,7 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 2}\n", NULL,
                    (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
-    expect_refused("run: {precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
+    expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
     expect_refused("merge: {policy: most_usd}\n", NULL, (const char *const[]){"most_usd", "most_used", NULL});
     expect_refused("method: {name: zeroshot}\n", NULL, (const char *const[]){"zeroshot", "zero_shot", NULL});
@@ -349,6 +349,10 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     (void)state;
     assert_false(hash_differs("run.threads=3"));
     assert_false(hash_differs("run.seeds=4,5"));
+    assert_false(hash_differs("run.backend=cuda"));
+    assert_false(hash_differs("run.device=1"));
+    assert_false(hash_differs("run.precision=f32"));
+    assert_true(hash_differs("run.precision=bf16"));
     assert_false(hash_differs("data.root=elsewhere"));
     assert_false(hash_differs("run.checkpoint_every=7"));
     assert_true(hash_differs("data.split=coop"));

@@ -24,7 +24,8 @@ const char *test_backend_name(void)
 void device_open(struct device *d, size_t threads)
 {
     *d = (struct device){.bits = 14695981039346656037u};
-    status opened = backend_open(&d->backend, test_backend_name(), threads, &error);
+    status opened =
+        backend_open(&d->backend, &(struct backend_settings){.name = test_backend_name(), .threads = threads}, &error);
     if (opened == ERROR_DEVICE) {
         fprintf(stderr, "skipped, %s\n", error.message);
         exit(77);

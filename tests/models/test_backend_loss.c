@@ -246,7 +246,7 @@ static void tables_are_complete_and_names_known(void **state)
     struct backend incomplete = {.ops = &lacking};
     assert_int_equal(backend_check(&incomplete, &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "predict"));
-    assert_int_equal(backend_open(&none, "tpu", 1, &error), ERROR_ARGUMENT);
+    assert_int_equal(backend_open(&none, &(struct backend_settings){.name = "tpu"}, &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "\"tpu\""));
     backend_close(NULL);
     device_close(&d);

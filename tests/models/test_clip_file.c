@@ -270,7 +270,7 @@ static void encode(const char *path, struct features *features)
     struct backend *backend;
     struct arena arena;
     struct clip *clip;
-    must(backend_open(&backend, "auto", 2, &error), &error);
+    must(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = 2}, &error), &error);
     must(backend->ops->arena_create(backend, &arena, (size_t)1 << 28, "test", &error), &error);
     must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error), &error);
     encode_inputs(backend, clip, &arena, features);

@@ -65,7 +65,7 @@ status fixture_open(struct fixture *fixture, const char *folder, const char *bac
 {
     *fixture = (struct fixture){.folder = folder, .report = report};
     TRY(load_config(fixture, error));
-    TRY(backend_open(&fixture->backend, backend, 0, error));
+    TRY(backend_open(&fixture->backend, &(struct backend_settings){.name = backend}, error));
     TRY(fixture->backend->ops->arena_create(fixture->backend, &fixture->model, 0, "model", error));
     TRY(fixture->backend->ops->arena_create(fixture->backend, &fixture->step, 0, "step", error));
     return open_models(fixture, error);

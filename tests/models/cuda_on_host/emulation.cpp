@@ -278,13 +278,24 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
+cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
-    *properties = {"the host", std::size_t{8} << 30};
+    *properties = {"the host", std::size_t{8} << 30, 0, 0};
     return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = 0;
     return cudaSuccess;
