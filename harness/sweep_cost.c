@@ -4,20 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/threads.h"
 #include "harness/estimate.h"
+#include "results/suite_values.h"
 
 /* --- The past --- */
 
-/* Threads of a past run, from the suite it ran with: what it took of them all is what its share of cores would take. */
+/* Threads of a past run: its seconds times these are what one core would take. */
 static double past_threads(const char *suite_text)
 {
-    struct suite *suite;
+    struct suite_values values;
     int64_t threads = 0;
-    if (suite_parse(&suite, suite_text, strlen(suite_text), "a past suite", settings_sections, NULL, 0, NULL) == OK) {
-        threads = options_integer(suite_options(suite, "run"), "threads");
-        suite_destroy(suite);
+    if (suite_values_read(&values, suite_text, NULL) == OK) {
+        const char *text = suite_values_find(&values, "run.threads");
+        if (text == NULL || !parse_integer(text, &threads))
+            threads = 0;
     }
+    suite_values_free(&values);
     return threads > 0 ? (double)threads : (double)threads_available();
 }
 
