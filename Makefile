@@ -3,6 +3,7 @@
 #   make demo    installs what is missing, builds, runs the built-in suite and shows its result
 #   make test    installs what is missing, builds with the tests, runs them
 #   make build   only builds: the program is build/mtil
+#   make test-cluster   sweeps on a Slurm of one node that it starts (slurm-wlm and munge are installed if missing)
 #   make clean   removes build/
 #
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
@@ -10,7 +11,7 @@ BUILD := build
 FLAGS :=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test build build-tests dependencies clean
+.PHONY: demo test test-cluster build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -18,6 +19,10 @@ demo: dependencies build
 
 test: dependencies build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure
+
+# 77: skipped, it said why.
+test-cluster: dependencies build
+	tests/cluster/test_cluster.sh $(BUILD)/mtil || [ $$? -eq 77 ]
 
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TAIL = 8192, ARGUMENTS_MOST = 128, CANNOT_START = 127 };
+enum { ARGUMENTS_MOST = 128, CANNOT_START = 127 };
 
 /* --- Start --- */
 
@@ -72,48 +72,6 @@ status child_start(struct child *child, const char *const *arguments, const char
     return result;
 }
 
-/* --- What it says --- */
-
-/* The end of the child's part of the log, from the start of a line, as text. */
-static void read_tail(const struct child *child, char tail[TAIL + 1])
-{
-    tail[0] = 0;
-    int descriptor = open(child->log, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return;
-    off_t end = lseek(descriptor, 0, SEEK_END), first = end - TAIL > child->begin ? end - TAIL : child->begin;
-    ssize_t got = pread(descriptor, tail, TAIL, first);
-    close(descriptor);
-    tail[got > 0 ? got : 0] = 0;
-    char *line = first > child->begin ? strchr(tail, '\n') : NULL;
-    if (line != NULL)
-        memmove(tail, line + 1, strlen(line + 1) + 1);
-}
-
-/* The last line that begins so, NULL when none does. */
-static const char *last_line(const char *text, const char *beginning)
-{
-    const char *found = NULL;
-    size_t length = strlen(beginning);
-    for (const char *line = text; *line != 0;) {
-        size_t span = strcspn(line, "\n");
-        if (span > 0 && strncmp(line, beginning, length) == 0)
-            found = line;
-        line += span + (line[span] != 0);
-    }
-    return found;
-}
-
-static void read_message(const struct child *child, char *message, size_t size)
-{
-    static const char error_line[] = "mtil: error: ";
-    char tail[TAIL + 1];
-    read_tail(child, tail);
-    const char *line = last_line(tail, error_line);
-    line = line != NULL ? line + sizeof error_line - 1 : last_line(tail, "");
-    snprintf(message, size, "%.*s", line != NULL ? (int)strcspn(line, "\n") : 0, line != NULL ? line : "");
-}
-
 /* --- The end --- */
 
 bool child_ended(const struct child *child, struct child_end *end)
@@ -124,7 +82,7 @@ bool child_ended(const struct child *child, struct child_end *end)
         return false;
     *end = (struct child_end){.exit_status = id > 0 && WIFEXITED(ended) ? WEXITSTATUS(ended) : -1,
                               .signal = id > 0 && WIFSIGNALED(ended) ? WTERMSIG(ended) : 0};
-    read_message(child, end->message, sizeof end->message);
+    log_tail_error(child->log, child->begin, end->message);
     return true;
 }
 

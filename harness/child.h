@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "core/status.h"
+#include "harness/log_tail.h"
 
 struct child {
     pid_t id;
@@ -28,7 +29,7 @@ struct child {
 struct child_end {
     int exit_status; /* −1: ended by a signal */
     int signal;
-    char message[600]; /* the error it told, or the last it said; "" when it said nothing */
+    char message[LOG_TAIL_MESSAGE]; /* the error it told, or the last it said; "" when it said nothing */
 };
 
 /* Starts this program with the arguments (ended by NULL); log, in a folder that exists, is appended to and borrowed until

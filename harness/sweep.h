@@ -48,7 +48,7 @@ struct sweep_run {
     enum sweep_standing standing;
     int64_t row;   /* in the results; 0: none */
     double spent;  /* core seconds already in it */
-    char *failure; /* "exit status 1: …" when it failed in this sweep, else NULL */
+    char *failure; /* why it is not finished, "exit status 1: …"; NULL: nothing is known */
 };
 
 struct sweep {

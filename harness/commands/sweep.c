@@ -8,7 +8,9 @@
 #include "core/text.h"
 #include "harness/commands/backend_choice.h"
 #include "harness/commands/output.h"
+#include "harness/slurm.h"
 #include "harness/sweep_cost.h"
+#include "harness/sweep_parts.h"
 #include "harness/sweep_runner.h"
 #include "harness/sweep_tables.h"
 
@@ -25,19 +27,61 @@ static const struct option options[] = {
      .minimum = 1,
      .maximum = 1024,
      .help = "runs at a time; as many as cores and memory carry if not given"},
+    {.name = "slurm", .type = OPTION_BOOLEAN, .fallback = "no", .help = "submit the runs to a cluster, as a job array"},
+    {.name = "collect",
+     .type = OPTION_BOOLEAN,
+     .fallback = "no",
+     .help = "join what a cluster has finished, and run nothing"},
+    {.name = "partition", .type = OPTION_TEXT, .help = "Slurm's, like the following ones"},
+    {.name = "time", .type = OPTION_TEXT, .help = "limit of a job, as in 12:00:00; a run that reaches it can go on"},
+    {.name = "memory", .type = OPTION_TEXT, .help = "of a job, as in 16G"},
+    {.name = "cpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1024, .help = "of a job"},
+    {.name = "slurm-arg", .type = OPTION_TEXT, .help = "more arguments of sbatch, with spaces between them"},
     {0}};
 
+static bool asked(const struct command_call *call, const char *option)
+{
+    return options_boolean(call->options, option);
+}
+
+static size_t number(const struct command_call *call, const char *option)
+{
+    return options_given(call->options, option) ? (size_t)options_integer(call->options, option) : 0;
+}
+
+/* What only jobs have, and what excludes each other. */
+static status check_options(const struct command_call *call, struct error *error)
+{
+    static const char *const of_jobs[] = {"partition", "time", "memory", "cpus", "slurm-arg"};
+    for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs; i++)
+        if (options_given(call->options, of_jobs[i]) && !asked(call, "slurm"))
+            return error_set(error, ERROR_ARGUMENT, "command line: --%s is about jobs; expected --slurm with it",
+                             of_jobs[i]);
+    if (asked(call, "collect") && asked(call, "slurm"))
+        return error_set(error, ERROR_ARGUMENT, "command line: expected --slurm or --collect, found both");
+    return OK;
+}
+
 /* --- The plan --- */
+
+/* A cluster is taken to have room for all. */
+static struct placement place_on_cluster(const struct command_call *call, const struct sweep *sweep)
+{
+    size_t cpus = number(call, "cpus") > 0 ? number(call, "cpus") : 1,
+           jobs = number(call, "jobs") > 0 ? number(call, "jobs") : sweep_work(sweep);
+    struct machine cluster = {.cores = cpus * jobs};
+    struct placement_wish wish = {.runs = sweep_work(sweep), .jobs = jobs, .threads = cpus};
+    return placement_choose(&cluster, &wish);
+}
 
 static struct placement place(const struct command_call *call, const struct sweep *sweep)
 {
     struct machine machine = machine_look();
-    struct placement_wish wish = {
-        .runs = sweep_work(sweep),
-        .jobs = options_given(call->options, "jobs") ? (size_t)options_integer(call->options, "jobs") : 0,
-        .threads = sweep->configurations[0].threads,
-        .memory = sweep_cost_memory(sweep)};
-    return placement_choose(&machine, &wish);
+    struct placement_wish wish = {.runs = sweep_work(sweep),
+                                  .jobs = number(call, "jobs"),
+                                  .threads = sweep->configurations[0].threads,
+                                  .memory = sweep_cost_memory(sweep)};
+    return asked(call, "slurm") ? place_on_cluster(call, sweep) : placement_choose(&machine, &wish);
 }
 
 static bool any_measured(const struct sweep *sweep)
@@ -89,8 +133,8 @@ static status show_plan(const struct command_call *call, const struct sweep *swe
     struct table table = {0};
     struct text text = {0};
     sweep_tables_plan(sweep, placement, &table);
-    status result = options_boolean(call->options, "dry-run") ? output_table(call, &table, error)
-                                                              : table_render(&table, TABLE_TEXT, false, &text, error);
+    status result = asked(call, "dry-run") ? output_table(call, &table, error)
+                                           : table_render(&table, TABLE_TEXT, false, &text, error);
     table_free(&table);
     describe(sweep, placement, &text);
     if (result == OK && !text.failed)
@@ -138,39 +182,117 @@ static status run_missing(const struct command_call *call, struct sweep *sweep, 
     return tell_failures(call, sweep, error);
 }
 
-/* A plan alone creates no database. */
+/* Standings from the sweep's database, if there is one, and from those of the runs. */
+static status look(const struct command_call *call, struct sweep *sweep, struct store *store, struct error *error)
+{
+    bool cluster = asked(call, "slurm") || asked(call, "collect");
+    TRY(sweep_look(sweep, store, error));
+    return sweep_parts_look(sweep, cluster ? PARTS_GO_ON : PARTS_END, error);
+}
+
+static status open_if_there(const struct sweep *sweep, struct store **store, struct error *error)
+{
+    *store = NULL;
+    return file_exists(sweep->database) ? store_open(store, sweep->database, STORE_READ, error) : OK;
+}
+
+/* What a cluster has finished comes first, so that nothing is computed again. */
+static status collect(const struct command_call *call, struct sweep *sweep, struct error *error)
+{
+    struct store *store;
+    TRY(open_if_there(sweep, &store, error));
+    status result = look(call, sweep, store, error);
+    store_close(store);
+    return result == OK ? sweep_parts_collect(sweep, call->log, error) : result;
+}
+
+/* A plan alone creates no database, and neither do jobs that have their own. */
 static status look_and_estimate(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
-    bool dry = options_boolean(call->options, "dry-run");
-    struct store *store = NULL;
-    if (!dry || file_exists(sweep->database))
-        TRY(store_open(&store, sweep->database, dry ? STORE_READ : STORE_WRITE, error));
-    status result = sweep_look(sweep, store, error);
+    struct store *store;
+    if (asked(call, "dry-run") || asked(call, "slurm"))
+        TRY(open_if_there(sweep, &store, error));
+    else
+        TRY(store_open(&store, sweep->database, STORE_WRITE, error));
+    status result = look(call, sweep, store, error);
     if (result == OK)
         result = sweep_cost_estimate(sweep, store, call->log, call->progress, error);
     store_close(store);
     return result;
 }
 
+/* --- On a cluster --- */
+
+static status submit(const struct command_call *call, const struct sweep *sweep, const struct sweep_request *request,
+                     struct error *error)
+{
+    char job[SLURM_JOB];
+    const struct options *given = call->options;
+    struct slurm_wish wish = {.request = request,
+                              .partition = options_text(given, "partition"),
+                              .time = options_text(given, "time"),
+                              .memory = options_text(given, "memory"),
+                              .arguments = options_text(given, "slurm-arg"),
+                              .cpus = number(call, "cpus"),
+                              .jobs = number(call, "jobs")};
+    if (sweep_work(sweep) == 0) {
+        log_info(call->log, "nothing is left to be submitted; the same with --collect shows the results");
+        return OK;
+    }
+    TRY(slurm_submit(sweep, &wish, job, error));
+    log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows how far it is", job, sweep->folder, job);
+    log_info(call->log, "its end joins the results into %s; so does the same command with --collect", sweep->database);
+    return OK;
+}
+
+static status show_collected(const struct command_call *call, struct sweep *sweep, struct error *error)
+{
+    size_t left = sweep->run_count;
+    if (file_exists(sweep->database)) {
+        TRY(show_results(call, sweep, error));
+        left -= sweep_count(sweep, SWEEP_FINISHED);
+        TRY(sweep_parts_look(sweep, PARTS_GO_ON, error));
+    }
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep_wants(&sweep->runs[i]))
+            log_warn(call->log, "%s is not finished: %s", sweep->runs[i].label,
+                     sweep->runs[i].failure != NULL ? sweep->runs[i].failure : "it has not begun");
+    if (left == 0)
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "%zu of %zu runs are not finished; the same command with --slurm submits them again", left,
+                     sweep->run_count);
+}
+
+static status run_sweep(const struct command_call *call, struct sweep *sweep, const struct sweep_request *request,
+                        struct error *error)
+{
+    if (!asked(call, "dry-run") && !asked(call, "slurm"))
+        TRY(collect(call, sweep, error));
+    if (asked(call, "collect"))
+        return show_collected(call, sweep, error);
+    TRY(look_and_estimate(call, sweep, error));
+    struct placement placement = place(call, sweep);
+    TRY(show_plan(call, sweep, &placement, error));
+    if (asked(call, "dry-run"))
+        return OK;
+    return asked(call, "slurm") ? submit(call, sweep, request, error) : run_missing(call, sweep, &placement, error);
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
-    struct sweep *sweep;
+    struct sweep *sweep = NULL;
     struct suite_words words;
+    TRY(check_options(call, error));
     TRY(suite_words_read(&words, call, error));
     struct sweep_request request = {.suite = call->arguments[0],
                                     .words = words.list,
                                     .count = words.count,
-                                    .values = options_boolean(call->options, "grid") ? GRID_EXPAND : GRID_LITERAL};
+                                    .values = asked(call, "grid") ? GRID_EXPAND : GRID_LITERAL};
     status result = sweep_open(&sweep, &request, error);
+    if (result == OK)
+        result = run_sweep(call, sweep, &request, error);
     suite_words_free(&words);
-    TRY(result);
-    result = look_and_estimate(call, sweep, error);
-    if (result == OK) {
-        struct placement placement = place(call, sweep);
-        result = show_plan(call, sweep, &placement, error);
-        if (result == OK && !options_boolean(call->options, "dry-run"))
-            result = run_missing(call, sweep, &placement, error);
-    }
     sweep_close(sweep);
     return result;
 }
@@ -183,8 +305,10 @@ const struct command command_sweep = {
         "Every key of the suite can be an axis, by its whole name (merge.policy) or a short one (policy, seed).\n"
         "What is finished in the database is not run again, what was begun goes on, each run is a process of its\n"
         "own with a log. Ctrl-C stops all of them where it is safe; the same command goes on. Runs that fail are\n"
-        "told at the end and do not keep the others from running.\n",
-    .example = "  mtil sweep mini --grid policy=none,most_used merge.every=20,40 seed=1..5 --dry-run\n",
+        "told at the end and do not keep the others from running.\n"
+        "With --slurm the runs are tasks of a job array, and a job after it joins their databases.\n",
+    .example = "  mtil sweep mini --grid policy=none,most_used merge.every=20,40 seed=1..5 --dry-run\n"
+               "  mtil sweep mtil --grid seed=1..5 --slurm --partition gpu --cpus 8 --slurm-arg --gres=gpu:1\n",
     .options = options,
     .least = 1,
     .most = SIZE_MAX,
