@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "datasets/loader.h"
-#include "harness/class_features.h"
 #include "harness/routing.h"
 #include "models/contrastive.h"
 
@@ -27,7 +26,7 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
         set->errors == NULL || set->predicted == NULL || set->router == NULL || set->right == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
     for (size_t i = 0; i < images; i++)
-        set->labels[i] = dataset_label(task->dataset, SPLIT_TEST, i);
+        set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
     return known_images_create(&set->routed, evaluator->known, images, error);
 }
 
@@ -72,12 +71,15 @@ void evaluator_destroy(struct evaluator *evaluator)
         known_images_free(&set->routed);
     }
     free(evaluator->sets);
+    label_space_free(&evaluator->labels);
     known_destroy(evaluator->known);
     free(evaluator);
 }
 
 status evaluator_refresh(struct evaluator *evaluator, struct error *error)
 {
+    evaluator->labels.known = evaluator->known;
+    label_space_refresh(&evaluator->labels);
     return known_refresh(evaluator->known, error);
 }
 
@@ -221,7 +223,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
         result = encode_list(evaluator, set, &room, missing, router, stop, error);
     }
     if (result == OK)
-        result = known_classes(evaluator->known, set->task->index, router, &e->per_task, &classes, error);
+        result = label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error);
     if (result == OK)
         result = predict_features(e, set->routed.features, items, n, &classes, set->predicted, error);
     free_room(&room);
@@ -238,11 +240,12 @@ static void count_right(struct test_set *set)
     }
 }
 
-static status zero_shot_predictions(struct experiment *e, struct test_set *set, struct error *error)
+static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
+    struct experiment *e = evaluator->experiment;
     struct arena_mark mark = arena_mark(&e->per_task);
     struct tensor classes;
-    TRY(class_features(e, set->task, -1, &e->per_task, NULL, &classes, error));
+    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->per_task, &classes, error));
     TRY(predict_features(e, set->features, NULL, set->n, &classes, set->zero_shot, error));
     arena_release(&e->per_task, mark);
     return OK;
@@ -253,7 +256,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
     struct experiment *e = evaluator->experiment;
     struct test_set *set = &evaluator->sets[j];
     TRY(frozen_features(e, set->task->dataset, SPLIT_TEST, NULL, set->n, set->means, set->features, stop, error));
-    TRY(zero_shot_predictions(e, set, error));
+    TRY(zero_shot_predictions(evaluator, set, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     for (size_t i = 0; i < set->n; i++)
         set->router[i] = -1;

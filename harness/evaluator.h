@@ -9,14 +9,14 @@
 #ifndef MTIL_HARNESS_EVALUATOR_H
 #define MTIL_HARNESS_EVALUATOR_H
 
-#include "harness/known.h"
+#include "harness/label_space.h"
 #include "harness/selector.h"
 
 /* The test images of a task, in order. Host memory. */
 struct test_set {
     const struct task *task;
     size_t n;
-    int32_t *labels;
+    int32_t *labels;         /* in the label space */
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
     uint16_t *zero_shot;     /* predictions of the untouched CLIP */
     struct known_images routed;
@@ -32,6 +32,7 @@ struct evaluator {
     struct experiment *experiment;
     struct selector *selector;
     struct known *known;
+    struct label_space labels;
     struct test_set *sets;
 };
 
@@ -39,7 +40,7 @@ status evaluator_create(struct evaluator **evaluator, struct experiment *experim
                         struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 
-/* Looks at the adapters as they are now: to be called after they were trained, merged or loaded. Features that went
+/* Looks at the model as it is now: to be called after it was trained, merged or loaded. Features that went
  * through a router and experts that are still the same are kept. */
 status evaluator_refresh(struct evaluator *evaluator, struct error *error);
 

@@ -17,6 +17,7 @@
 
 struct task {
     size_t index;
+    size_t first_class; /* of its classes in the label space: 0, or, in one of all tasks, after those of tasks before */
     struct task_settings settings;
     char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
     struct dataset *dataset;
@@ -34,10 +35,10 @@ struct experiment {
     struct backend *backend;
     struct arena model, per_task, step; /* for the run, for a task, for a step */
     struct clip *clip;
-    struct adapters *adapters; /* NULL unless the method trains them */
-    struct step_state *state;  /* device */
-    float *loss;               /* device, one value */
-    size_t task_count;
+    struct adapters *adapters;      /* NULL unless the method trains them */
+    struct step_state *state;       /* device */
+    float *loss;                    /* device, one value */
+    size_t task_count, class_count; /* classes of all tasks together */
     struct task *tasks;
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;

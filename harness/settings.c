@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "harness/order.h"
+#include "harness/settings_data.h"
 
 static const struct option model_options[] = {
     {.name = "weights",
@@ -22,58 +22,6 @@ static const struct option model_options[] = {
      .fallback = "quick_gelu",
      .help = "of the MLPs; gelu for open_clip's other weights"},
     {0}};
-
-static const struct option data_options[] = {
-    {.name = "root",
-     .type = OPTION_TEXT,
-     .fallback = "data/mini",
-     .help = "folder that holds the datasets side by side"},
-    {.name = "order",
-     .type = OPTION_LIST,
-     .fallback = ORDER_I,
-     .help = "the tasks in the order they are learnt: a list, or I or II for MTIL's"},
-    {.name = "order_name",
-     .type = OPTION_TEXT,
-     .help = "what the results call this order; I, II or the list if not given"},
-    OPTION_SPLIT,
-    {.name = "setting",
-     .type = OPTION_CHOICE,
-     .choices = "full_shot|few_shot",
-     .help = "what the results call it; follows from shots, and must agree with it if given"},
-    {.name = "shots",
-     .type = OPTION_INTEGER,
-     .minimum = 0,
-     .maximum = 1e9,
-     .fallback = "0",
-     .help = "training images per class, the first of a seeded shuffle; 0: all"},
-    {.name = "template",
-     .type = OPTION_TEXT,
-     .help = "one prompt, with {} for the class, in place of the datasets' own"},
-    {.name = "split_by",
-     .type = OPTION_CHOICE,
-     .choices = "none|labels",
-     .fallback = "none",
-     .help = "labels: cut the one dataset of order into tasks, by what its class names mean"},
-    {0}};
-
-static const struct option label_split_options[] = {{.name = "parts",
-                                                     .type = OPTION_INTEGER,
-                                                     .minimum = 2,
-                                                     .maximum = SETTINGS_TASKS,
-                                                     .fallback = "10",
-                                                     .help = "tasks that the dataset is cut into"},
-                                                    {.name = "similarity",
-                                                     .type = OPTION_CHOICE,
-                                                     .choices = "together|apart|random",
-                                                     .fallback = "together",
-                                                     .help = "similar classes in one task, or in different ones"},
-                                                    {.name = "split_seed",
-                                                     .type = OPTION_INTEGER,
-                                                     .minimum = 0,
-                                                     .maximum = 4294967295.0,
-                                                     .fallback = "42",
-                                                     .help = "of the cut, the same for all seeds of runs"},
-                                                    {0}};
 
 static const struct option adapter_options[] = {{.name = "experts",
                                                  .type = OPTION_INTEGER,
@@ -255,12 +203,18 @@ static const struct option selector_options[] = {
      .help = "fixed threshold of all tasks; 0: the quantile"},
     {0}};
 
-static const struct option evaluation_options[] = {{.name = "per_image",
-                                                    .type = OPTION_CHOICE,
-                                                    .choices = "none|bits|predictions",
-                                                    .fallback = "predictions",
-                                                    .help = "what is kept of every test image"},
-                                                   {0}};
+static const struct option evaluation_options[] = {
+    {.name = "per_image",
+     .type = OPTION_CHOICE,
+     .choices = "none|bits|predictions",
+     .fallback = "predictions",
+     .help = "what is kept of every test image"},
+    {.name = "label_space",
+     .type = OPTION_CHOICE,
+     .choices = "task|all",
+     .fallback = "task",
+     .help = "an image's classes: those of its task, or of all tasks one after the other (X-TAIL)"},
+    {0}};
 
 static const struct option run_options[] = {
     {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "one run each"},
@@ -332,28 +286,14 @@ static status reader_keys(const char *name, const struct option **table, struct 
     return OK;
 }
 
-static status split_keys(const char *name, const struct option **table, struct error *error)
-{
-    static const char *const names[] = {"none", "labels"};
-    *table = strcmp(name, "labels") == 0 ? label_split_options : NULL;
-    if (*table != NULL || strcmp(name, "none") == 0)
-        return OK;
-    return error_unknown_word(error, "data.split_by", "way to split", name, names, 2);
-}
-
-static const char *data_shorthand(const char *key, const char *value)
-{
-    return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
-}
-
 const struct suite_section settings_sections[] = {
     {.name = "model", .options = model_options},
     {.name = "data",
-     .options = data_options,
+     .options = settings_data_options,
      .incidental = "root|order_name|setting",
-     .shorthand = data_shorthand,
+     .shorthand = settings_data_shorthand,
      .chooser = "split_by",
-     .chosen = split_keys},
+     .chosen = settings_split_keys},
     {.name = "adapter", .options = adapter_options},
     {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
     {.name = "training", .options = training_options},
@@ -421,41 +361,6 @@ static void read_run(struct settings *s, const struct options *o)
     s->log_every = whole(o, "log_every");
 }
 
-static void read_data(struct settings *s, const struct options *o)
-{
-    const char *order = options_text(o, "order_name");
-    s->data_root = options_text(o, "root");
-    s->order = order != NULL ? order : order_name(o, "order");
-    s->task_count = options_list_size(o, "order");
-    s->split.by_labels = strcmp(options_text(o, "split_by"), "labels") == 0;
-    if (s->split.by_labels) {
-        s->split.parts = whole(o, "parts");
-        s->split.goal = (enum partition_goal)options_choice(o, "similarity");
-        s->split.seed = (uint64_t)options_integer(o, "split_seed");
-        s->task_count = s->split.parts;
-    }
-    s->shots = whole(o, "shots");
-    s->setting = s->shots > 0 ? "few_shot" : "full_shot";
-}
-
-/* A suite may say what its setting is, but not something else than what it does. */
-static status check_data(const struct settings *s, const struct options *data, struct error *error)
-{
-    size_t listed = options_list_size(data, "order");
-    if (s->split.by_labels && listed != 1)
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: data.split_by: labels cuts one dataset into tasks, but data.order names %zu; set "
-                         "data.order to the one to cut, as in data.order=cifar100",
-                         listed);
-    const char *given = options_text(data, "setting");
-    if (given == NULL || strcmp(given, s->setting) == 0)
-        return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "suite: data.setting is %s, but data.shots is %zu, which is %s; set data.shots to the number of "
-                     "training images per class, or to 0 for all",
-                     given, s->shots, s->setting);
-}
-
 static status check(const struct settings *s, struct error *error)
 {
     if (s->task_count == 0)
@@ -485,21 +390,22 @@ static status check(const struct settings *s, struct error *error)
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
-                         *merge = suite_options(suite, "merge");
-    *s = (struct settings){
-        .weights = options_text(model, "weights"),
-        .vocabulary = options_text(model, "vocabulary"),
-        .activation = options_choice(model, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
-        .merge_every = whole(merge, "every"),
-        .moments = (enum merge_moments)options_choice(merge, "moments"),
-        .policy_options = merge,
-        .method_options = suite_options(suite, "method"),
-        .per_image = (enum per_image_kind)options_choice(suite_options(suite, "evaluation"), "per_image")};
-    read_data(s, data);
+                         *merge = suite_options(suite, "merge"), *evaluation = suite_options(suite, "evaluation");
+    *s = (struct settings){.weights = options_text(model, "weights"),
+                           .vocabulary = options_text(model, "vocabulary"),
+                           .activation =
+                               options_choice(model, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
+                           .merge_every = whole(merge, "every"),
+                           .moments = (enum merge_moments)options_choice(merge, "moments"),
+                           .policy_options = merge,
+                           .method_options = suite_options(suite, "method"),
+                           .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
+                           .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
+    settings_read_data(s, data);
     read_adapter(s, suite_options(suite, "adapter"));
     read_selector(&s->selector, suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
-    TRY(check_data(s, data, error));
+    TRY(settings_check_data(s, data, error));
     TRY(merge_policy_find(&s->policy, options_text(merge, "policy"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     return check(s, error);

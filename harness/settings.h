@@ -26,6 +26,8 @@ enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };
 enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
 enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
 
+enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL };
+
 struct selector_settings {
     enum selector_kind kind;
     enum selector_decision decision;
@@ -58,6 +60,7 @@ struct settings {
     struct cache_settings cache; /* without its log */
     bool keep_features;
     enum per_image_kind per_image;
+    enum label_space_kind label_space;
     struct backend_settings backend;
     const char *folder, *database;
     size_t threads, checkpoint_every, log_every;

@@ -136,7 +136,22 @@ static status open_parts(struct experiment *e, struct error *error)
     return result;
 }
 
-status tasks_open(struct experiment *e, struct error *error)
+/* Predictions are kept in 16 bits (results/per_image.h). */
+static status number_classes(struct experiment *e, struct error *error)
+{
+    bool all = e->settings.label_space == LABEL_SPACE_ALL;
+    for (size_t k = 0; k < e->task_count; k++) {
+        e->tasks[k].first_class = all ? e->class_count : 0;
+        e->class_count += dataset_classes(e->tasks[k].dataset);
+    }
+    if (all && e->class_count > UINT16_MAX)
+        return error_set(error, ERROR_ARGUMENT,
+                         "evaluation.label_space: all: the tasks have %zu classes together; expected at most %d",
+                         e->class_count, UINT16_MAX);
+    return OK;
+}
+
+static status open_tasks(struct experiment *e, struct error *error)
 {
     e->tasks = calloc(e->settings.task_count, sizeof *e->tasks);
     if (e->tasks == NULL)
@@ -148,6 +163,12 @@ status tasks_open(struct experiment *e, struct error *error)
         TRY(open_task(e, &e->tasks[k], k, options_list_item(suite_options(e->suite, "data"), "order", k), error));
     }
     return OK;
+}
+
+status tasks_open(struct experiment *e, struct error *error)
+{
+    TRY(open_tasks(e, error));
+    return number_classes(e, error);
 }
 
 static void close_task(struct task *task)

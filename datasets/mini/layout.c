@@ -76,6 +76,12 @@ status layout_folder(const struct layout *layout, struct error *error, const cha
     return result;
 }
 
+size_t layout_picture_at(const struct layout *layout, size_t i, const char **path)
+{
+    *path = layout->pictures[i].path;
+    return layout->pictures[i].item;
+}
+
 /* The pictures of one round, shared out to threads; the first failure is kept. */
 struct round {
     const struct layout *layout;

@@ -28,6 +28,12 @@ status layout_picture(struct layout *layout, size_t item, struct error *error, c
     PRINTF_LIKE(4, 5);
 status layout_folder(const struct layout *layout, struct error *error, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* The item of the i-th picture that was asked for, and its whole path, borrowed. */
+size_t layout_picture_at(const struct layout *layout, size_t i, const char **path);
+
+/* CoOp's split file, for datasets that have one: of all pictures that were asked for. */
+status layout_coop_split(const struct layout *layout, struct error *error);
+
 /* Draws, encodes and writes every picture that was asked for; looks now and then whether to stop. */
 status layout_draw(struct layout *layout, struct error *error);
 void layout_free(struct layout *layout);

@@ -92,6 +92,8 @@ static status write_datasets(const char *root, const struct mini_settings *setti
         log_debug(settings->log, "%s: writing %s", root, layout.domain->name);
         status result = layouts[k].write(&layout, error);
         if (result == OK)
+            result = layout_coop_split(&layout, error);
+        if (result == OK)
             result = layout_draw(&layout, error);
         layout_free(&layout);
         TRY(result);

@@ -18,7 +18,7 @@
 #include "core/status.h"
 #include "core/threads.h"
 
-enum { MINI_GENERATOR = 2 }; /* raised whenever a picture or a layout changes */
+enum { MINI_GENERATOR = 3 }; /* raised whenever a picture or a layout changes */
 
 struct mini_settings {
     uint64_t seed;

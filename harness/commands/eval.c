@@ -48,7 +48,7 @@ static status open_weights(struct evaluation *v, struct error *error)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
     status result = clip_reload(v->experiment->clip, path, error);
     free(path);
-    return result;
+    return result == OK ? evaluator_refresh(v->evaluator, error) : result;
 }
 
 static void report(const struct evaluation *v, const char *activity, size_t j)

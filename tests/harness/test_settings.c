@@ -152,8 +152,16 @@ static void a_setting_follows_from_shots(void **state)
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "data: {shots: 5, setting: few_shot}\n", NULL), OK);
     suite_destroy(suite);
-    expect_refused("data: {setting: few_shot}\n", NULL, (const char *const[]){"few_shot", "data.shots is 0", NULL});
-    expect_refused("data: {setting: full_shot, shots: 5}\n", NULL, (const char *const[]){"data.shots is 5", NULL});
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 16}\nevaluation: {label_space: all}\n", NULL), OK);
+    assert_string_equal(s.setting, "x_tail");
+    assert_int_equal(s.label_space, LABEL_SPACE_ALL);
+    suite_destroy(suite);
+    expect_refused("data: {setting: few_shot}\n", NULL,
+                   (const char *const[]){"few_shot", "data.shots 0", "label_space task", NULL});
+    expect_refused("data: {setting: full_shot, shots: 5}\n", NULL,
+                   (const char *const[]){"full_shot", "data.shots 5", "few_shot", NULL});
+    expect_refused("data: {setting: x_tail, shots: 5}\n", NULL, (const char *const[]){"x_tail", "few_shot", NULL});
+    expect_refused("evaluation: {label_space: al}\n", NULL, (const char *const[]){"did you mean \"all\"", NULL});
     expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
 }
 
@@ -359,6 +367,7 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("run.evaluation_batch=1"));
     assert_false(hash_differs("run.keep_features=no"));
     assert_true(hash_differs("data.shots=16"));
+    assert_true(hash_differs("evaluation.label_space=all"));
     assert_false(hash_differs("data.order_name=mine"));
     assert_true(hash_differs("training.batch=32"));
     assert_true(hash_differs("tasks.dtd.warmup=5"));
@@ -376,6 +385,10 @@ static void shipped_suites(void **state)
     } expected[] = {
         {"cifar100_labels", "cifar100", "full_shot", 10, 55},
         {"mini_labels", "cifar100", "full_shot", 5, 22},
+        {"mini_xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+         "x_tail", 10, 22},
+        {"xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+         "x_tail", 10, 55},
         {"mini", "I", "full_shot", 11, 22},
         {"mini_continual_ft", "I", "full_shot", 11, 22},
         {"mini_few_shot", "I", "few_shot", 11, 22},
@@ -404,6 +417,27 @@ static void shipped_suites(void **state)
         }
         suite_destroy(suite);
     }
+}
+
+/* Spec 6: 16 images per class of CoOp's splits, one template, all classes. */
+static void x_tail_as_published(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(suite_load(&suite, "xtail", settings_sections, NULL, 0, &error), OK);
+    assert_int_equal(settings_read(&s, suite, &error), OK);
+    assert_int_equal(s.shots, 16);
+    for (size_t k = 0; k < s.task_count; k++) {
+        const char *name = options_list_item(suite_options(suite, "data"), "order", k);
+        struct task_settings task;
+        settings_of_task(&task, suite, name);
+        assert_string_equal(task.template, "a photo of a {}.");
+        assert_string_not_equal(name, "cifar100");
+        assert_string_equal(options_text(suite_entry(suite, "tasks", name), "split"),
+                            strcmp(name, "mnist") == 0 ? "torchvision" : "coop");
+    }
+    suite_destroy(suite);
 }
 
 /* Spec 3: what the published few-shot runs use. */
@@ -447,6 +481,7 @@ int main(void)
         cmocka_unit_test(a_method_brings_its_keys),
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(few_shot_as_published),
+        cmocka_unit_test(x_tail_as_published),
         cmocka_unit_test(seeds),
         cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
     };

@@ -99,6 +99,40 @@ static void every_reader_finds_its_classes_and_sizes(void **state)
     }
 }
 
+/* CoOp's splits: the same test pictures, and four fifths of the training pictures. */
+static void splits_of_coop_are_written(void **state)
+{
+    const struct root *root = *state;
+    static const struct option table[] = {
+        OPTION_SPLIT, {.name = "on_missing", .type = OPTION_TEXT, .fallback = "error"}, {0}};
+    struct options *options;
+    struct error error = {0};
+    size_t splits = 0;
+    assert_int_equal(options_create(&options, table, &error), OK);
+    assert_int_equal(options_set(options, "split", "coop", "test", &error), OK);
+    for (int k = 0; k < SUITE_DOMAINS; k++) {
+        const struct domain *domain = &suite_domains[k];
+        const struct dataset_reader *reader;
+        struct dataset *dataset;
+        assert_int_equal(dataset_reader_find(&reader, domain->name, &error), OK);
+        if (reader->coop == NULL)
+            continue;
+        if (dataset_open(&dataset, domain->name, root->path, options, NULL, &error) != OK)
+            fail_msg("%s", error.message);
+        bool own = strcmp(domain->name, "aircraft") == 0;
+        size_t each = (size_t)(domain->train / domain->classes), validated = own ? 0 : each / 5;
+        assert_in_range(dataset_size(dataset, SPLIT_TRAIN),
+                        (size_t)domain->train - (validated + 1) * (size_t)domain->classes,
+                        (size_t)domain->train - validated * (size_t)domain->classes);
+        assert_int_equal(dataset_size(dataset, SPLIT_TEST), domain->test);
+        assert_int_equal(dataset_classes(dataset), domain->classes);
+        dataset_close(dataset);
+        splits++;
+    }
+    assert_int_equal(splits, 9);
+    options_destroy(options);
+}
+
 /* Of the datasets in the order of their lists, item i is drawing i; JPEG costs a few levels, the pickle none. */
 static void read_pictures_are_the_drawn_ones(void **state)
 {
@@ -245,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_reader_finds_its_classes_and_sizes),
+        cmocka_unit_test(splits_of_coop_are_written),
         cmocka_unit_test(read_pictures_are_the_drawn_ones),
         cmocka_unit_test(splits_by_permutation_are_balanced),
         cmocka_unit_test(digits_are_the_real_ones),
