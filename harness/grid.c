@@ -81,14 +81,29 @@ static status add_value(struct grid_axis *axis, const char *text, size_t length,
         free(value);
         return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count + 1);
     }
-    for (size_t i = 0; i < axis->count; i++)
-        if (strcmp(axis->values[i], value) == 0) {
-            free(value);
-            return error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is there twice", axis->name,
-                             axis->values[i]);
-        }
     axis->values[axis->count++] = value;
     return OK;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static status refuse_twice(const struct grid_axis *axis, struct error *error)
+{
+    char **sorted = malloc((axis->count + 1) * sizeof *sorted);
+    if (sorted == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count);
+    memcpy(sorted, axis->values, axis->count * sizeof *sorted);
+    qsort(sorted, axis->count, sizeof *sorted, compare_values);
+    status result = OK;
+    for (size_t i = 1; result == OK && i < axis->count; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            result = error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is there twice", axis->name,
+                               sorted[i]);
+    free(sorted);
+    return result;
 }
 
 /* "1..5": true with both ends; "../data" is a value like any other. */
@@ -114,6 +129,9 @@ static status add_values(struct grid_axis *axis, const char *text, size_t length
     if (first > last)
         return error_set(error, ERROR_ARGUMENT, "command line: %s: expected a range from low to high, found %.*s",
                          axis->name, (int)length, text);
+    if ((uint64_t)last - (uint64_t)first >= VALUES_MOST)
+        return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found %.*s", axis->name,
+                         VALUES_MOST, (int)length, text);
     for (int64_t i = first;; i++) {
         char number[32];
         int digits = snprintf(number, sizeof number, "%lld", (long long)i);
@@ -129,7 +147,7 @@ static status split_values(struct grid_axis *axis, const char *text, struct erro
         size_t length = strcspn(text, ",");
         TRY(add_values(axis, text, length, error));
         if (text[length] == 0)
-            return OK;
+            return refuse_twice(axis, error);
         text += length + 1;
     }
 }
