@@ -92,6 +92,25 @@ static int read_rows(GifFileType *gif, struct image *image, const uint8_t colors
     return GIF_OK;
 }
 
+static void fill(uint8_t *row, int count, const uint8_t color[3])
+{
+    for (int x = 0; x < count; x++)
+        memcpy(row + 3 * x, color, 3);
+}
+
+/* The screen beside the frame. After the frame: a file that ends early never takes the memory that it claims. */
+static void fill_around(const GifImageDesc *frame, struct image *image, const uint8_t color[3])
+{
+    for (int y = 0; y < image->height; y++) {
+        uint8_t *row = image->pixels + (size_t)y * (size_t)image->width * 3;
+        bool beside = y < frame->Top || y >= frame->Top + frame->Height;
+        fill(row, beside ? image->width : frame->Left, color);
+        int right = frame->Left + frame->Width;
+        if (!beside)
+            fill(row + 3 * right, image->width - right, color);
+    }
+}
+
 static int largest(int a, int b)
 {
     return a > b ? a : b;
@@ -108,15 +127,15 @@ static status decode(GifFileType *gif, struct decoder *decoder, struct image *im
                              largest(gif->SHeight, frame->Top + frame->Height), decoder->file->name, error));
     uint8_t colors[256][3];
     list_colors(gif, colors);
-    int outside = decoder->transparent != NO_TRANSPARENT_COLOR ? decoder->transparent : 0;
-    for (size_t i = 0; i < (size_t)image->width * (size_t)image->height; i++)
-        memcpy(image->pixels + 3 * i, colors[outside], 3);
     GifPixelType *line = malloc((size_t)frame->Width);
     if (line == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a row of pixels", decoder->file->name);
     int read = read_rows(gif, image, (const uint8_t(*)[3])colors, line);
     free(line);
-    return read == GIF_ERROR ? refuse(decoder, gif->Error, error) : OK;
+    if (read == GIF_ERROR)
+        return refuse(decoder, gif->Error, error);
+    fill_around(frame, image, colors[decoder->transparent != NO_TRANSPARENT_COLOR ? decoder->transparent : 0]);
+    return OK;
 }
 
 status gif_decode(struct image *image, const struct encoded *file, struct error *error)

@@ -100,6 +100,20 @@ static void read_rows(struct decoder *decoder, uint8_t *target, size_t stride)
             png_read_row(decoder->png, target + y * stride, NULL);
 }
 
+/* Deflate packs at most 1032 bytes into one. */
+static status check_claim(const struct decoder *decoder, struct error *error)
+{
+    enum { MOST_BYTES_A_BYTE = 1032 };
+    uint64_t row = png_get_rowbytes(decoder->png, decoder->info);
+    png_uint_32 width = png_get_image_width(decoder->png, decoder->info),
+                height = png_get_image_height(decoder->png, decoder->info);
+    if (row * height / MOST_BYTES_A_BYTE <= decoder->file->size)
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: cannot decode this PNG: it claims %u×%u pixels, more than %zu bytes can hold",
+                     decoder->file->name, width, height, decoder->file->size);
+}
+
 static status decode(struct decoder *decoder, struct error *error)
 {
     const char *name = decoder->file->name;
@@ -110,6 +124,7 @@ static status decode(struct decoder *decoder, struct error *error)
     ignore_chunks(decoder->png);
     png_read_info(decoder->png, decoder->info);
     png_set_crc_action(decoder->png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+    TRY(check_claim(decoder, error));
     int depth = png_get_bit_depth(decoder->png, decoder->info), color = png_get_color_type(decoder->png, decoder->info);
     TRY(image_create_claimed(decoder->image, png_get_image_width(decoder->png, decoder->info),
                              png_get_image_height(decoder->png, decoder->info), name, error));
