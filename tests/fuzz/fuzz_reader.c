@@ -1,23 +1,21 @@
-/* The lists of a dataset, of those that have any as text or MATLAB files, in a folder without images but one: the first
- * byte says which dataset, the rest is its files in the order below, each ended by SEPARATOR. What opens has a class for
- * every label and no item outside of its folder. */
+/* The lists of a dataset, of those that have any, in a folder without images but one: the first byte says which dataset,
+ * the rest is its files in the order below (input_folder.h). What opens has a class for every label and no item outside
+ * of its folder. */
 #include "tests/fuzz/target.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "core/file.h"
 #include "datasets/dataset.h"
-
-#define SEPARATOR "\n==\n"
+#include "tests/fuzz/input_folder.h"
 
 enum { FILES = 6 };
 
 static const struct subject {
     const char *reader, *folder;
-    const char *image; /* so that some list can name one that is there */
+    const char *image; /* so that some list can name one that is there; NULL: images are in the files */
     const char *files[FILES];
 } subjects[] = {
     {"aircraft",
@@ -41,65 +39,56 @@ static const struct subject {
      "tiny-imagenet-200",
      "train/n1/images/1.JPEG",
      {"wnids.txt", "words.txt", "val/val_annotations.txt"}},
+    {"mnist",
+     "MNIST",
+     NULL,
+     {"raw/train-images-idx3-ubyte", "raw/train-labels-idx1-ubyte", "raw/t10k-images-idx3-ubyte",
+      "raw/t10k-labels-idx1-ubyte", "classnames.txt"}},
+    {"caltech101", "caltech101", "101_ObjectCategories/a/image_0001.jpg", {"classnames.txt", "templates.txt"}},
+    {"eurosat", "eurosat", "2750/a/1.jpg", {"classnames.txt", "templates.txt"}},
+    {"folder", "plain", "a/1.jpg", {"classnames.txt", "templates.txt"}},
+    {"dtd", "dtd", "dtd/images/a/1.jpg", {"split_zhou_DescribableTextures.json", "classnames.txt", "templates.txt"}},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
-
-static char root[] = "/tmp/mtil-fuzz-XXXXXX";
-
-static void remove_root(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    if (system(command) != 0)
-        abort();
-}
-
-/* Plain stdio: no test's file needs to survive a power cut. */
-static void write_file(const struct subject *subject, const char *name, const uint8_t *data, size_t size)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s/%s", root, subject->folder, name);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL || fwrite(data, 1, size, file) != size || fclose(file) != 0)
-        abort();
-}
 
 static void make_folder(const struct subject *subject, const char *name)
 {
     char path[256];
-    struct error error;
-    snprintf(path, sizeof path, "%s/%s/%s", root, subject->folder, name);
-    *strrchr(path, '/') = 0;
-    if (directory_create(path, &error) != OK)
-        abort();
+    snprintf(path, sizeof path, "%s/%s", subject->folder, name);
+    input_folder_make(path);
 }
 
-static void make_root(void)
+/* Once: only the lists are written anew. */
+static void make_folders(void)
 {
-    if (mkdtemp(root) == NULL || atexit(remove_root) != 0)
-        abort();
     for (size_t i = 0; i < SUBJECTS; i++) {
-        make_folder(&subjects[i], subjects[i].image);
-        write_file(&subjects[i], subjects[i].image, (const uint8_t *)"", 0);
-        for (size_t f = 0; f < FILES && subjects[i].files[f] != NULL; f++)
-            make_folder(&subjects[i], subjects[i].files[f]);
+        const struct subject *subject = &subjects[i];
+        for (size_t f = 0; f < FILES && subject->files[f] != NULL; f++)
+            make_folder(subject, subject->files[f]);
+        if (subject->image == NULL)
+            continue;
+        char path[256];
+        make_folder(subject, subject->image);
+        snprintf(path, sizeof path, "%s/%s", subject->folder, subject->image);
+        input_folder_write(path, (const uint8_t *)"", 0);
     }
 }
 
 static void write_lists(const struct subject *subject, const uint8_t *data, size_t size)
 {
-    for (size_t f = 0; f < FILES && subject->files[f] != NULL; f++) {
-        char path[256];
-        const uint8_t *end = memmem(data, size, SEPARATOR, strlen(SEPARATOR));
-        snprintf(path, sizeof path, "%s/%s/%s", root, subject->folder, subject->files[f]);
-        if (end == NULL) {
-            unlink(path);
-            continue;
-        }
-        write_file(subject, subject->files[f], data, (size_t)(end - data));
-        size -= (size_t)(end - data) + strlen(SEPARATOR);
-        data = end + strlen(SEPARATOR);
-    }
+    char prefix[64];
+    size_t count = 0, left;
+    while (count < FILES && subject->files[count] != NULL)
+        count++;
+    snprintf(prefix, sizeof prefix, "%s/", subject->folder);
+    input_folder_fill(prefix, subject->files, count, data, size, &left);
+}
+
+static void set_option(struct options *options, const char *name, const char *value)
+{
+    struct error error;
+    if (options_find(options_table(options), name) != NULL && options_set(options, name, value, "fuzz", &error) != OK)
+        abort();
 }
 
 static int climbs(const char *name)
@@ -123,6 +112,7 @@ static int check(const struct dataset *dataset)
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
+    static bool made;
     struct dataset *dataset;
     struct options *options;
     const struct dataset_reader *reader;
@@ -130,17 +120,19 @@ int fuzz_target(const uint8_t *data, size_t size)
     int failed = 0;
     if (size == 0)
         return 0;
-    if (access(root, F_OK) != 0)
-        make_root();
+    if (!made)
+        make_folders();
+    made = true;
     const struct subject *subject = &subjects[data[0] % SUBJECTS];
     write_lists(subject, data + 1, size - 1);
     if (dataset_reader_find(&reader, subject->reader, &error) != OK ||
         options_create(&options, reader->options, &error) != OK)
         abort();
-    if (options_find(reader->options, "on_missing") != NULL &&
-        options_set(options, "on_missing", "skip", "fuzz", &error) != OK)
-        abort();
-    if (dataset_open(&dataset, subject->reader, root, options, NULL, &error) == OK) {
+    set_option(options, "on_missing", "skip");
+    set_option(options, "path", subject->folder);
+    if (strncmp(subject->files[0], "split_zhou", strlen("split_zhou")) == 0)
+        set_option(options, "split", "coop");
+    if (dataset_open(&dataset, subject->reader, input_folder(), options, NULL, &error) == OK) {
         failed = check(dataset);
         dataset_close(dataset);
     }

@@ -1,0 +1,82 @@
+#include "tests/fuzz/input_folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+
+static char root[] = "/tmp/mtil-fuzz-XXXXXX";
+static pid_t owner;
+
+/* A child that a target starts leaves the folder alone. */
+static void remove_root(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    if (getpid() == owner && system(command) != 0)
+        abort();
+}
+
+const char *input_folder(void)
+{
+    if (owner == 0) {
+        owner = getpid();
+        if (mkdtemp(root) == NULL || atexit(remove_root) != 0)
+            abort();
+    }
+    return root;
+}
+
+static void path_of(const char *prefix, const char *name, char path[256])
+{
+    if (snprintf(path, 256, "%s/%s%s", input_folder(), prefix, name) >= 256)
+        abort();
+}
+
+void input_folder_make(const char *name)
+{
+    char path[256];
+    struct error error;
+    path_of("", name, path);
+    *strrchr(path, '/') = 0;
+    if (directory_create(path, &error) != OK)
+        abort();
+}
+
+/* Plain stdio, and a new file each time, because some file systems wait for the disk when one is cut to nothing and written
+ * again: no test's file needs to survive a power cut. */
+static void write_file(const char *prefix, const char *name, const uint8_t *data, size_t size)
+{
+    char path[256];
+    path_of(prefix, name, path);
+    unlink(path);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL || fwrite(data, 1, size, file) != size || fclose(file) != 0)
+        abort();
+}
+
+void input_folder_write(const char *name, const uint8_t *data, size_t size)
+{
+    write_file("", name, data, size);
+}
+
+const uint8_t *input_folder_fill(const char *prefix, const char *const *names, size_t count, const uint8_t *data,
+                                 size_t size, size_t *left)
+{
+    for (size_t i = 0; i < count; i++) {
+        char path[256];
+        const uint8_t *end = memmem(data, size, INPUT_SEPARATOR, strlen(INPUT_SEPARATOR));
+        path_of(prefix, names[i], path);
+        if (end == NULL) {
+            unlink(path);
+            continue;
+        }
+        write_file(prefix, names[i], data, (size_t)(end - data));
+        size -= (size_t)(end - data) + strlen(INPUT_SEPARATOR);
+        data = end + strlen(INPUT_SEPARATOR);
+    }
+    *left = size;
+    return data;
+}
