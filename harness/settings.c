@@ -313,6 +313,11 @@ const struct suite_section settings_sections[] = {
          "|checkpoints|checkpoint_every|log_every"},
     {0}};
 
+bool settings_incidental(const char *key, const char *value)
+{
+    return suite_key_incidental(settings_sections, key, value);
+}
+
 static size_t whole(const struct options *options, const char *name)
 {
     return (size_t)options_integer(options, name);

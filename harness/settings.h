@@ -20,6 +20,9 @@
 
 extern const struct suite_section settings_sections[];
 
+/* Whether a key of a run's stored suite, with that value, says how it is computed, not what: "run.threads". */
+bool settings_incidental(const char *key, const char *value);
+
 enum { SETTINGS_TASKS = 1024, SETTINGS_EXPERTS = 1024 }; /* at most in a suite, in a block */
 
 enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };

@@ -16,6 +16,7 @@
 #ifndef MTIL_HARNESS_SUITE_H
 #define MTIL_HARNESS_SUITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/option.h"
@@ -70,5 +71,8 @@ const char *suite_text(const struct suite *suite);
 
 /* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed. */
 const char *suite_hash(const struct suite *suite);
+
+/* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
+bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);
 
 #endif

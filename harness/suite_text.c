@@ -94,14 +94,12 @@ static bool is_shown(const struct suite *suite, const struct part *part, size_t 
 }
 
 /* Whether the list names the key, or the key with its value. */
-static bool is_incidental(const struct part *part, const char *key)
+static bool names_key(const char *list, const char *key, const char *value)
 {
-    const char *list = part->section->incidental;
     if (list == NULL)
         return false;
     if (strcmp(list, "*") == 0)
         return true;
-    const char *value = options_as_text(part->options, key);
     size_t length = strlen(key);
     for (const char *p = list; *p != 0;) {
         size_t span = strcspn(p, "|");
@@ -113,6 +111,20 @@ static bool is_incidental(const struct part *part, const char *key)
         }
         p += span + (p[span] != 0);
     }
+    return false;
+}
+
+static bool is_incidental(const struct part *part, const char *key)
+{
+    return names_key(part->section->incidental, key, options_as_text(part->options, key));
+}
+
+bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)
+{
+    size_t length = strchr(key, '.') != NULL ? (size_t)(strchr(key, '.') - key) : 0;
+    for (const struct suite_section *section = sections; section->name != NULL; section++)
+        if (strlen(section->name) == length && memcmp(section->name, key, length) == 0)
+            return names_key(section->incidental, key + length + (length > 0), value);
     return false;
 }
 

@@ -42,10 +42,11 @@ struct comparison_request {
     size_t metric_count;
     const char *baseline; /* a group's name: the others are compared with it; NULL: every pair */
     enum comparison_detail detail;
-    double detect;                       /* points that more seeds shall be able to tell; 0: not asked */
-    uint64_t seed;                       /* of whatever is drawn */
-    size_t draws;                        /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
-    bool (*incidental)(const char *key); /* suite keys that say how and not what is computed; NULL: there are none */
+    double detect; /* points that more seeds shall be able to tell; 0: not asked */
+    uint64_t seed; /* of whatever is drawn */
+    size_t draws;  /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
+    /* Whether a suite key with that value says how and not what is computed; NULL: none does. */
+    bool (*incidental)(const char *key, const char *value);
 };
 
 /* What sets a context apart from the others of this comparison: "merge.every = 50", "" when there is only one. */
@@ -55,7 +56,7 @@ struct comparison_context {
 
 struct comparison_group {
     size_t context;
-    char *name; /* the values of what is compared: "most_used" */
+    char *name; /* the values of what is compared: "most_used"; what else tells it from another group in parentheses */
     size_t runs;
     int64_t *run, *seed; /* [runs], by seed */
 };
@@ -80,8 +81,8 @@ struct comparison_pair {
     double median;                    /* Hodges–Lehmann */
     double p_permutation, p_wilcoxon, p_t;
     double p_holm;       /* p_permutation, corrected for all pairs of this comparison; each detail is a family */
-    double effect;       /* Cohen's d_z with Hedges' correction */
-    size_t seeds_needed; /* for request.detect with 80% power; 0: not asked, or unknown */
+    double effect;       /* Cohen's d_z with Hedges' correction; NAN for n < 3 */
+    size_t seeds_needed; /* for request.detect with 80% power and an exact p of 0.05; 0: not asked, or unknown */
     char *words;         /* what can and cannot be said */
 };
 
@@ -117,7 +118,7 @@ struct comparison {
     size_t context_count;
     struct comparison_group *group; /* by context, then as the names sort */
     size_t group_count;
-    struct comparison_sample *sample;
+    struct comparison_sample *sample; /* by context, metric and dataset; the groups of each one after another */
     size_t sample_count;
     struct comparison_pair *pair;
     size_t pair_count;
@@ -135,7 +136,15 @@ status compare_runs(struct store *store, const struct comparison_request *reques
                     struct error *error);
 void comparison_free(struct comparison *comparison);
 
-enum comparison_part { COMPARE_GROUPS, COMPARE_PAIRS, COMPARE_PER_IMAGE, COMPARE_DISCORDANCE, COMPARE_WORDS };
+enum comparison_part {
+    COMPARE_CONTEXTS, /* their numbers, from 1, and names */
+    COMPARE_GROUPS,
+    COMPARE_PAIRS,
+    COMPARE_PER_IMAGE,
+    COMPARE_DISCORDANCE,
+    COMPARE_WORDS, /* of the pairs */
+    COMPARE_NOTES
+};
 
 /* A part as a table; one without rows where the comparison has nothing of it. */
 status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,

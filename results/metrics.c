@@ -61,13 +61,13 @@ static double gain(const struct accuracy_matrix *matrix, size_t task)
 }
 
 static const struct metric metrics[] = {
-    {"transfer", "Transfer", "ZSCL (ICCV 2023): zero-shot accuracy on tasks yet to come", 1, 0, transfer},
-    {"average", "Average", "ZSCL (ICCV 2023): mean over all checkpoints", 0, 0, average},
-    {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last},
-    {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting},
-    {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer},
-    {"gain", "Gain", "Last less the untouched model's accuracy", 0, 0, gain},
-    {"zero_shot", "Zero-shot", "the untouched model's accuracy", 0, 0, zero_shot},
+    {"transfer", "Transfer", "ZSCL (ICCV 2023): zero-shot accuracy on tasks yet to come", 1, 0, transfer, false},
+    {"average", "Average", "ZSCL (ICCV 2023): mean over all checkpoints", 0, 0, average, false},
+    {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last, false},
+    {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting, true},
+    {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer, false},
+    {"gain", "Gain", "Last less the untouched model's accuracy", 0, 0, gain, false},
+    {"zero_shot", "Zero-shot", "the untouched model's accuracy", 0, 0, zero_shot, false},
 };
 
 const struct metric *metric_list(size_t *count)

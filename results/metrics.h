@@ -10,6 +10,7 @@
 #ifndef MTIL_RESULTS_METRICS_H
 #define MTIL_RESULTS_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct accuracy_matrix {
@@ -23,6 +24,7 @@ struct metric {
     const char *source;           /* where it is defined */
     size_t skip_first, skip_last; /* tasks at either end for which it is not defined */
     double (*of_task)(const struct accuracy_matrix *matrix, size_t task);
+    bool lower_is_better;
 };
 
 /* All metrics: transfer, average, last, forgetting, backward_transfer, gain (of last over zero-shot), zero_shot. */

@@ -1,0 +1,216 @@
+/* mtil compare: which of several policies is better, by how much, and whether the seeds support it. */
+#include "results/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/commands/filter.h"
+#include "harness/commands/output.h"
+#include "harness/settings.h"
+
+static const struct option options[] = {
+    {.name = "by",
+     .type = OPTION_LIST,
+     .fallback = "policy",
+     .help = "what is compared: policy, method, selector, setting, order, model, suite, or suite keys: merge.every"},
+    {.name = "metric",
+     .type = OPTION_LIST,
+     .fallback = "transfer,average,last",
+     .help = "also forgetting, backward_transfer, gain, zero_shot"},
+    {.name = "baseline",
+     .type = OPTION_TEXT,
+     .help = "compare the others with this one; without it, all with each other"},
+    {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also each dataset by itself"},
+    {.name = "per-image",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "also each dataset, and each test image after the last task"},
+    {.name = "detect",
+     .type = OPTION_REAL,
+     .minimum = 1e-6,
+     .maximum = 100,
+     .help = "tell how many seeds would detect a difference of so many points"},
+    {.name = "draws",
+     .type = OPTION_INTEGER,
+     .minimum = 100,
+     .maximum = 1e6,
+     .fallback = "2000",
+     .help = "of the bootstrap over seeds and images"},
+    {.name = "draw-seed",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .fallback = "1",
+     .maximum = 1e15,
+     .help = "seed of what is drawn"},
+    {.name = "show",
+     .type = OPTION_CHOICE,
+     .choices = "all|groups|pairs|images|words",
+     .fallback = "all",
+     .help = "one part of the answer"},
+    OUTPUT_FORMAT_OPTION,
+    FILTER_OPTIONS,
+    {0},
+};
+
+/* The parts of the answer in their order; shown: the word of --show that asks for it, besides "all". */
+static const struct part {
+    enum comparison_part part;
+    const char *name, *shown;
+} parts[] = {
+    {COMPARE_CONTEXTS, "contexts", ""},
+    {COMPARE_GROUPS, "groups", "groups"},
+    {COMPARE_PAIRS, "pairs", "pairs"},
+    {COMPARE_PER_IMAGE, "images", "images"},
+    {COMPARE_DISCORDANCE, "discordance", "images"},
+    {COMPARE_WORDS, "words", "words"},
+    {COMPARE_NOTES, "notes", "words"},
+};
+
+/* Sentences are for reading, not for the cells of a table; a paper has them as comments. */
+static void print_sentences(const struct command_call *call, const struct comparison *comparison,
+                            enum comparison_part part)
+{
+    const char *mark = strcmp(options_text(call->options, "format"), "latex") == 0 ? "% " : "";
+    for (size_t i = 0; part == COMPARE_WORDS && i < comparison->pair_count; i++) {
+        const struct comparison_pair *pair = &comparison->pair[i];
+        if (comparison->context_count > 1)
+            fprintf(call->out, "%s- [%zu] %s\n", mark, comparison->group[pair->other].context + 1, pair->words);
+        else
+            fprintf(call->out, "%s- %s\n", mark, pair->words);
+    }
+    for (size_t i = 0; part == COMPARE_NOTES && i < comparison->note_count; i++)
+        fprintf(call->out, "%sNote: %s.\n", mark, comparison->note[i]);
+}
+
+static bool is_shown(const struct command_call *call, const struct part *part)
+{
+    const char *show = options_text(call->options, "show");
+    return strcmp(show, "all") == 0 || strcmp(show, part->shown) == 0;
+}
+
+/* Parts that have something, an empty line between them. */
+static status print_part(const struct command_call *call, const struct comparison *comparison, const struct part *part,
+                         bool *any, struct error *error)
+{
+    const char *format = options_text(call->options, "format");
+    bool prose = strcmp(format, "csv") != 0;
+    struct table table = {0};
+    status result = compare_table(comparison, part->part, &table, error);
+    bool filled = result == OK && table_rows(&table) > 0;
+    if (filled && *any)
+        fputc('\n', call->out);
+    *any |= filled;
+    if (filled && prose && (part->part == COMPARE_WORDS || part->part == COMPARE_NOTES))
+        print_sentences(call, comparison, part->part);
+    else if (filled)
+        result = output_table(call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static status print_parts(const struct command_call *call, const struct comparison *comparison, struct error *error)
+{
+    bool any = false;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (is_shown(call, &parts[i]))
+            TRY(print_part(call, comparison, &parts[i], &any, error));
+    return OK;
+}
+
+/* One object with a list of rows per part, empty ones too. */
+static status print_json(const struct command_call *call, const struct comparison *comparison, struct error *error)
+{
+    struct text text = {0};
+    status result = OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && result == OK; i++) {
+        struct table table = {0};
+        if (!is_shown(call, &parts[i]))
+            continue;
+        result = compare_table(comparison, parts[i].part, &table, error);
+        text_add(&text, "%s\"%s\": ", text.size ? ",\n" : "{", parts[i].name);
+        if (result == OK)
+            result = table_render(&table, TABLE_JSON, false, &text, error);
+        while (text.size > 0 && text.data[text.size - 1] == '\n')
+            text.data[--text.size] = 0;
+        table_free(&table);
+    }
+    if (result == OK && text.failed)
+        result = error_set(error, ERROR_MEMORY, "compare: out of memory for the answer");
+    if (result == OK)
+        fprintf(call->out, "%s}\n", text.data);
+    text_free(&text);
+    return result;
+}
+
+static const char **read_list(const struct options *given, const char *name, size_t *count)
+{
+    *count = options_list_size(given, name);
+    const char **items = calloc(*count + 1, sizeof *items);
+    for (size_t i = 0; items != NULL && i < *count; i++)
+        items[i] = options_list_item(given, name, i);
+    return items;
+}
+
+static status compare(const struct command_call *call, struct store *store, struct comparison_request *request,
+                      struct error *error)
+{
+    struct comparison comparison;
+    TRY(compare_runs(store, request, &comparison, error));
+    status result = strcmp(options_text(call->options, "format"), "json") == 0 ? print_json(call, &comparison, error)
+                                                                               : print_parts(call, &comparison, error);
+    comparison_free(&comparison);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    const struct options *given = call->options;
+    const char *database = call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE;
+    struct comparison_request request = {
+        .filter = filter_read(given),
+        .baseline = options_text(given, "baseline"),
+        .detail = options_boolean(given, "per-image")     ? COMPARE_IMAGES
+                  : options_boolean(given, "per-dataset") ? COMPARE_DATASETS
+                                                          : COMPARE_MEANS,
+        .detect = options_given(given, "detect") ? options_real(given, "detect") : 0,
+        .draws = (size_t)options_integer(given, "draws"),
+        .seed = (uint64_t)options_integer(given, "draw-seed"),
+        .incidental = settings_incidental,
+    };
+    request.by = read_list(given, "by", &request.by_count);
+    request.metrics = read_list(given, "metric", &request.metric_count);
+    struct store *store = NULL;
+    status result = request.by != NULL && request.metrics != NULL
+                        ? store_open(&store, database, STORE_SNAPSHOT, error)
+                        : error_set(error, ERROR_MEMORY, "compare: out of memory");
+    if (result == OK)
+        result = compare(call, store, &request, error);
+    store_close(store);
+    free((void *)request.by);
+    free((void *)request.metrics);
+    return result;
+}
+
+const struct command command_compare = {
+    .name = "compare",
+    .arguments = "[DATABASE]",
+    .summary = "tell which policy is better, by how much, and whether the seeds support it",
+    .details = "Runs are grouped by what is compared and paired by seed. Only runs that agree in every\n"
+               "other setting stand beside one another; where settings differ, each combination is a\n"
+               "context of its own, and it is said which setting it is. To let more than one setting\n"
+               "differ, name them all: --by policy,merge.every. Without DATABASE it is results.db.\n\n"
+               "For each group: seeds, mean, standard deviation, 95% interval (Student). For each pair:\n"
+               "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
+               "of paired differences), p of the exact permutation test, the same after Holm's\n"
+               "correction over all pairs and metrics, p of Wilcoxon's exact test and of Student's.\n"
+               "With --per-image: McNemar's exact test for each seed and dataset, and 95% intervals of\n"
+               "a bootstrap over seeds and images; where predictions were kept, wrong answers by a\n"
+               "wrong router and by a wrong class apart, in percent of the images.\n",
+    .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
+               "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
+               "  mtil compare results.db --per-image --metric last --detect 0.5 --format json\n",
+    .options = options,
+    .least = 0,
+    .most = 1,
+    .run = run,
+};

@@ -1,0 +1,149 @@
+/* mtil compare on runs that the program made, and on made-up ones whose numbers are known. */
+#include "tests/end_to_end/workshop.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/results/compare_sample.h"
+
+static struct text answer(const struct workshop *workshop, const char *arguments)
+{
+    struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
+    if (outcome.exit_status != 0 || outcome.errors.size != 0)
+        fail_msg("%s: %s", arguments, outcome.errors.data);
+    text_free(&outcome.errors);
+    return outcome.out;
+}
+
+static void expect(const struct workshop *workshop, const char *arguments, const char *part)
+{
+    struct text found = answer(workshop, arguments);
+    if (!strstr(found.data, part))
+        fail_msg("%s: expected \"%s\", found:\n%s", arguments, part, found.data);
+    text_free(&found);
+}
+
+static json_t *expect_json(const struct workshop *workshop, const char *arguments)
+{
+    struct text found = answer(workshop, arguments);
+    json_error_t fault;
+    json_t *root = json_loads(found.data, 0, &fault);
+    if (!root)
+        fail_msg("%s: %s in\n%s", arguments, fault.text, found.data);
+    text_free(&found);
+    return root;
+}
+
+/* Two policies of three seeds each; threads differ and do not matter, merge.every does. */
+static void runs_of_the_program(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2,3 merge.policy=none run.threads=1");
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2,3 merge.policy=most_used run.threads=2");
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1 merge.policy=most_used merge.every=7");
+    expect(&workshop, "compare results.db", "over 3 common seeds");
+    expect(&workshop, "compare", "With 3 seeds no p below 0.25 is possible; 6 are needed for 0.05");
+    expect(&workshop, "compare results.db", "they differ in merge.every (7 here, ");
+    expect(&workshop, "compare results.db --by merge.every --policy most_used", "over 1 common seed");
+    json_t *root = expect_json(&workshop, "compare results.db --baseline none --per-image --format json");
+    assert_int_equal(json_array_size(json_object_get(root, "contexts")), 2);
+    assert_int_equal(json_array_size(json_object_get(root, "images")), 1 + 3); /* the mean and each dataset */
+    assert_int_equal(json_array_size(json_object_get(root, "discordance")), 3 * 3);
+    const json_t *mean = json_array_get(json_object_get(root, "images"), 0), *pairs = json_object_get(root, "pairs");
+    for (size_t i = 0; i < json_array_size(pairs); i++) {
+        const json_t *pair = json_array_get(pairs, i);
+        if (strcmp(json_string_value(json_object_get(pair, "metric")), "last") != 0 ||
+            strcmp(json_string_value(json_object_get(pair, "dataset")), "mean") != 0)
+            continue;
+        double of_runs = json_number_value(json_object_get(pair, "difference"));
+        double of_images = json_number_value(json_object_get(mean, "difference"));
+        assert_true(of_runs - of_images < 1e-9 && of_images - of_runs < 1e-9);
+    }
+    json_decref(root);
+    workshop_close(&workshop);
+}
+
+static void make_known_runs(const struct workshop *workshop)
+{
+    struct error error = {0};
+    struct store *store;
+    char *path = workshop_path(workshop, "known.db");
+    if (store_open(&store, path, STORE_WRITE, &error) != OK)
+        fail_msg("%s", error.message);
+    for (int64_t seed = 1; seed <= 8; seed++) {
+        compare_sample_add(store, &(struct compare_sample){
+                                      .policy = "none", .seed = seed, .every = 50, .kept = PER_IMAGE_PREDICTIONS});
+        compare_sample_add(
+            store, &(struct compare_sample){
+                       .policy = "most_used", .seed = seed, .every = 50, .lift = 4, .kept = PER_IMAGE_PREDICTIONS});
+    }
+    store_close(store);
+    free(path);
+}
+
+static void every_form_of_the_answer(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    make_known_runs(&workshop);
+    expect(
+        &workshop, "compare known.db --baseline none",
+        "Last: most_used is 2.75 points above none (95% interval +2.58 to +2.92) over 8 common seeds. Supported: exact "
+        "p 0.0078, after Holm's correction for 3 tests 0.0234.");
+    expect(&workshop, "compare known.db --baseline none --metric last --show pairs --format csv",
+           "baseline,policy,metric,seeds,difference,sd,low,high,median,effect,p,p_holm,p_wilcoxon,p_t\r\n"
+           "none,most_used,last,8,2.75,");
+    expect(&workshop, "compare known.db --metric last --show groups --format markdown", "| most\\_used | last ");
+    expect(&workshop, "compare known.db --format latex", "\\toprule");
+    expect(&workshop, "compare known.db --format latex", "% - Last: none is 2.75 points below most_used");
+    expect(&workshop, "compare known.db --detect 0.5 --metric last --show words", "takes 6 seeds");
+    expect(&workshop, "compare known.db --per-image --show images", "router_errors_baseline");
+    expect(&workshop, "compare known.db --per-dataset --metric last --show pairs", "aircraft");
+    json_t *root = expect_json(&workshop, "compare known.db --format json --metric transfer,last --show pairs");
+    assert_int_equal(json_array_size(json_object_get(root, "pairs")), 2);
+    assert_null(json_object_get(root, "groups"));
+    json_decref(root);
+    struct text first = answer(&workshop, "compare known.db --per-image --draws 500"),
+                again = answer(&workshop, "compare known.db --per-image --draws 500");
+    assert_string_equal(first.data, again.data);
+    text_free(&first);
+    text_free(&again);
+    workshop_close(&workshop);
+}
+
+static void mistakes_are_one_message(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    make_known_runs(&workshop);
+    static const struct {
+        const char *arguments, *word;
+    } wrong[] = {{"compare missing.db", "no such file"},
+                 {"compare tiny.yaml", "expected a results database"},
+                 {"compare known.db --by polcy", "did you mean \"policy\"?"},
+                 {"compare known.db --metric lst", "did you mean \"last\"?"},
+                 {"compare known.db --baseline nne", "did you mean \"none\"?"},
+                 {"compare known.db --policy nne", "did you mean \"none\"?"},
+                 {"compare known.db --seed 99", "no run to compare"},
+                 {"compare known.db --by run.threads", "how a run is computed"},
+                 {"compare known.db --detect 0", "detect"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        program_complains(&workshop, &(struct launch){.arguments = wrong[i].arguments},
+                          (const char *const[]){wrong[i].word, NULL});
+    workshop_close(&workshop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_of_the_program),
+        cmocka_unit_test(every_form_of_the_answer),
+        cmocka_unit_test(mistakes_are_one_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+#include "tests/results/compare_sample.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/digest.h"
+
+#define LIMIT (COMPARE_SAMPLE_IMAGES + 100)
+
+static const char *const names[COMPARE_SAMPLE_TASKS] = {"aircraft", "dtd", "mnist"};
+
+int64_t compare_sample_correct(const struct compare_sample *sample, int64_t checkpoint, int64_t task)
+{
+    int64_t seed = sample->seed;
+    int64_t lift = checkpoint >= 0 && sample->lift ? sample->lift + (seed * (task + 2) + checkpoint) % 4 : 0;
+    return 100 + 3 * task + (checkpoint >= task ? 10 : 0) + (7 * seed + 5 * (checkpoint + 1) + 3 * task) % 11 + lift;
+}
+
+static void require(status result, const struct error *error)
+{
+    if (result != OK) {
+        fprintf(stderr, "%s\n", error->message);
+        abort();
+    }
+}
+
+static void add_evaluation(struct store *store, int64_t run, const struct compare_sample *sample, int64_t checkpoint,
+                           int64_t task)
+{
+    struct error error;
+    int64_t correct = compare_sample_correct(sample, checkpoint, task);
+    uint8_t right[LIMIT];
+    uint16_t predicted[LIMIT];
+    int16_t router[LIMIT];
+    struct per_image kept = {.kind = sample->kept,
+                             .images = (size_t)(COMPARE_SAMPLE_IMAGES + sample->more_images),
+                             .right = right,
+                             .predicted = predicted,
+                             .router = router};
+    for (int64_t i = 0; i < (int64_t)kept.images; i++) {
+        right[i] = i < COMPARE_SAMPLE_IMAGES && (i + 3 * sample->lift) % COMPARE_SAMPLE_IMAGES < correct;
+        predicted[i] = 0;
+        router[i] = (int16_t)(i % 4 == 0 ? -1 : task);
+    }
+    struct evaluation_row row = {.checkpoint = checkpoint,
+                                 .task = task,
+                                 .correct = correct,
+                                 .images = (int64_t)kept.images,
+                                 .per_image = sample->kept == PER_IMAGE_NONE ? NULL : &kept};
+    require(store_add_evaluation(store, run, &row, &error), &error);
+}
+
+static int64_t start_run(struct store *store, const struct compare_sample *sample)
+{
+    char text[512], identity[512], hash[DIGEST_SIZE];
+    snprintf(
+        identity, sizeof identity,
+        "data:\n  order: [aircraft, dtd, mnist]\nmerge:\n  policy: %s\n  every: %lld\n%smethod:\n  name: adapters\n",
+        sample->policy, (long long)sample->every, sample->own ? sample->own : "");
+    snprintf(text, sizeof text, "%srun:\n  threads: %lld\n", identity, (long long)sample->threads);
+    digest_text(identity, hash);
+    struct run_description description = {.suite = "sample",
+                                          .suite_text = text,
+                                          .suite_hash = hash,
+                                          .setting = "full_shot",
+                                          .method = "adapters",
+                                          .policy = sample->policy,
+                                          .selector = "clip",
+                                          .selection = "per_image",
+                                          .order = "I",
+                                          .model = "small",
+                                          .backend = "cpu",
+                                          .precision = "f32",
+                                          .program_version = sample->version ? sample->version : "0.1.0",
+                                          .seed = sample->seed,
+                                          .tasks = COMPARE_SAMPLE_TASKS};
+    struct run_start start;
+    struct error error;
+    require(store_run_start(store, &description, &start, &error), &error);
+    return start.run;
+}
+
+int64_t compare_sample_add(struct store *store, const struct compare_sample *sample)
+{
+    struct error error;
+    int64_t run = start_run(store, sample), checkpoints = COMPARE_SAMPLE_TASKS - (sample->holes ? 1 : 0);
+    store_begin(store);
+    for (int64_t task = 0; task < COMPARE_SAMPLE_TASKS; task++) {
+        struct task_row row = {.task = task,
+                               .name = names[task],
+                               .classes = 5,
+                               .training_images = 100,
+                               .test_images = COMPARE_SAMPLE_IMAGES + sample->more_images};
+        require(store_add_task(store, run, &row, &error), &error);
+        for (int64_t checkpoint = -1; checkpoint < checkpoints; checkpoint++)
+            add_evaluation(store, run, sample, checkpoint, task);
+    }
+    require(store_commit(store, &error), &error);
+    require(store_run_end(store, run, sample->stopped ? RUN_STOPPED : RUN_FINISHED, NULL, &error), &error);
+    return run;
+}

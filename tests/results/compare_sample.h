@@ -1,0 +1,36 @@
+/* Runs to be compared: what they were told and what they reached follow from a few numbers, so that another program can
+ * compute the same (the expected values in test_compare.c come from SciPy).
+ *
+ *     compare_sample_add(store, &(struct compare_sample){.policy = "none", .seed = 1, .every = 50});
+ */
+#ifndef MTIL_TESTS_RESULTS_COMPARE_SAMPLE_H
+#define MTIL_TESTS_RESULTS_COMPARE_SAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "results/store.h"
+
+#define COMPARE_SAMPLE_TASKS 3
+#define COMPARE_SAMPLE_IMAGES 200
+
+struct compare_sample {
+    const char *policy;
+    int64_t seed, every;
+    int64_t lift;             /* images more that are right, on average */
+    int64_t threads;          /* a key that does not matter */
+    const char *own;          /* a line of the policy's own under merge: "  decay: 0.5\n"; NULL: none */
+    enum per_image_kind kept; /* of each image */
+    int64_t more_images;      /* than COMPARE_SAMPLE_IMAGES in every test set */
+    bool stopped, holes;      /* not finished; without the last checkpoint's evaluations */
+    const char *version;      /* of the program; NULL: 0.1.0 */
+};
+
+/* 100 + 3 task + 10 if learnt + (7 seed + 5 (checkpoint + 1) + 3 task) mod 11; where there is a lift, for checkpoints ≥ 0
+ * also the lift + (seed (task + 2) + checkpoint) mod 4. */
+int64_t compare_sample_correct(const struct compare_sample *sample, int64_t checkpoint, int64_t task);
+
+/* Image i is right when (i + 3 lift) mod 200 is below the number of right ones. */
+int64_t compare_sample_add(struct store *store, const struct compare_sample *sample);
+
+#endif
