@@ -52,6 +52,15 @@ static const struct {
     OPERATION(download),
     OPERATION(zero),
     OPERATION(copy),
+    OPERATION(feed_open),
+    OPERATION(feed_room),
+    OPERATION(feed_send),
+    OPERATION(feed_receive),
+    OPERATION(feed_release),
+    OPERATION(feed_close),
+    OPERATION(record),
+    OPERATION(replay),
+    OPERATION(recording_destroy),
     OPERATION(close),
 };
 
