@@ -4,6 +4,7 @@
 #   make test    installs what is missing, builds with the tests, runs them
 #   make build   only builds: the program is build/mtil
 #   make test-cluster   sweeps on a Slurm of one node that it starts (slurm-wlm and munge are installed if missing)
+#   make test-report    opens a report in headless Chromium (chromium is installed if missing)
 #   make clean   removes build/
 #
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
@@ -11,7 +12,7 @@ BUILD := build
 FLAGS :=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-cluster build build-tests dependencies clean
+.PHONY: demo test test-cluster test-report build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -23,6 +24,10 @@ test: dependencies build-tests
 # 77: skipped, it said why.
 test-cluster: dependencies build
 	tests/cluster/test_cluster.sh $(BUILD)/mtil || [ $$? -eq 77 ]
+
+test-report: dependencies build-tests
+	@cmake/install-dependencies --browser
+	@tests/results/python.sh tests/results/report/check_report.py $(BUILD)
 
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }

@@ -1,0 +1,76 @@
+/* mtil report: a results database as one page, and its figures for papers. */
+#include "results/report/report.h"
+
+#include "harness/commands/command.h"
+#include "harness/commands/filter.h"
+#include "harness/settings.h"
+
+static const struct option options[] = {
+    {.name = "out", .type = OPTION_TEXT, .help = "the folder to write; needed"},
+    {.name = "best",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = REPORT_BEST,
+     .fallback = "6",
+     .help = "how many configurations are drawn, those with the highest Last"},
+    {.name = "figures",
+     .type = OPTION_BOOLEAN,
+     .fallback = "true",
+     .help = "write the figures for papers too, with gnuplot"},
+    FILTER_OPTIONS,
+    {0},
+};
+
+static bool is_stopped(void *context)
+{
+    return stop_requested(context);
+}
+
+static void tell(const struct command_call *call, const struct report_request *request,
+                 const struct report_outcome *outcome)
+{
+    if (outcome->without_gnuplot)
+        log_warn(call->log, "gnuplot is not installed: %s has no figures for papers; the page is whole",
+                 request->folder);
+    log_info(call->log, "%s/index.html: %zu run%s of %zu configuration%s, %zu figures for papers", request->folder,
+             outcome->runs, outcome->runs == 1 ? "" : "s", outcome->configurations,
+             outcome->configurations == 1 ? "" : "s", outcome->figures);
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct report_outcome outcome;
+    struct report_request request = {
+        .filter = filter_read(call->options),
+        .folder = options_text(call->options, "out"),
+        .best = (size_t)options_integer(call->options, "best"),
+        .figures = options_boolean(call->options, "figures"),
+        .incidental = settings_incidental,
+        .stopped = is_stopped,
+        .context = (void *)call->stop,
+    };
+    if (request.folder == NULL)
+        return error_set(error, ERROR_ARGUMENT, "command line: report: expected --out FOLDER, the folder to write");
+    struct store *store;
+    TRY(store_open(&store, call->arguments[0], STORE_SNAPSHOT, error));
+    status result = report_write(store, &request, &outcome, error);
+    store_close(store);
+    if (result == OK)
+        tell(call, &request, &outcome);
+    return result;
+}
+
+const struct command command_report = {
+    .name = "report",
+    .arguments = "DATABASE --out FOLDER",
+    .summary = "write a page that shows what a results database holds",
+    .details =
+        "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure as SVG and PNG, and\n"
+        "the gnuplot scripts and data that made them. A report that is there is replaced; a folder that holds\n"
+        "anything else is left alone.\n",
+    .example = "  mtil report results.db --out report --suite mini\n",
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

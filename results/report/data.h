@@ -1,0 +1,98 @@
+/* What a report is made of: the chosen runs, by configuration, by sequence of tasks.
+ *
+ *     struct report report = {.store = store, .request = request};
+ *     TRY(report_load(&report, error));
+ *     for (size_t b = 0; b < report.board_count; b++)
+ *         use(report.board[b].names, report.board[b].configuration[0]->label);
+ *
+ * Everything lies in the report's arena, and goes with it.
+ */
+#ifndef MTIL_RESULTS_REPORT_DATA_H
+#define MTIL_RESULTS_REPORT_DATA_H
+
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/text.h"
+#include "results/database.h"
+#include "results/report/report.h"
+
+enum { REPORT_METRICS = 7 }; /* those of metrics.h, in their order */
+
+enum report_metric { TRANSFER, AVERAGE, LAST, FORGETTING, BACKWARD_TRANSFER, GAIN, ZERO_SHOT };
+
+/* Columns of runs that tell configurations apart, in the order of report_fields. */
+enum { REPORT_FIELDS = 9 };
+extern const char *const report_fields[REPORT_FIELDS];
+
+struct report_run {
+    int64_t run, seed;
+    const char *status;
+    bool finished;
+    double metric[REPORT_METRICS]; /* NAN: the matrix is not complete */
+};
+
+/* A mean over runs and half the width of its 95% interval; NAN where n is too small for one. */
+struct estimate {
+    size_t n;
+    double mean, half;
+};
+
+/* Runs that differ in the seed alone, by seed, finished ones first. */
+struct configuration {
+    const char *hash, *field[REPORT_FIELDS], *suite_text;
+    const char *label; /* what sets it apart from the others of its board */
+    struct report_run *run;
+    size_t runs, finished;
+    size_t board;                           /* while loading: its number, from 1; 0: none */
+    size_t used;                            /* of run: the finished ones, or all where none is */
+    struct estimate metric[REPORT_METRICS]; /* over the finished runs */
+};
+
+/* Configurations that learn the same tasks in the same order, best Last first. */
+struct board {
+    const char **names; /* [tasks] */
+    size_t tasks;
+    struct configuration **configuration;
+    size_t count, shown; /* shown: drawn in figures */
+};
+
+struct report {
+    struct store *store;
+    const struct report_request *request;
+    struct arena arena;
+    bool failed; /* out of memory at some point */
+    struct report_run *run;
+    struct configuration *configuration;
+    struct board *board;
+    size_t run_count, configuration_count, board_count;
+    size_t boards_left_out;
+    const char *folder; /* being written */
+    bool plots;         /* figures are written for papers too */
+    char **plot;        /* scripts written so far, owned */
+    size_t plot_count, plot_capacity;
+};
+
+status report_load(struct report *report, struct error *error);
+
+/* Memory of the report's, zeroed; NULL, and report->failed, when there is none. */
+void *report_take(struct report *report, size_t count, size_t size);
+
+/* A string of the report's; "" and report->failed without memory. */
+const char *report_format(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
+const char *report_copy(struct report *report, const char *string);
+
+status report_check(const struct report *report, struct error *error);   /* ERROR_MEMORY after a failure */
+status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED when it is wished */
+
+/* Whether a suite key with both of the values (NULL: absent) says how and not what is computed. */
+bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b);
+
+/* Calls take for each row of SQL with ?1 bound to run. */
+typedef void report_row(void *context, struct statement *row);
+status report_rows(struct report *report, const char *sql, int64_t run, report_row *take, void *context,
+                   struct error *error);
+
+double row_real(struct statement *row, size_t column); /* NAN for null */
+
+#endif

@@ -1,0 +1,34 @@
+/* A figure's panels as SVG within the page: colours and sizes of text are style.css's, so that they follow the theme.
+ *
+ *     draw_panel(page, figure, 0);
+ *
+ * One function per kind of figure, each in a file of its own.
+ */
+#ifndef MTIL_RESULTS_REPORT_DRAWING_H
+#define MTIL_RESULTS_REPORT_DRAWING_H
+
+#include "results/report/figure.h"
+
+void draw_panel(struct text *svg, const struct figure *figure, size_t panel);
+
+/* What draw_panel is made of. */
+void draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                const struct figure_range *range);
+void draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+               const struct figure_range *range);
+void draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                    const struct figure_range *range);
+
+void draw_begin(struct text *svg, const struct figure_panel *panel, double width, double height);
+void draw_end(struct text *svg);
+void draw_text(struct text *svg, const char *class, double x, double y, const char *string);
+
+/* Its first characters, at most so many; all of it when pointed at. */
+void draw_short_text(struct text *svg, const char *class, double x, double y, const char *string, size_t most);
+void draw_tick(struct text *svg, const char *class, double x, double y, double value); /* a number */
+void draw_line(struct text *svg, const char *class, double x1, double y1, double x2, double y2);
+
+/* The point's mark, another shape for every colour, with what it says when pointed at. */
+void draw_mark(struct text *svg, size_t colour, double x, double y, const char *label, double value, int decimals);
+
+#endif

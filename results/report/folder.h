@@ -1,0 +1,26 @@
+/* A folder that is there completely or not at all, and replaces only its own kind.
+ *
+ *     struct report_folder folder;
+ *     TRY(report_folder_begin(&folder, "report", error));       // refuses what is no report
+ *     … write into folder.temporary …
+ *     TRY(report_folder_commit(&folder, error));                // or report_folder_abandon(&folder)
+ */
+#ifndef MTIL_RESULTS_REPORT_FOLDER_H
+#define MTIL_RESULTS_REPORT_FOLDER_H
+
+#include "core/status.h"
+
+/* In the first bytes of every page, so that a report is recognised. */
+#define REPORT_MARK "<meta name=\"generator\" content=\"mtil report\">"
+
+struct report_folder {
+    char *path, *temporary; /* owned */
+};
+
+status report_folder_begin(struct report_folder *folder, const char *path, struct error *error);
+
+/* Takes the path's place; what was there goes. The folder is abandoned on failure. */
+status report_folder_commit(struct report_folder *folder, struct error *error);
+void report_folder_abandon(struct report_folder *folder); /* harmless after commit */
+
+#endif

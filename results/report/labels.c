@@ -1,0 +1,145 @@
+#include "results/report/labels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/suite_values.h"
+
+enum { READ_MOST = 200, KEYS_MOST = 3, HASH_DIGITS = 6, NEIGHBOURS = 1000 };
+
+/* --- Fields --- */
+
+static const char *join(struct report *report, const char *label, const char *more)
+{
+    return *label ? report_format(report, "%s · %s", label, more) : more;
+}
+
+/* Tells configurations apart that are called the same so far. */
+static bool separates(const struct board *board, size_t field)
+{
+    for (size_t i = 0; i < board->count; i++)
+        for (size_t j = i + 1; j < board->count && j < i + NEIGHBOURS; j++)
+            if (strcmp(board->configuration[i]->label, board->configuration[j]->label) == 0 &&
+                strcmp(board->configuration[i]->field[field], board->configuration[j]->field[field]) != 0)
+                return true;
+    return false;
+}
+
+/* A field that only says once more what others have said is left out. One configuration alone is called by its method and
+ * policy. */
+static void label_by_fields(struct report *report, struct board *board)
+{
+    enum { METHOD = 2, POLICY = 3 };
+    for (size_t i = 0; i < board->count; i++)
+        board->configuration[i]->label = "";
+    for (size_t field = 0; field < REPORT_FIELDS; field++) {
+        if (!separates(board, field) && (board->count > 1 || (field != METHOD && field != POLICY)))
+            continue;
+        for (size_t i = 0; i < board->count; i++)
+            board->configuration[i]->label =
+                join(report, board->configuration[i]->label, board->configuration[i]->field[field]);
+    }
+}
+
+/* --- Settings --- */
+
+/* Configurations that are called the same so far. */
+struct namesakes {
+    struct report *report;
+    size_t count;
+    struct configuration **configuration;
+    struct suite_values *values;
+    const char *key[KEYS_MOST];
+    size_t keys;
+    bool too_many; /* keys differ */
+};
+
+static void note_difference(void *context, const char *key, const char *a, const char *b)
+{
+    struct namesakes *names = context;
+    if (report_is_incidental(names->report, key, a, b))
+        return;
+    for (size_t i = 0; i < names->keys; i++)
+        if (strcmp(names->key[i], key) == 0)
+            return;
+    if (names->keys == KEYS_MOST)
+        names->too_many = true;
+    else
+        names->key[names->keys++] = report_copy(names->report, key);
+}
+
+static void append_settings(struct namesakes *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        for (size_t k = 0; k < names->keys; k++) {
+            const char *value = suite_values_find(&names->values[i], names->key[k]);
+            const char *setting = report_format(names->report, "%s=%s", names->key[k], value ? value : "none");
+            names->configuration[i]->label = join(names->report, names->configuration[i]->label, setting);
+        }
+}
+
+static bool same_labels(const struct namesakes *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        for (size_t j = i + 1; j < names->count; j++)
+            if (strcmp(names->configuration[i]->label, names->configuration[j]->label) == 0)
+                return true;
+    return false;
+}
+
+static void append_hashes(struct namesakes *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        names->configuration[i]->label = report_format(names->report, "%s #%.*s", names->configuration[i]->label,
+                                                       HASH_DIGITS, names->configuration[i]->hash);
+}
+
+/* A text that cannot be read tells no setting, and the hashes do. */
+static void read_settings(struct namesakes *names)
+{
+    struct error ignored;
+    for (size_t i = 0; i < names->count; i++)
+        if (suite_values_read(&names->values[i], names->configuration[i]->suite_text, &ignored) != OK)
+            names->too_many = true;
+    for (size_t i = 1; i < names->count && !names->too_many; i++)
+        suite_values_compare(&names->values[0], &names->values[i], note_difference, names);
+}
+
+static status tell_apart(struct namesakes *names, struct error *error)
+{
+    struct report *report = names->report;
+    names->values = report_take(report, names->count, sizeof *names->values);
+    TRY(report_check(report, error));
+    if (names->count <= READ_MOST)
+        read_settings(names);
+    if (!names->too_many)
+        append_settings(names);
+    for (size_t i = 0; i < names->count; i++)
+        suite_values_free(&names->values[i]);
+    if (names->count > READ_MOST || same_labels(names))
+        append_hashes(names);
+    return report_check(report, error);
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp((*(struct configuration *const *)a)->label, (*(struct configuration *const *)b)->label);
+}
+
+status label_configurations(struct report *report, struct board *board, struct error *error)
+{
+    label_by_fields(report, board);
+    struct configuration **sorted = report_take(report, board->count, sizeof(struct configuration *));
+    TRY(report_check(report, error));
+    memcpy(sorted, board->configuration, board->count * sizeof(struct configuration *));
+    qsort(sorted, board->count, sizeof(struct configuration *), compare_labels);
+    for (size_t first = 0, count; first < board->count; first += count) {
+        const char *label = sorted[first]->label;
+        for (count = 1; first + count < board->count && strcmp(sorted[first + count]->label, label) == 0;)
+            count++;
+        struct namesakes names = {.report = report, .count = count, .configuration = sorted + first};
+        if (count > 1)
+            TRY(tell_apart(&names, error));
+    }
+    return OK;
+}

@@ -1,0 +1,116 @@
+/* Configurations by their mean over seeds. */
+#include <math.h>
+
+#include "results/report/section.h"
+
+enum { ROWS_MOST = 200 };
+
+static const enum report_metric with_interval[] = {TRANSFER, AVERAGE, LAST};
+static const char *const titles[] = {"Transfer", "Average", "Last"};
+static const char *const halves[] = {"Transfer ±", "Average ±", "Last ±"};
+
+#define INTERVALS (sizeof with_interval / sizeof *with_interval)
+
+static void add_columns(struct table *table)
+{
+    table_add_column(table, &(struct table_column){.title = "configuration"});
+    table_add_column(table, &(struct table_column){.title = "seeds"});
+    for (size_t i = 0; i < INTERVALS; i++) {
+        table_add_column(table, &(struct table_column){.title = titles[i], .decimals = 1, .best = BEST_HIGHEST});
+        table_add_column(table, &(struct table_column){.title = halves[i], .decimals = 1});
+    }
+    table_add_column(table, &(struct table_column){.title = "Forgetting", .decimals = 1, .best = BEST_LOWEST});
+    table_add_column(table, &(struct table_column){.title = "Gain", .decimals = 1, .best = BEST_HIGHEST});
+}
+
+static void add_row(struct table *table, const struct configuration *configuration)
+{
+    table_add_text(table, configuration->label);
+    table_add_integer(table, (int64_t)configuration->finished);
+    for (size_t i = 0; i < INTERVALS; i++) {
+        table_add_real(table, configuration->metric[with_interval[i]].mean);
+        table_add_real(table, configuration->metric[with_interval[i]].half);
+    }
+    table_add_real(table, configuration->metric[FORGETTING].mean);
+    table_add_real(table, configuration->metric[GAIN].mean);
+}
+
+static void write_table(const struct section_call *call)
+{
+    struct table table = {0};
+    const struct board *board = call->board;
+    size_t rows = board->count < ROWS_MOST ? board->count : ROWS_MOST;
+    add_columns(&table);
+    for (size_t i = 0; i < rows; i++)
+        add_row(&table, board->configuration[i]);
+    const char *cut =
+        rows < board->count ? report_format(call->report, " The best %zu of %zu by Last.", rows, board->count) : "";
+    html_table(call->page,
+               &(struct html_table){.table = &table,
+                                    .name = section_name(call, "leaderboard"),
+                                    .heads = 1,
+                                    .caption = report_format(
+                                        call->report,
+                                        "Percent, means over finished seeds; bold: the best of a column. ±: half the "
+                                        "width of the 95%% interval of the mean to its left (Student), – where one "
+                                        "seed has none. Gain: Last less the untouched model's accuracy.%s",
+                                        cut)});
+    table_free(&table);
+}
+
+static void fill_panel(struct figure_panel *panel, struct figure_interval *rows, const struct board *board,
+                       size_t number)
+{
+    for (size_t i = 0; i < board->shown; i++) {
+        struct estimate estimate = board->configuration[i]->metric[with_interval[number]];
+        rows[i] = (struct figure_interval){.label = board->configuration[i]->label,
+                                           .colour = i,
+                                           .mean = estimate.mean,
+                                           .low = estimate.mean - estimate.half,
+                                           .high = estimate.mean + estimate.half};
+    }
+    *panel = (struct figure_panel){.title = titles[number], .interval = rows, .intervals = board->shown};
+}
+
+static status draw(const struct section_call *call, struct error *error)
+{
+    const struct board *board = call->board;
+    struct figure_panel *panels = report_take(call->report, INTERVALS, sizeof *panels);
+    struct figure_interval *rows = report_take(call->report, INTERVALS * board->shown, sizeof *rows);
+    TRY(report_check(call->report, error));
+    for (size_t i = 0; i < INTERVALS; i++)
+        fill_panel(&panels[i], rows + i * board->shown, board, i);
+    struct figure figure = {.name = section_name(call, "leaderboard"),
+                            .title = "Transfer, Average and Last",
+                            .caption =
+                                "Means over finished seeds with 95% intervals (Student); no interval where there "
+                                "is one seed.",
+                            .kind = FIGURE_INTERVALS,
+                            .x_title = "accuracy, %",
+                            .panel = panels,
+                            .panels = INTERVALS,
+                            .low = (double)NAN,
+                            .high = (double)NAN,
+                            .decimals = 1,
+                            .own_ranges = true};
+    return figure_write(call->report, &figure, call->page, error);
+}
+
+static bool any_finished(const struct board *board)
+{
+    for (size_t i = 0; i < board->count; i++)
+        if (board->configuration[i]->metric[LAST].n > 0)
+            return true;
+    return false;
+}
+
+status section_leaderboard(const struct section_call *call, struct error *error)
+{
+    if (!any_finished(call->board)) {
+        html_paragraph(call->page, "note", "No run is finished yet.");
+        return OK;
+    }
+    write_table(call);
+    section_note_left_out(call);
+    return draw(call, error);
+}

@@ -1,0 +1,271 @@
+#include "results/report/page.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "core/digest.h"
+#include "core/embedded.h"
+#include "results/report/folder.h"
+#include "results/report/html.h"
+#include "results/report/section.h"
+
+EMBEDDED_FILES(report_files);
+
+static const struct section {
+    const char *id, *title;
+    const char *brief; /* in the contents */
+    section_function *write;
+} sections[] = {
+    {"leaderboard", "Leaderboard", "Leaderboard", section_leaderboard},
+    {"matrix", "Accuracy matrix", "Matrix", section_matrix},
+    {"forgetting", "Forgetting", "Forgetting", section_forgetting},
+    {"frozen", "Frozen experts", "Frozen", section_frozen},
+    {"experts", "Use of experts", "Experts", section_experts},
+    {"events", "Merges and freezes", "Merges", section_events},
+    {"router", "Choice of the router", "Router", section_router},
+    {"loss", "Training loss", "Loss", section_loss},
+    {"differences", "Settings that differ", "Settings", section_differences},
+    {"runs", "Runs", "Runs", section_runs},
+};
+
+enum { SECTIONS = sizeof sections / sizeof *sections, MOST_NAMES = 3 };
+
+/* --- Contents --- */
+
+struct contents {
+    struct text *nav, *body;
+};
+
+static const char *board_title(struct report *report, const struct board *board)
+{
+    const char *names = "";
+    for (size_t i = 0; i < board->tasks && i < MOST_NAMES; i++)
+        names = report_format(report, "%s%s%s", names, i ? ", " : "", board->names[i]);
+    return report_format(report, "%zu task%s: %s%s", board->tasks, board->tasks == 1 ? "" : "s", names,
+                         board->tasks > MOST_NAMES ? ", …" : "");
+}
+
+static void add_link(struct text *nav, const char *id, const char *title)
+{
+    text_add(nav, "<a href=\"#");
+    html_escape(nav, id);
+    text_add(nav, "\">");
+    html_escape(nav, title);
+    text_add(nav, "</a>\n");
+}
+
+/* A section that writes nothing has no place on the page. */
+static status add_section(const struct section_call *call, const struct section *section, struct contents *contents,
+                          struct error *error)
+{
+    TRY(section->write(call, error));
+    TRY(report_check(call->report, error));
+    if (call->page->size == 0)
+        return OK;
+    const char *id = section_name(call, report_format(call->report, "section-%s", section->id));
+    add_link(contents->nav, id, section->brief);
+    text_add(contents->body, "<section>\n");
+    html_heading(contents->body, 2, id, section->title);
+    text_add_bytes(contents->body, call->page->data, call->page->size);
+    text_add(contents->body, "</section>\n");
+    contents->body->failed |= call->page->failed;
+    return OK;
+}
+
+static status add_board(struct report *report, size_t number, struct contents *contents, struct error *error)
+{
+    const struct board *board = &report->board[number];
+    const char *prefix = report->board_count > 1 ? report_format(report, "board%zu-", number + 1) : "";
+    if (report->board_count > 1) {
+        const char *id = report_format(report, "%stasks", prefix), *title = board_title(report, board);
+        html_heading(contents->body, 1, id, title);
+        text_add(contents->nav, "<b>");
+        add_link(contents->nav, id, title);
+        text_add(contents->nav, "</b>");
+    }
+    for (size_t i = 0; i < SECTIONS; i++) {
+        struct text page = {0};
+        struct arena_mark mark = arena_mark(&report->arena);
+        struct section_call call = {report, board, prefix, &page};
+        status result = add_section(&call, &sections[i], contents, error);
+        contents->body->failed |= page.failed;
+        text_free(&page);
+        arena_release(&report->arena, mark);
+        TRY(result);
+    }
+    return OK;
+}
+
+/* --- Head --- */
+
+static const struct embedded_file *find_file(const char *name)
+{
+    const struct embedded_file *file = report_files;
+    while (file->name != NULL && strcmp(file->name, name) != 0)
+        file++;
+    return file;
+}
+
+static unsigned from_hexadecimal(char digit)
+{
+    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
+/* A digest as the content security policy wants it: base64 of its 32 bytes. */
+static void add_base64(struct text *html, const char *hexadecimal)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned bits = 0, held = 0;
+    for (size_t i = 0; hexadecimal[i] != 0; i++) {
+        bits = bits << 4 | from_hexadecimal(hexadecimal[i]);
+        held += 4;
+        if (held >= 6) {
+            held -= 6;
+            text_add(html, "%c", digits[bits >> held & 63]);
+        }
+    }
+    if (held > 0)
+        text_add(html, "%c", digits[bits << (6 - held) & 63]);
+    text_add(html, "=");
+}
+
+/* Only the one script runs, and nothing is loaded: whatever a database says stays text. */
+static void add_policy(struct text *html)
+{
+    const struct embedded_file *script = find_file("script.js");
+    char digest[DIGEST_SIZE];
+    digest_bytes(script->data, script->size, digest);
+    text_add(html, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+                   "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src 'sha256-");
+    add_base64(html, digest);
+    text_add(html, "'\">\n");
+}
+
+static void add_file(struct text *html, const char *element, const char *name)
+{
+    const struct embedded_file *file = find_file(name);
+    text_add(html, "<%s>", element);
+    text_add_bytes(html, (const char *)file->data, file->size);
+    text_add(html, "</%s>\n", element);
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static void add_head(struct text *html, const struct report *report)
+{
+    text_add(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" REPORT_MARK "\n");
+    add_policy(html);
+    text_add(html, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                   "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
+    html_escape(html, file_name(store_path(report->store)));
+    text_add(html, " – mtil report</title>\n");
+    add_file(html, "style", "style.css");
+    text_add(html, "</head>\n<body>\n");
+}
+
+/* --- What was asked for --- */
+
+static void add_condition(struct text *line, const char *name, const char *value)
+{
+    if (value != NULL)
+        text_add(line, "%s%s %s", line->size ? ", " : "Only ", name, value);
+}
+
+static void add_conditions(struct text *html, struct report *report)
+{
+    const struct query_filter *filter = &report->request->filter;
+    struct text line = {0};
+    if (filter->run != 0)
+        add_condition(&line, "run", report_format(report, "%lld", (long long)filter->run));
+    if (filter->has_seed)
+        add_condition(&line, "seed", report_format(report, "%lld", (long long)filter->seed));
+    add_condition(&line, "suite", filter->suite);
+    add_condition(&line, "setting", filter->setting);
+    add_condition(&line, "method", filter->method);
+    add_condition(&line, "policy", filter->policy);
+    add_condition(&line, "selector", filter->selector);
+    add_condition(&line, "status", filter->status);
+    add_condition(&line, "dataset", filter->dataset);
+    add_condition(&line, "since", filter->since);
+    add_condition(&line, "before", filter->before);
+    if (line.size > 0) {
+        text_add(&line, ".");
+        html_paragraph(html, "note", line.data != NULL ? line.data : "");
+    }
+    html->failed |= line.failed;
+    text_free(&line);
+}
+
+static size_t count_finished(const struct report *report)
+{
+    size_t finished = 0;
+    for (size_t i = 0; i < report->run_count; i++)
+        finished += report->run[i].finished;
+    return finished;
+}
+
+static void add_header(struct text *html, struct report *report)
+{
+    char date[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
+    text_add(html, "<header>\n<div><p class=\"kind\">mtil report</p><h1>");
+    html_escape(html, file_name(store_path(report->store)));
+    text_add(html, "</h1>\n<p class=\"facts\">%zu run%s, %zu finished; %zu configuration%s. Written %s.</p>\n",
+             report->run_count, report->run_count == 1 ? "" : "s", count_finished(report), report->configuration_count,
+             report->configuration_count == 1 ? "" : "s", date);
+    add_conditions(html, report);
+    text_add(html, "</div>\n<button type=\"button\" id=\"theme\" hidden>Dark</button>\n</header>\n");
+}
+
+static void add_notes(struct text *html, struct report *report)
+{
+    if (report->board_count == 0)
+        html_paragraph(html, "note", "There is no run to report on.");
+    if (report->boards_left_out > 0)
+        html_paragraph(html, "note",
+                       report_format(report,
+                                     "Left out: %zu more sequences of tasks, each with fewer configurations. "
+                                     "A suite or setting given to mtil report shows them.",
+                                     report->boards_left_out));
+    if (report->request->figures && !report->plots)
+        html_paragraph(html, "note", "Without figures for papers: gnuplot was not found when this was written.");
+}
+
+static void add_page(struct text *html, struct report *report, const struct contents *contents)
+{
+    add_head(html, report);
+    add_header(html, report);
+    text_add(html, "<nav aria-label=\"Contents\">\n");
+    if (contents->nav->size > 0)
+        text_add_bytes(html, contents->nav->data, contents->nav->size);
+    text_add(html, "</nav>\n<main>\n");
+    add_notes(html, report);
+    if (contents->body->size > 0)
+        text_add_bytes(html, contents->body->data, contents->body->size);
+    text_add(html, "</main>\n");
+    add_file(html, "script", "script.js");
+    text_add(html, "</body>\n</html>\n");
+}
+
+status page_write(struct report *report, struct text *html, struct error *error)
+{
+    struct text nav = {0}, body = {0};
+    struct contents contents = {&nav, &body};
+    status result = OK;
+    for (size_t i = 0; i < report->board_count && result == OK; i++)
+        result = add_board(report, i, &contents, error);
+    if (result == OK) {
+        add_page(html, report, &contents);
+        report->failed |= html->failed || nav.failed || body.failed;
+        result = report_check(report, error);
+    }
+    text_free(&nav);
+    text_free(&body);
+    return result;
+}

@@ -1,0 +1,43 @@
+/* One page that shows what a results database holds, and its figures for papers.
+ *
+ *     struct report_request request = {.folder = "report", .best = REPORT_BEST, .figures = true};
+ *     struct report_outcome outcome;
+ *     TRY(report_write(store, &request, &outcome, error));    // report/index.html, report/figures/…
+ *
+ * The folder is there completely or not at all: everything is written into one beside it that takes its place at the
+ * end. A report that was there before is replaced; a folder that holds anything else is left alone, with ERROR_ARGUMENT.
+ */
+#ifndef MTIL_RESULTS_REPORT_REPORT_H
+#define MTIL_RESULTS_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/status.h"
+#include "results/query.h"
+#include "results/store.h"
+
+#define REPORT_BEST 6 /* colours that can be told apart */
+
+/* Everything is borrowed for the call. */
+struct report_request {
+    struct query_filter filter;
+    const char *folder;
+    const char *by; /* what is compared with intervals: "policy", a suite key; several with commas */
+    size_t best;    /* configurations that are drawn, of each sequence of tasks; 1 to REPORT_BEST */
+    bool figures;   /* files for papers too */
+    /* Whether a suite key with that value says how and not what is computed; NULL: none does. */
+    bool (*incidental)(const char *key, const char *value);
+    bool (*stopped)(void *context); /* whether to end with ERROR_STOPPED; NULL: never */
+    void *context;
+};
+
+struct report_outcome {
+    size_t runs, configurations, figures;
+    bool without_gnuplot; /* figures were wanted, and there is no gnuplot */
+};
+
+status report_write(struct store *store, const struct report_request *request, struct report_outcome *outcome,
+                    struct error *error);
+
+#endif

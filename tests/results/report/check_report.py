@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Opens a report in Chromium, as make test-report does:
+
+    check_report.py BUILD [FOLDER]      # screenshots go to FOLDER, else to BUILD/report-screenshots
+
+Of the sample database, whose names mean harm, at the widths of a phone and a desk, in light and dark: nothing to say on
+the console, nothing asked of any network, no link out of the file, nothing wider than the screen, every text readable
+before its ground, tables sorted and saved as CSV, one choice of several shown, the theme switched and remembered.
+"""
+
+import csv
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+from browser import Browser
+
+PHONE, DESK = (390, 844), (1280, 900)
+HARM = "<script>alert(1)</script>"  # how the harmful names of sample_report.h begin
+CONTRAST = 4.5  # what WCAG asks of small text
+
+HELPERS = """
+window.luminance = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+window.ground = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (!/, 0\\)$/.test(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+window.faint = (least) => [...document.querySelectorAll("h1, h2, h4, p, a, td, th, text, button, figcaption, summary")]
+  .filter((element) => element.textContent.trim() && element.checkVisibility())
+  .map((element) => {
+    const style = getComputedStyle(element), ink = element.tagName === "text" ? style.fill : style.color;
+    const [a, b] = [luminance(ink), luminance(ground(element))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), element.tagName + " " + element.className + ": " + element.textContent.slice(0, 40)];
+  })
+  .filter(([contrast]) => contrast < least).map(([contrast, what]) => contrast.toFixed(1) + " " + what);
+window.column = (table, number) => [...document.querySelector(`table[data-name="${table}"]`).tBodies[0].rows]
+  .map((row) => row.cells[number].dataset.v ?? row.cells[number].textContent);
+window.heading = (table, number) => document.querySelector(`table[data-name="${table}"]`).tHead.rows[0].cells[number];
+"""
+
+failures = []
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+def run(*command):
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+def find_chromium():
+    for name in ("chromium", "google-chrome"):
+        if shutil.which(name):
+            return name
+    sys.exit("check_report.py: there is no chromium; the Debian package has this name")
+
+
+def screenshots(page, folder, name):
+    """The whole page in pieces of some screens each, so that they can be looked at."""
+    width, height = page.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+    piece = 2600
+    for old in glob.glob(os.path.join(folder, f"{name}-*.png")):
+        os.remove(old)
+    for number, top in enumerate(range(0, height, piece)):
+        page.screenshot(os.path.join(folder, f"{name}-{number + 1}.png"), (0, top, width, min(piece, height - top)))
+
+
+def check_look(page, name, width):
+    page.evaluate(HELPERS)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    light = page.evaluate("luminance(ground(document.body)) > 0.5")
+    expect(light == name.endswith("light"), f"{name}: the theme follows the system")
+    wide = page.evaluate("document.documentElement.scrollWidth") - width  # a phone's innerWidth grows
+    expect(wide <= 0, f"{name}: the page is {wide} pixels wider than the screen")
+    faint = page.evaluate(f"faint({CONTRAST})")
+    expect(not faint, f"{name}: hard to read: {faint[:5]} and {len(faint)} in all")
+    small = page.evaluate("""[...document.querySelectorAll('main button, main select, #theme, summary, nav a')]
+        .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24)
+        .map((one) => one.outerHTML.slice(0, 80))""")
+    expect(not small, f"{name}: too small for a finger: {small[:3]}")
+
+
+def check_links(page):
+    outward = page.evaluate("""[...document.querySelectorAll('[href], [src], [action], [data], [srcset]')]
+        .map((one) => one.getAttribute('href') ?? one.outerHTML.slice(0, 80))
+        .filter((href) => !href.startsWith('data:') && !(href.startsWith('#') && document.getElementById(href.slice(1))))""")
+    expect(not outward, f"links that lead nowhere or out of the file: {outward}")
+    expect(page.evaluate("document.querySelectorAll('nav a').length") >= 15, "the contents have links")
+    twice = page.evaluate("""(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
+        return ids.filter((id, i) => ids.indexOf(id) !== i); })()""")
+    expect(not twice, f"names given twice: {twice}")
+
+
+def check_harm(page):
+    expect(page.evaluate("document.scripts.length") == 1, "one script runs, the page's own")
+    expect(page.evaluate("document.querySelectorAll('[onload], [onerror], [onclick]').length") == 0,
+           "no attribute of a name became one of the page")
+    expect(page.evaluate(f"document.body.textContent.includes({HARM!r})"), "the harmful name is there, as text")
+
+
+def check_sorting(page, table):
+    values = lambda: [float(v) if v else None for v in page.evaluate(f"column({table!r}, 6)")]
+    before = values()
+    page.evaluate(f"heading({table!r}, 6).querySelector('button').click()")
+    expect(values() == sorted(before, key=lambda v: -v), "a click sorts numbers, the largest first")
+    page.evaluate(f"heading({table!r}, 6).querySelector('button').focus()")
+    page.press("Enter", 13)
+    expect(values() == sorted(before), "the keyboard sorts the other way")
+    expect(page.evaluate(f"heading({table!r}, 6).ariaSort") == "ascending", "the order is told to screen readers")
+    page.evaluate(f"heading({table!r}, 0).querySelector('button').click()")
+    names = page.evaluate(f"column({table!r}, 0)")
+    expect(names == sorted(names, key=str.lower), "a click sorts names, the first first")
+
+
+def save_csv(page, browser, table):
+    page.evaluate(f"document.querySelector('table[data-name=\"{table}\"]').closest('figure').querySelector('.csv').click()")
+    path = os.path.join(browser.downloads, table + ".csv")
+    page.until(lambda: os.path.exists(path), table + ".csv")
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def check_csv(page, browser):
+    tables = page.evaluate("[...document.querySelectorAll('table.data')].map((table) => table.dataset.name)")
+    buttons = page.evaluate("[...document.querySelectorAll('table.data')].filter((table) => "
+                            "!table.closest('figure').querySelector('.csv:not([hidden])')).length")
+    expect(buttons == 0 and len(set(tables)) == len(tables), "every table can be saved under a name of its own")
+    rows = save_csv(page, browser, "board1-leaderboard")
+    expect(rows[0][:4] == ["configuration", "seeds", "Transfer", "Transfer ±"], f"the head of a CSV: {rows[0]}")
+    expect(len(rows) == 4 and all(len(row) == len(rows[0]) for row in rows), "a CSV has every row and cell")
+    digits = [len(row[2].split(".")[-1]) for row in rows[1:]]
+    expect(max(digits) > 6, "a CSV has all digits")
+    harmful = save_csv(page, browser, "board2-matrix-1")
+    expect(HARM in harmful[0][1] and len(harmful[0]) == 5, "names with quotes and commas keep to their cell")
+
+
+def check_choices(page):
+    state = """(() => { const all = [...document.querySelector('.choices').querySelectorAll(':scope > .choice')];
+        return all.map((one) => one.checkVisibility()); })()"""
+    shown = page.evaluate(state)
+    expect(shown[0] and not any(shown[1:]), "of several matrices the first is shown")
+    page.evaluate("""(() => { const select = document.querySelector('.choices select'); select.value = 2;
+        select.dispatchEvent(new Event('change')); })()""")
+    shown = page.evaluate(state)
+    expect(shown[2] and sum(shown) == 1, "another one is shown when it is chosen")
+
+
+def check_theme(page):
+    ground = lambda: page.evaluate("getComputedStyle(document.body).backgroundColor")
+    before = ground()
+    page.evaluate("document.getElementById('theme').click()")
+    after = ground()
+    expect(before != after, "the button switches the theme")
+    page.go(page.evaluate("location.href"))
+    expect(ground() == after, "the theme is remembered")
+    page.evaluate("document.getElementById('theme').click()")
+    expect(ground() == before, "the button switches it back")
+
+
+def check_figures(report):
+    drawn = glob.glob(os.path.join(report, "figures", "*.svg"))
+    for path in drawn:
+        xml.etree.ElementTree.parse(path)  # raises when it is no XML
+    print(f"{len(drawn)} figures for papers are sound SVG")
+
+
+def look(browser, address, folder):
+    for size, device in ((PHONE, "phone"), (DESK, "desk")):
+        for dark in (False, True):
+            name = f"{device}-{'dark' if dark else 'light'}"
+            page = browser.open(address, *size, dark)
+            check_look(page, name, size[0])
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+            screenshots(page, folder, name)
+            expect(not page.complaints, f"{name}: {page.complaints}")
+            page.close()
+
+
+def use(browser, address):
+    page = browser.open(address, *DESK)
+    page.evaluate(HELPERS)
+    check_links(page)
+    check_harm(page)
+    check_sorting(page, "board1-leaderboard")
+    check_csv(page, browser)
+    check_choices(page)
+    check_theme(page)
+    expect(not page.complaints, f"in use: {page.complaints}")
+    page.close()
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    folder = sys.argv[2] if len(sys.argv) > 2 else os.path.join(build, "report-screenshots")
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="mtil-report-") as place, Browser(find_chromium()) as browser:
+        database, report = os.path.join(place, "results.db"), os.path.join(place, "report")
+        run(os.path.join(build, "tests", "write_sample_report"), database)
+        run(os.path.join(build, "mtil"), "report", database, "--out", report)
+        address = "file://" + os.path.join(report, "index.html")
+        use(browser, address)
+        look(browser, address, folder)
+        check_figures(report)
+    print(f"screenshots: {folder}")
+    if failures:
+        sys.exit(f"{len(failures)} of the report's checks failed")
+    print("the report holds in Chromium")
+
+
+if __name__ == "__main__":
+    main()

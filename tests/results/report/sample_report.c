@@ -1,0 +1,163 @@
+#include "tests/results/report/sample_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/digest.h"
+#include "core/rng.h"
+
+enum { IMAGES = 200, BLOCKS = 3, EXPERTS = 12, ITERATIONS = 60 };
+
+static const char *const mtil_names[] = {"aircraft", "caltech101", "cifar100",   "dtd",           "eurosat", "flowers",
+                                         "food",     "mnist",      "oxford_pet", "stanford_cars", "sun397"};
+static const char *const other_names[] = {SAMPLE_REPORT_HARM,
+                                          "a task whose name is longer than anybody would like it to be", "third"};
+static const char *const encoders[] = {"image", "text"};
+
+struct kind {
+    const char *suite, *policy, *settings; /* settings: YAML below merge */
+    const char *const *names;
+    int64_t tasks, seeds, bonus; /* bonus: images more that are right once a task was learnt */
+    bool finished;
+};
+
+static const struct kind kinds[SAMPLE_REPORT_CONFIGURATIONS] = {
+    {"mini", "most_used", "every: 20", mtil_names, SAMPLE_REPORT_TASKS, 5, 0, true},
+    {"mini", "none", "every: 20", mtil_names, SAMPLE_REPORT_TASKS, 5, -6, true},
+    {"mini", "most_used", "every: 50", mtil_names, SAMPLE_REPORT_TASKS, 1, -10, true},
+    {SAMPLE_REPORT_HARM, SAMPLE_REPORT_HARM, "every: 20", other_names, 3, 2, 0, true},
+    {"other", "none", "every: 5", other_names, 3, 1, 0, false},
+};
+
+int64_t sample_report_correct(int64_t seed, int64_t checkpoint, int64_t task)
+{
+    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(checkpoint + 1));
+    int64_t noise = rng_below(&rng, 0, 9), untouched = 50 + 11 * (task * 5 % 7);
+    if (checkpoint < task)
+        return untouched - (checkpoint + 1) + noise;
+    return untouched + 60 - 2 * (checkpoint - task) + noise;
+}
+
+static status write_evaluations(struct store *store, int64_t run, const struct kind *kind, int64_t seed,
+                                int64_t checkpoint, struct error *error)
+{
+    for (int64_t task = 0; task < kind->tasks; task++) {
+        int64_t correct = sample_report_correct(seed, checkpoint, task) + (checkpoint >= task ? kind->bonus : 0);
+        TRY(store_add_evaluation(
+            store, run,
+            &(struct evaluation_row){.checkpoint = checkpoint, .task = task, .correct = correct, .images = IMAGES},
+            error));
+        uint64_t counts[SAMPLE_REPORT_TASKS + 1] = {[0] = 10};
+        for (int64_t router = 0; router <= checkpoint; router++)
+            counts[router + 1] = router == task ? 150 : (uint64_t)(router + task) % 5;
+        TRY(store_add_router_choices(
+            store, run,
+            &(struct router_choices_row){
+                .checkpoint = checkpoint, .task = task, .counts = counts, .routers = (size_t)kind->tasks},
+            error));
+    }
+    return OK;
+}
+
+static status write_events(struct store *store, int64_t run, const struct kind *kind, int64_t task, size_t encoder,
+                           int64_t block, struct error *error)
+{
+    struct expert_event_row row = {.task = task,
+                                   .iteration = ITERATIONS / 2,
+                                   .encoder = encoders[encoder],
+                                   .block = block,
+                                   .target = 3,
+                                   .sources = 2,
+                                   .source = (int64_t[]){1, 2}};
+    row.event = task % 4 == 3 ? EVENT_SKIP : EVENT_MERGE;
+    row.reason = task % 4 == 3 ? "no expert is free" : NULL;
+    if (strcmp(kind->policy, "none") != 0)
+        TRY(store_add_expert_event(store, run, &row, error));
+    row = (struct expert_event_row){.event = EVENT_FREEZE,
+                                    .task = task,
+                                    .iteration = ITERATIONS,
+                                    .encoder = encoders[encoder],
+                                    .block = block,
+                                    .target = (task + block) % EXPERTS};
+    return store_add_expert_event(store, run, &row, error);
+}
+
+static status write_experts(struct store *store, int64_t run, const struct kind *kind, int64_t seed, int64_t task,
+                            struct error *error)
+{
+    for (size_t encoder = 0; encoder < 2; encoder++)
+        for (int64_t block = 0; block < BLOCKS; block++) {
+            uint64_t counts[EXPERTS];
+            for (size_t expert = 0; expert < EXPERTS; expert++)
+                counts[expert] = ((expert + (size_t)(task + block + seed)) * 7 % 13) * 10;
+            struct expert_counts_row row = {
+                .task = task, .block = block, .encoder = encoders[encoder], .counts = counts, .experts = EXPERTS};
+            TRY(store_add_expert_counts(store, run, &row, error));
+            TRY(write_events(store, run, kind, task, encoder, block, error));
+        }
+    return OK;
+}
+
+static status write_task(struct store *store, int64_t run, const struct kind *kind, int64_t seed, int64_t task,
+                         struct error *error)
+{
+    for (int64_t iteration = 1; iteration <= ITERATIONS; iteration++) {
+        struct rng rng = rng_make((uint64_t)seed, RNG_TEST, 100 + (uint32_t)task, (uint32_t)iteration);
+        double loss = 3.0 / (1 + 0.05 * (double)iteration) + 0.2 * (double)rng_uniform(&rng, 0);
+        TRY(store_add_step(
+            store, run, &(struct step_row){.task = task, .iteration = iteration, .loss = loss, .learning_rate = 1e-3},
+            error));
+    }
+    TRY(write_experts(store, run, kind, seed, task, error));
+    return write_evaluations(store, run, kind, seed, task, error);
+}
+
+static status write_rows(struct store *store, int64_t run, const struct kind *kind, int64_t seed, struct error *error)
+{
+    for (int64_t task = 0; task < kind->tasks; task++) {
+        struct task_row row = {
+            .task = task, .name = kind->names[task], .classes = 10, .training_images = 1000, .test_images = IMAGES};
+        TRY(store_add_task(store, run, &row, error));
+    }
+    TRY(write_evaluations(store, run, kind, seed, -1, error));
+    for (int64_t task = 0; task < (kind->finished ? kind->tasks : 1); task++)
+        TRY(write_task(store, run, kind, seed, task, error));
+    return OK;
+}
+
+static status write_run(struct store *store, const struct kind *kind, int64_t seed, struct error *error)
+{
+    char text[256], hash[DIGEST_SIZE], identity[1024];
+    snprintf(text, sizeof text, "merge:\n  %s\nrun:\n  threads: %d\n", kind->settings, (int)seed);
+    snprintf(identity, sizeof identity, "%s %s %s", kind->suite, kind->policy, kind->settings);
+    digest_text(identity, hash);
+    struct run_description description = {.suite = kind->suite,
+                                          .suite_text = text,
+                                          .suite_hash = hash,
+                                          .setting = "full_shot",
+                                          .method = "moe_adapters",
+                                          .policy = kind->policy,
+                                          .selector = "clip",
+                                          .selection = "per_image",
+                                          .order = "I",
+                                          .model = "mini",
+                                          .backend = "cpu",
+                                          .precision = "f32",
+                                          .program_version = "0.1.0",
+                                          .seed = seed,
+                                          .tasks = kind->tasks};
+    struct run_start start;
+    TRY(store_run_start(store, &description, &start, error));
+    store_begin(store);
+    TRY(write_rows(store, start.run, kind, seed, error));
+    TRY(store_commit(store, error));
+    return store_run_end(store, start.run, kind->finished ? RUN_FINISHED : RUN_STOPPED, NULL, error);
+}
+
+status sample_report_write(struct store *store, struct error *error)
+{
+    for (size_t i = 0; i < SAMPLE_REPORT_CONFIGURATIONS; i++)
+        for (int64_t seed = 1; seed <= kinds[i].seeds; seed++)
+            TRY(write_run(store, &kinds[i], seed, error));
+    return OK;
+}

@@ -1,0 +1,21 @@
+/* A database to report on, of made-up but fixed numbers and names that mean harm.
+ *
+ *     sample_report_write(store);            // two sequences of tasks, five configurations, one of them unfinished
+ */
+#ifndef MTIL_TESTS_RESULTS_REPORT_SAMPLE_REPORT_H
+#define MTIL_TESTS_RESULTS_REPORT_SAMPLE_REPORT_H
+
+#include "results/store.h"
+
+enum { SAMPLE_REPORT_TASKS = 11, SAMPLE_REPORT_RUNS = 14, SAMPLE_REPORT_CONFIGURATIONS = 5 };
+
+/* A name that would end an element, an attribute, a string of JavaScript and one of gnuplot, if anything let it. */
+#define SAMPLE_REPORT_HARM                                                                                             \
+    "<script>alert(1)</script>\"' onload=x `touch harm` %s %d \\'; system('touch harm') # \x01\xff&amp;"
+
+status sample_report_write(struct store *store, struct error *error);
+
+/* The accuracy in images of 200 after a task (−1: none) on a task, of the first configuration. */
+int64_t sample_report_correct(int64_t seed, int64_t checkpoint, int64_t task);
+
+#endif

@@ -1,0 +1,208 @@
+/* Axes of figures, and their gnuplot scripts. */
+#include "tests/results/check.h"
+
+#include <math.h>
+
+#include "results/report/drawing.h"
+#include "results/report/plot.h"
+#include "tests/results/report/sample_report.h"
+
+static void expect_ticks(double low, double high, const char *expected)
+{
+    double ticks[FIGURE_TICKS];
+    struct text text = {0};
+    size_t count = figure_ticks(low, high, ticks);
+    for (size_t i = 0; i < count; i++)
+        text_add(&text, "%s%g", i ? " " : "", ticks[i]);
+    assert_string_equal(text.data, expected);
+    text_free(&text);
+}
+
+static void ticks_are_round(void **state)
+{
+    (void)state;
+    expect_ticks(0, 100, "0 20 40 60 80 100");
+    expect_ticks(17.3, 29.1, "18 20 22 24 26 28");
+    expect_ticks(0, 11, "0 2 4 6 8 10");
+    expect_ticks(-1.2, 1.3, "-1 -0.5 0 0.5 1");
+    expect_ticks(1e6, 3e6, "1e+06 1.5e+06 2e+06 2.5e+06 3e+06");
+    expect_ticks(0.001, 0.0011, "0.001 0.00102 0.00104 0.00106 0.00108 0.0011");
+}
+
+static void counts_have_no_fractions(void **state)
+{
+    (void)state;
+    double ticks[FIGURE_TICKS];
+    assert_int_equal(figure_whole_ticks(0, 3, ticks), 4);
+    assert_true(ticks[0] == 0 && ticks[1] == 1 && ticks[2] == 2 && ticks[3] == 3);
+}
+
+/* Where one seed has no interval, gnuplot must not draw one. */
+static void an_unknown_interval_is_not_drawn(void **state)
+{
+    (void)state;
+    const struct figure_interval rows[] = {{"a", 0, 50, 45, 55}, {"b", 1, 52, (double)NAN, (double)NAN}};
+    const struct figure_panel panel = {.title = "Last", .interval = rows, .intervals = 2};
+    const struct figure figure = {.name = "intervals",
+                                  .title = "Last",
+                                  .kind = FIGURE_INTERVALS,
+                                  .panel = &panel,
+                                  .panels = 1,
+                                  .low = (double)NAN,
+                                  .high = (double)NAN};
+    struct text script = {0};
+    plot_script(&script, &figure);
+    const char *bars = strstr(script.data, "with xerrorbars");
+    assert_non_null(bars);
+    assert_null(strstr(bars + 1, "with xerrorbars"));
+    assert_non_null(strstr(bars, "every ::1::1 using 2:1 with points"));
+    text_free(&script);
+}
+
+static const double x[] = {0, 1, 2}, a[] = {10, (double)NAN, 30}, low[] = {5, 15, 25}, high[] = {15, 25, 40};
+static const char *legend[] = {"one", SAMPLE_REPORT_HARM};
+
+static const struct figure_series series[] = {
+    {.colour = 0, .points = 3, .x = x, .y = a, .low = low, .high = high},
+    {.colour = 1, .points = 2, .x = x, .y = low},
+};
+
+static const struct figure_panel line_panels[] = {
+    {.title = "first", .series = series, .series_count = 2, .mark = 1},
+    {.title = SAMPLE_REPORT_HARM, .series = series, .series_count = 1, .mark = (double)NAN},
+};
+
+static const struct figure lines = {.name = "lines",
+                                    .title = SAMPLE_REPORT_HARM,
+                                    .caption = "",
+                                    .kind = FIGURE_LINES,
+                                    .x_title = "tasks",
+                                    .panel = line_panels,
+                                    .panels = 2,
+                                    .legend = legend,
+                                    .legend_count = 2,
+                                    .low = (double)NAN,
+                                    .high = (double)NAN,
+                                    .decimals = 1,
+                                    .points = true};
+
+static void ranges_hold_every_value(void **state)
+{
+    (void)state;
+    struct figure_range range = figure_range(&lines, 0);
+    assert_true(range.low < 5 && range.low > 0 && range.high > 40 && range.high < 45);
+    struct figure fixed = lines;
+    fixed.low = 0;
+    fixed.high = 100;
+    range = figure_range(&fixed, 1);
+    assert_true(range.low == 0 && range.high == 100);
+    struct figure empty = {.kind = FIGURE_LINES, .low = (double)NAN, .high = (double)NAN};
+    range = figure_range(&empty, 0);
+    assert_true(range.high > range.low);
+    range = figure_range_x(&lines);
+    assert_true(range.low == 0 && range.high == 2);
+}
+
+static void expect_part(const struct text *text, const char *part)
+{
+    if (strstr(text->data, part) == NULL)
+        assert_string_equal(text->data, part);
+}
+
+/* What is in single quotes is text to gnuplot; a quote inside is two. */
+static void names_cannot_leave_their_quotes(void **state)
+{
+    (void)state;
+    struct text script = {0};
+    plot_script(&script, &lines);
+    expect_part(&script,
+                "set multiplot title '<script>alert(1)</script>\"'' onload=x `touch harm` %s %d \\''; syste…'\n");
+    expect_part(&script, "set xtics nomirror (0, 1, 2)\n");
+    expect_part(&script, "set title '<script>alert(1)</script>\"'' onlo…'\n");
+    expect_part(&script,
+                "lw 1.4 pt 5 ps 0.8 lc rgb '#d55e00' title '<script>alert(1)</script>\"'' onload=x `touch harm`");
+    bool quoted = false;
+    for (const char *at = script.data; *at; at++) {
+        assert_true((unsigned char)*at >= ' ' || *at == '\n');
+        if (*at == '\n')
+            quoted = false; /* every quote ends in its line, or the next check fails */
+        quoted ^= *at == '\'';
+        if (!quoted && *at == '`')
+            fail_msg("a command in: %.60s", at);
+    }
+    text_free(&script);
+}
+
+static void data_comes_in_blocks(void **state)
+{
+    (void)state;
+    struct text data = {0};
+    plot_data(&data, &lines);
+    assert_string_equal(data.data, "# x y low high; a block per panel and series\n"
+                                   "0 10 5 15\n1 NaN 15 25\n2 30 25 40\n\n\n"
+                                   "0 5\n1 15\n\n\n"
+                                   "0 10 5 15\n1 NaN 15 25\n2 30 25 40\n\n\n");
+    text_free(&data);
+}
+
+static void a_gap_interrupts_a_line(void **state)
+{
+    (void)state;
+    struct text svg = {0};
+    draw_panel(&svg, &lines, 0);
+    const char *line = strstr(svg.data, "<path class=\"line c0\" d=\"M");
+    assert_non_null(line);
+    size_t size = strcspn(line + 26, "\"");
+    assert_null(memchr(line + 26, 'L', size)); /* two points with a gap between them: no stroke */
+    assert_non_null(memchr(line + 26, 'M', size));
+    assert_non_null(strstr(svg.data, "class=\"mark\""));
+    assert_non_null(strstr(svg.data, "class=\"band c0\""));
+    assert_null(strstr(svg.data, "class=\"band c1\""));
+    text_free(&svg);
+}
+
+static void cells_share_a_path_per_shade(void **state)
+{
+    (void)state;
+    const double value[] = {0, 0, 9, (double)NAN, 9, 4.5};
+    const bool framed[] = {false, false, true, false, false, false};
+    const char *names[] = {"0", "1", "2"};
+    struct figure_panel panel = {.title = "heat", .value = value, .framed = framed, .mark = (double)NAN};
+    struct figure heat = {.name = "heat",
+                          .title = "heat",
+                          .kind = FIGURE_HEAT,
+                          .panel = &panel,
+                          .panels = 1,
+                          .x_label = names,
+                          .columns = 3,
+                          .y_label = names,
+                          .rows = 2,
+                          .low = 0,
+                          .high = 9};
+    struct text svg = {0}, data = {0};
+    draw_panel(&svg, &heat, 0);
+    size_t paths = 0;
+    for (const char *at = svg.data; (at = strstr(at, "<path class=\"h")) != NULL; at++)
+        paths++;
+    assert_int_equal(paths, 3);
+    plot_data(&data, &heat);
+    assert_string_equal(data.data, "# column row value; a block per panel, and one of its framed cells\n"
+                                   "0 0 0\n1 0 0\n2 0 9\n0 1 NaN\n1 1 9\n2 1 4.5\n\n\n2 0\n\n\n");
+    text_free(&svg);
+    text_free(&data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ticks_are_round),
+        cmocka_unit_test(counts_have_no_fractions),
+        cmocka_unit_test(an_unknown_interval_is_not_drawn),
+        cmocka_unit_test(ranges_hold_every_value),
+        cmocka_unit_test(names_cannot_leave_their_quotes),
+        cmocka_unit_test(data_comes_in_blocks),
+        cmocka_unit_test(a_gap_interrupts_a_line),
+        cmocka_unit_test(cells_share_a_path_per_shade),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* What a page says, read as text. */
+#include "tests/results/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/file.h"
+#include "results/report/data.h"
+#include "results/report/report.h"
+#include "tests/results/report/sample_report.h"
+#include "tests/results/sample.h"
+
+struct fixture {
+    char *database, *folder;
+    struct store *store;
+};
+
+static int create(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    fixture->database = sample_path("results.sqlite");
+    fixture->folder = sample_path("report");
+    assert_ok(store_open(&fixture->store, fixture->database, STORE_WRITE, &error));
+    assert_ok(sample_report_write(fixture->store, &error));
+    *state = fixture;
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    struct fixture *fixture = *state;
+    store_close(fixture->store);
+    sample_remove(fixture->database);
+    sample_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+/* The page; the caller frees. */
+static struct bytes page_of(void **state, struct query_filter filter, size_t best)
+{
+    struct fixture *fixture = *state;
+    struct report_request request = {.filter = filter, .folder = fixture->folder, .best = best};
+    struct report_outcome outcome;
+    struct bytes page;
+    assert_ok(report_write(fixture->store, &request, &outcome, &error));
+    char *path = path_format("%s/index.html", fixture->folder);
+    assert_ok(file_read(path, FILE_LIMIT, &page, &error));
+    free(path);
+    return page;
+}
+
+static size_t count_of(const struct bytes *page, const char *part)
+{
+    size_t count = 0;
+    for (const char *at = (const char *)page->data; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void expect(const struct bytes *page, const char *part)
+{
+    if (count_of(page, part) == 0)
+        fail_msg("the page does not say: %s", part);
+}
+
+static void every_section_is_there_and_linked(void **state)
+{
+    static const char *const ids[] = {"leaderboard", "matrix", "forgetting", "frozen",      "experts",
+                                      "events",      "router", "loss",       "differences", "runs"};
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char id[64], link[64];
+        snprintf(id, sizeof id, "<h2 id=\"section-%s\">", ids[i]);
+        snprintf(link, sizeof link, "<a href=\"#section-%s\">", ids[i]);
+        assert_int_equal(count_of(&page, id), 1);
+        assert_int_equal(count_of(&page, link), 1);
+    }
+    expect(&page, "<p class=\"facts\">11 runs, 11 finished; 3 configurations.");
+    expect(&page, "Only suite mini.");
+    bytes_free(&page);
+}
+
+/* Every configuration is called by what sets it apart, and no more. */
+static void labels_tell_configurations_apart(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    expect(&page, "<th scope=\"row\">most_used · merge.every=20</th>");
+    expect(&page, "<th scope=\"row\">most_used · merge.every=50</th>");
+    expect(&page, "<th scope=\"row\">none</th>");
+    expect(&page, "<th scope=\"row\">merge.every</th><td>20</td><td>20</td><td>50</td>");
+    bytes_free(&page);
+    page = page_of(state, (struct query_filter){.suite = "mini", .policy = "none"}, REPORT_BEST);
+    expect(&page, "<th scope=\"row\">moe_adapters · none</th>");
+    assert_int_equal(count_of(&page, "section-differences"), 0);
+    bytes_free(&page);
+}
+
+static double last_of_seed(int64_t seed)
+{
+    double sum = 0;
+    for (int64_t task = 0; task < SAMPLE_REPORT_TASKS; task++)
+        sum += (double)sample_report_correct(seed, SAMPLE_REPORT_TASKS - 1, task);
+    return sum / 2 / SAMPLE_REPORT_TASKS;
+}
+
+/* Student's t of 4 degrees of freedom: 2.776445. */
+static void the_leaderboard_has_means_and_intervals(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    double mean = 0, squares = 0;
+    for (int64_t seed = 1; seed <= 5; seed++)
+        mean += last_of_seed(seed) / 5;
+    for (int64_t seed = 1; seed <= 5; seed++)
+        squares += pow(last_of_seed(seed) - mean, 2);
+    char cells[128];
+    snprintf(cells, sizeof cells, "[%.1f, %.1f]", mean - 2.776445 * sqrt(squares / 4 / 5),
+             mean + 2.776445 * sqrt(squares / 4 / 5));
+    expect(&page, cells);
+    snprintf(cells, sizeof cells, "<b>%.1f</b>", mean);
+    expect(&page, cells);
+    bytes_free(&page);
+}
+
+static void one_seed_has_no_interval(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.has_seed = true, .seed = 5}, REPORT_BEST);
+    char *figure = strstr((char *)page.data, "<figure class=\"drawing intervals\" id=\"leaderboard\">");
+    assert_non_null(figure);
+    char *end = strstr(figure, "</figure>");
+    assert_non_null(end);
+    assert_null(memchr(figure, '[', (size_t)(end - figure)));
+    expect(&page, "<td class=\"n\" data-v=\"\">–</td>");
+    expect(&page, "Only seed 5.");
+    bytes_free(&page);
+}
+
+static void what_is_not_drawn_is_told(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, 1);
+    expect(&page, "Drawn is the configuration with the highest Last of 3.");
+    assert_int_equal(count_of(&page, "Accuracy on each task, %, after"), 1);
+    bytes_free(&page);
+    page = page_of(state, (struct query_filter){.suite = "mini"}, 2);
+    expect(&page, "Drawn are the 2 configurations with the highest Last of 3.");
+    bytes_free(&page);
+}
+
+static void other_tasks_stand_apart(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){0}, REPORT_BEST);
+    expect(&page, "<h1 id=\"board1-tasks\">11 tasks: aircraft, caltech101, cifar100, …</h1>");
+    expect(&page, "<h1 id=\"board2-tasks\">3 tasks: ");
+    expect(&page, "<a href=\"#board2-section-matrix\">Matrix</a>");
+    bytes_free(&page);
+}
+
+static void an_unfinished_run_is_shown_as_such(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "other"}, REPORT_BEST);
+    expect(&page, "No run is finished yet.");
+    expect(&page, "1 seed, unfinished");
+    expect(&page, "<td>stopped</td>");
+    bytes_free(&page);
+}
+
+/* Names of the database are text wherever they stand, and nothing is loaded from anywhere. */
+static void harm_stays_text(void **state)
+{
+    static const char *const harm[] = {
+        "<script>alert", "onload=x `touch harm` %s %d \\'", "\x01", "http:", "https:", "src=", "@import", "url("};
+    struct bytes page = page_of(state, (struct query_filter){0}, REPORT_BEST);
+    for (size_t i = 0; i < sizeof harm / sizeof *harm; i++)
+        if (count_of(&page, harm[i]) != 0)
+            fail_msg("the page holds %s", harm[i]);
+    assert_int_equal(count_of(&page, "<script>"), 1);
+    expect(&page, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39; onload=x");
+    expect(&page, "default-src 'none'");
+    assert_string_equal((char *)page.data + page.size - 8, "</html>\n");
+    bytes_free(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_section_is_there_and_linked),
+        cmocka_unit_test(labels_tell_configurations_apart),
+        cmocka_unit_test(the_leaderboard_has_means_and_intervals),
+        cmocka_unit_test(one_seed_has_no_interval),
+        cmocka_unit_test(what_is_not_drawn_is_told),
+        cmocka_unit_test(other_tasks_stand_apart),
+        cmocka_unit_test(an_unfinished_run_is_shown_as_such),
+        cmocka_unit_test(harm_stays_text),
+    };
+    return cmocka_run_group_tests(tests, create, destroy);
+}
