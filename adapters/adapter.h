@@ -76,6 +76,8 @@ status adapters_read_counts(const struct adapters *adapters, enum tower tower, s
                             struct error *error);
 status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
                             struct error *error);
+/* Both of all blocks at once, waiting once: [2, blocks, E], the counts first. */
+status adapters_read_marks(const struct adapters *adapters, enum tower tower, int32_t *marks, struct error *error);
 status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
                              struct error *error);
 status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,

@@ -40,7 +40,7 @@ static status take_marks(struct adapter_tower *tower, struct arena *arena, struc
     struct tensor marks;
     TRY(tensor_take(&marks, arena, TENSOR_I32, "selection counts", 3, (size_t[]){2, tower->blocks, experts}, error));
     TRY(backend->ops->zero(backend, marks.data, tensor_bytes(&marks), error));
-    for (size_t b = 0; b < tower->blocks; b++) {
+    for (size_t b = 0; b < tower->blocks; b++) { /* adapters_read_marks counts on this order */
         tower->banks[b].counts = (int32_t *)marks.data + b * experts;
         tower->banks[b].frozen = (int32_t *)marks.data + (tower->blocks + b) * experts;
         tower->banks[b].used =
@@ -206,6 +206,13 @@ status adapters_read_frozen(const struct adapters *adapters, enum tower tower, s
 {
     return adapters->backend->ops->download(adapters->backend, frozen, adapters->towers[tower].banks[block].frozen,
                                             adapters->settings.experts * sizeof *frozen, error);
+}
+
+status adapters_read_marks(const struct adapters *adapters, enum tower which, int32_t *marks, struct error *error)
+{
+    const struct adapter_tower *tower = &adapters->towers[which];
+    return adapters->backend->ops->download(adapters->backend, marks, tower->banks[0].counts,
+                                            2 * tower->blocks * adapters->settings.experts * sizeof *marks, error);
 }
 
 status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,

@@ -43,11 +43,7 @@ static status look_at(struct adapters *adapters, enum tower which, struct merge_
         return error_set(error, ERROR_MEMORY, "merge: no memory for %zu counts", values);
     *view = (struct merge_view){
         .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + values};
-    for (size_t b = 0; b < tower->blocks; b++) {
-        TRY(adapters_read_counts(adapters, which, b, *memory + b * experts, error));
-        TRY(adapters_read_frozen(adapters, which, b, *memory + values + b * experts, error));
-    }
-    return OK;
+    return adapters_read_marks(adapters, which, *memory, error);
 }
 
 static status blend_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge,

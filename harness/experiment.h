@@ -38,6 +38,7 @@ struct experiment {
     struct adapters *adapters;      /* NULL unless the method trains them */
     struct step_state *state;       /* device */
     float *loss;                    /* device, one value */
+    float logit_scale;              /* exp, read when the training of a task begins: no method changes it */
     size_t task_count, class_count; /* classes of all tasks together */
     struct task *tasks;
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */

@@ -26,6 +26,7 @@ struct method {
     const struct option *options; /* its keys under `method` */
     bool alone;                   /* every task starts from the untouched model, and is tested on itself alone */
     bool selects;                 /* adapters: a selector picks the router at test time */
+    bool loss_repeats; /* loss asks for the same operations for every batch of a size, and for nothing on the host */
     enum method_trains (*trains)(const struct options *options);
     status (*begin_task)(struct experiment *experiment, const struct task *task, struct error *error);
     /* Adds the loss to experiment->loss (device) and its gradients to the parameters. */

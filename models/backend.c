@@ -52,6 +52,15 @@ static const struct {
     OPERATION(download),
     OPERATION(zero),
     OPERATION(copy),
+    OPERATION(feed_open),
+    OPERATION(feed_room),
+    OPERATION(feed_send),
+    OPERATION(feed_receive),
+    OPERATION(feed_release),
+    OPERATION(feed_close),
+    OPERATION(record),
+    OPERATION(replay),
+    OPERATION(recording_destroy),
     OPERATION(close),
 };
 
@@ -75,13 +84,13 @@ status backend_check(const struct backend *backend, struct error *error)
 
 /* The one place that knows whether there is CUDA. */
 #ifndef MTIL_CUDA
-static status cuda_gpus(struct gpus *gpus, struct error *error)
+status cuda_gpus(struct gpus *gpus, struct error *error)
 {
     (void)gpus;
     return error_set(error, ERROR_DEVICE, "cuda: this program was built without CUDA; use the CPU (run.backend=cpu)");
 }
 
-static status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
+status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
     struct gpus none;
     (void)backend;

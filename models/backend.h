@@ -314,6 +314,29 @@ struct adamw {
     double beta1, beta2, epsilon, weight_decay, l2;
 };
 
+/* What travels to the device beside computing: the host fills one buffer while the one before is copied and the one
+ * before that is used. In this order for every load:
+ *
+ *     TRY(ops->feed_room(backend, &feed, &host, error));         // waits until this buffer was copied before
+ *     ... host[0 … bytes) = … ...
+ *     TRY(ops->feed_send(backend, &feed, bytes, error));         // the copy begins
+ *     TRY(ops->feed_receive(backend, &feed, &device, error));    // operations from here on find it in device[0 … bytes)
+ *     TRY(ops->feed_release(backend, &feed, error));             // and those from here on do not look any more
+ *
+ * At most FEED_LOADS were sent and not released. */
+enum { FEED_LOADS = 2 };
+struct feed {
+    size_t bytes; /* the largest load */
+    uint64_t sent, received, released;
+    void *owner;
+};
+
+/* Operations that a backend can repeat without being asked one by one. */
+struct recording {
+    void *owner; /* NULL: nothing was recorded */
+};
+typedef status (*recorded_body)(void *context, struct error *error);
+
 struct backend_ops {
     const char *name;
 
@@ -357,6 +380,21 @@ struct backend_ops {
     status (*zero)(struct backend *, void *device, size_t bytes, struct error *);
     status (*copy)(struct backend *, void *to, const void *from, size_t bytes, struct error *); /* device to device */
 
+    status (*feed_open)(struct backend *, struct feed *, size_t bytes, struct error *);
+    status (*feed_room)(struct backend *, struct feed *, void **host, struct error *);
+    status (*feed_send)(struct backend *, struct feed *, size_t bytes, struct error *);
+    status (*feed_receive)(struct backend *, struct feed *, const void **device, struct error *);
+    status (*feed_release)(struct backend *, struct feed *, struct error *);
+    void (*feed_close)(struct backend *, struct feed *); /* a zeroed one is allowed */
+
+    /* record carries out what body asks of this backend and, where the backend can, keeps it; replay then does the same
+     * again: the same operands, whatever their memory holds by then. body reads and writes no host memory and has run
+     * before with operands of these sizes; it may be run twice, the first time without effect. A backend that cannot
+     * record runs it and leaves recording->owner NULL. */
+    status (*record)(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
+    status (*replay)(struct backend *, const struct recording *, struct error *);
+    void (*recording_destroy)(struct backend *, struct recording *); /* a zeroed one is allowed */
+
     void (*close)(struct backend *);
 };
 
@@ -364,6 +402,7 @@ struct backend {
     const struct backend_ops *ops;
     void *context;           /* the backend's own */
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
+    bool asynchronous;       /* operations return before they are done: the cores of the host are free meanwhile */
     enum precision precision;
 };
 

@@ -99,6 +99,15 @@ static const struct backend_ops cpu_ops = {
     .download = download,
     .zero = zero,
     .copy = copy,
+    .feed_open = cpu_feed_open,
+    .feed_room = cpu_feed_room,
+    .feed_send = cpu_feed_send,
+    .feed_receive = cpu_feed_receive,
+    .feed_release = cpu_feed_release,
+    .feed_close = cpu_feed_close,
+    .record = cpu_record,
+    .replay = cpu_replay,
+    .recording_destroy = cpu_recording_destroy,
     .close = close_cpu,
 };
 

@@ -79,6 +79,16 @@ status cpu_dispatch_dropout(struct backend *, const struct dispatch_dropout *, s
 status cpu_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
 status cpu_adamw(struct backend *, const struct adamw *, struct error *);
 
+status cpu_feed_open(struct backend *, struct feed *, size_t bytes, struct error *);
+status cpu_feed_room(struct backend *, struct feed *, void **host, struct error *);
+status cpu_feed_send(struct backend *, struct feed *, size_t bytes, struct error *);
+status cpu_feed_receive(struct backend *, struct feed *, const void **device, struct error *);
+status cpu_feed_release(struct backend *, struct feed *, struct error *);
+void cpu_feed_close(struct backend *, struct feed *);
+status cpu_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
+status cpu_replay(struct backend *, const struct recording *, struct error *);
+void cpu_recording_destroy(struct backend *, struct recording *);
+
 /* Opens the backend; see backend_open. */
 status cpu_backend_open(struct backend **backend, size_t threads, struct error *error);
 

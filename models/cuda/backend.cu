@@ -31,24 +31,6 @@ status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error
     return OK;
 }
 
-static status upload(struct backend *backend, void *device, const void *host, size_t bytes, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    cudaError_t result = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, cuda->stream);
-    if (result == cudaSuccess)
-        result = cudaStreamSynchronize(cuda->stream); /* the caller may change its memory */
-    return result == cudaSuccess ? OK : cuda_failed(result, "a copy to the device", error);
-}
-
-static status download(struct backend *backend, void *host, const void *device, size_t bytes, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    cudaError_t result = cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream);
-    if (result == cudaSuccess)
-        result = cudaStreamSynchronize(cuda->stream);
-    return result == cudaSuccess ? OK : cuda_failed(result, "a copy from the device", error);
-}
-
 static status zero(struct backend *backend, void *device, size_t bytes, struct error *error)
 {
     cudaError_t result = cudaMemsetAsync(device, 0, bytes, cuda_of(backend)->stream);
@@ -65,7 +47,10 @@ static void close_cuda(struct backend *backend)
 {
     struct cuda *cuda = cuda_of(backend);
     cuda_products_destroy(cuda);
+    cuda_uploads_destroy(cuda);
     cuda_arena_destroy(backend, &cuda->scratch);
+    if (cuda->copies != NULL)
+        cudaStreamDestroy(cuda->copies);
     if (cuda->stream != NULL)
         cudaStreamDestroy(cuda->stream);
     free(cuda);
@@ -106,10 +91,19 @@ static const struct backend_ops cuda_ops = {
     .adamw = cuda_adamw,
     .arena_create = cuda_arena_create,
     .arena_destroy = cuda_arena_destroy,
-    .upload = upload,
-    .download = download,
+    .upload = cuda_upload,
+    .download = cuda_download,
     .zero = zero,
     .copy = copy,
+    .feed_open = cuda_feed_open,
+    .feed_room = cuda_feed_room,
+    .feed_send = cuda_feed_send,
+    .feed_receive = cuda_feed_receive,
+    .feed_release = cuda_feed_release,
+    .feed_close = cuda_feed_close,
+    .record = cuda_record,
+    .replay = cuda_replay,
+    .recording_destroy = cuda_recording_destroy,
     .close = close_cuda,
 };
 
@@ -187,12 +181,15 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
         result = cudaRuntimeGetVersion(&version);
     if (result == cudaSuccess)
         result = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    if (result == cudaSuccess)
+        result = cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking);
     if (result != cudaSuccess)
         return cuda_failed(result, "opening the device", error);
     snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d, %s)", properties.name,
              properties.totalGlobalMem >> 20, version / 1000, version % 1000 / 10,
              precision_name(cuda->backend.precision));
     TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
+    TRY(cuda_uploads_create(cuda, error));
     return cuda_products_create(cuda, error);
 }
 
@@ -204,6 +201,7 @@ status cuda_backend_open(struct backend **backend, const struct backend_settings
     cuda->backend.ops = &cuda_ops;
     cuda->backend.context = cuda;
     cuda->backend.description = cuda->description;
+    cuda->backend.asynchronous = true;
     status result = open_device(cuda, settings, error);
     if (result != OK) {
         close_cuda(&cuda->backend);

@@ -6,7 +6,7 @@
  *     return cuda_finish(cuda, "normalize", error);                 // did the launches succeed?
  *
  * Kernels use no floating-point atomics: the same inputs give the same bits. They run in order in one stream; nothing
- * waits for the device but upload and download.
+ * waits for the device but download, large uploads and a feed that is ahead of it.
  */
 #ifndef MTIL_MODELS_CUDA_CUDA_H
 #define MTIL_MODELS_CUDA_CUDA_H
@@ -21,9 +21,13 @@ enum { WARP = 32, BLOCK = 256, HEAD = 64 };
 
 struct cuda_products; /* the library's handle and the plans of products seen before */
 
+struct cuda_uploads; /* pinned memory that small uploads go through */
+
 struct cuda {
     struct backend backend;
-    cudaStream_t stream;
+    cudaStream_t stream, copies; /* copies: of feeds, beside the stream that computes */
+    bool recording;              /* the stream is captured: nothing is carried out, no memory may be mapped */
+    struct cuda_uploads *uploads;
     struct arena scratch; /* of one operation; every operation leaves it as it was */
     struct cuda_products *products;
     char description[192];
@@ -109,5 +113,22 @@ status cuda_dispatch_combine(struct backend *, const struct dispatch_combine *, 
 status cuda_dispatch_dropout(struct backend *, const struct dispatch_dropout *, struct error *);
 status cuda_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
 status cuda_adamw(struct backend *, const struct adamw *, struct error *);
+
+/* transfer.cu */
+status cuda_uploads_create(struct cuda *cuda, struct error *error);
+void cuda_uploads_destroy(struct cuda *cuda);
+status cuda_upload(struct backend *, void *device, const void *host, size_t bytes, struct error *);
+status cuda_download(struct backend *, void *host, const void *device, size_t bytes, struct error *);
+status cuda_feed_open(struct backend *, struct feed *, size_t bytes, struct error *);
+status cuda_feed_room(struct backend *, struct feed *, void **host, struct error *);
+status cuda_feed_send(struct backend *, struct feed *, size_t bytes, struct error *);
+status cuda_feed_receive(struct backend *, struct feed *, const void **device, struct error *);
+status cuda_feed_release(struct backend *, struct feed *, struct error *);
+void cuda_feed_close(struct backend *, struct feed *);
+
+/* record.cu */
+status cuda_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
+status cuda_replay(struct backend *, const struct recording *, struct error *);
+void cuda_recording_destroy(struct backend *, struct recording *);
 
 #endif

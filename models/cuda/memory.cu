@@ -54,6 +54,7 @@ static cudaError_t find_driver(struct driver *driver)
 
 /* What an arena's owner keeps of its pages. */
 struct backing {
+    const struct cuda *cuda;
     struct driver driver;
     CUmemAllocationProp properties;
     size_t reserved, chunk;
@@ -62,6 +63,8 @@ struct backing {
 static bool back(struct arena *arena, size_t needed)
 {
     struct backing *b = (struct backing *)arena->owner;
+    if (b->cuda->recording)
+        return false; /* a recorded step uses the memory of the step before it */
     while (arena->backed < needed) {
         CUmemGenericAllocationHandle pages;
         CUdeviceptr at = (CUdeviceptr)arena->base + arena->backed;
@@ -115,10 +118,10 @@ static status reserve(struct arena *arena, struct backing *b, size_t limit, cons
 status cuda_arena_create(struct backend *backend, struct arena *arena, size_t limit, const char *name,
                          struct error *error)
 {
-    (void)backend;
     struct backing *b = (struct backing *)calloc(1, sizeof *b);
     if (b == NULL)
         return error_set(error, ERROR_MEMORY, "cuda: no memory to describe the %s arena", name);
+    b->cuda = cuda_of(backend);
     status result = reserve(arena, b, limit, name, error);
     if (result != OK)
         free(b);

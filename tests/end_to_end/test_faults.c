@@ -1,6 +1,6 @@
 /* Bad input, bad disks, rivals and Ctrl-C: one message that names what is wrong, an exit status that is not zero, and no
  * file that is only half there. */
-#include "tests/end_to_end/workshop.h"
+#include "tests/end_to_end/rows.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -453,6 +453,16 @@ static void a_rival_is_refused_and_termination_stops(void **state)
     stops_cleanly(SIGTERM);
 }
 
+static void expect_healthy(const struct workshop *w)
+{
+    struct text health = {0};
+    char *path = workshop_path(w, "results.db");
+    rows_query(path, "PRAGMA integrity_check", &health);
+    assert_string_equal(health.data, "ok\n");
+    text_free(&health);
+    free(path);
+}
+
 static void a_full_disk_that_is_emptied_does_no_harm(void **state)
 {
     struct workshop workshop;
@@ -460,6 +470,7 @@ static void a_full_disk_that_is_emptied_does_no_harm(void **state)
     workshop_open(&workshop);
     program_fails(&workshop, &(struct launch){.arguments = RUN LARGE_FILES, .file_limit = 2 << 20},
                   (const char *const[]){NULL});
+    expect_healthy(&workshop);
     struct outcome outcome =
         program_run(&workshop, &(struct launch){.arguments = "query runs results.db --format csv"});
     assert_non_null(strstr(outcome.out.data, "failed"));

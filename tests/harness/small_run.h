@@ -29,6 +29,9 @@ struct small_run {
 extern struct error error; /* of the last call that failed */
 void must(status result);
 
+/* MTIL_TEST_BACKEND, cpu unless set. */
+const char *test_backend_name(void);
+
 /* Tasks first, second and third have 2, 3 and 4 classes of 6 training and 3 test images each. overrides end with
  * NULL. */
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides);

@@ -22,13 +22,29 @@ struct dim3 {
 
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
+typedef struct emulation_stream *cudaStream_t;
+typedef struct emulation_event *cudaEvent_t;
+typedef struct emulation_graph *cudaGraph_t, *cudaGraphExec_t;
+
+/* What a stream is asked for waits until somebody waits for the stream, or is kept while the stream is captured. */
+void emulation_submit(cudaStream_t stream, std::function<void()> work);
+
 void *emulation_shared();
 void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::function<void()> &thread);
-std::uint64_t emulation_exchange(std::uint64_t value, int lanes); /* the value of the lane whose number differs by xor */
+std::uint64_t emulation_exchange(std::uint64_t value,
+                                 int lanes); /* the value of the lane whose number differs by xor */
 void __syncthreads();
 
+/* Arguments have their values of now, whenever the kernel runs. */
+template <typename Kernel, typename... Arguments>
+void emulation_enqueue(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared, Kernel kernel,
+                       Arguments... arguments)
+{
+    emulation_submit(stream, [=] { emulation_launch(grid, block, shared, [=] { kernel(arguments...); }); });
+}
+
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
-    emulation_launch((grid), (block), (shared), [=] { kernel(__VA_ARGS__); })
+    emulation_enqueue((cuda)->stream, (grid), (block), (shared), [](auto... values) { kernel(values...); }, __VA_ARGS__)
 
 template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes)
 {
@@ -44,10 +60,12 @@ enum cudaError_t {
     cudaSuccess,
     cudaErrorMemoryAllocation,
     cudaErrorNotSupported,
+    cudaErrorStreamCaptureUnsupported,
+    cudaErrorStreamCaptureInvalidated,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-enum { cudaStreamNonBlocking = 1 };
-typedef struct emulation_stream *cudaStream_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
 
 struct cudaDeviceProp {
     char name[64];
@@ -60,6 +78,21 @@ cudaError_t cudaMemsetAsync(void *to, int value, std::size_t bytes, cudaStream_t
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaMalloc(void **memory, std::size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned int flags);
+cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
@@ -69,9 +102,9 @@ cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t error);
 
-/* Device memory: reserved, and open only inside launches and copies. */
+/* Device memory: reserved, and open only inside launches and copies. One thread at a time has it open. */
 void *emulation_reserve(std::size_t bytes);
-void emulation_free(void *memory, std::size_t bytes);
+void emulation_free(void *memory);
 void emulation_open();
 void emulation_shut();
 

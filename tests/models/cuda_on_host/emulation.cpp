@@ -4,7 +4,6 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
-#include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -135,11 +134,11 @@ void run_block()
 
 void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::function<void()> &thread)
 {
+    emulation_open();
     running.count = block.x * block.y * block.z;
     if (running.count == 0 || running.count > THREADS || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || shared > 48 << 10)
         fault("a launch that a device would refuse");
-    emulation_open();
     while (running.threads.size() < running.count) {
         running.threads.reserve(THREADS); /* coroutines hold on to their places */
         make_coroutine(static_cast<unsigned int>(running.threads.size()));
@@ -179,134 +178,4 @@ std::uint64_t emulation_exchange(std::uint64_t value, int lanes)
     std::uint64_t other = running.threads[own ^ static_cast<unsigned int>(lanes)].exchanged;
     pause_as(AT_SHUFFLE); /* nobody writes the next value before everybody has read this one */
     return other;
-}
-
-/* --- Memory and the rest of the runtime --- */
-
-namespace
-{
-
-struct region {
-    void *memory;
-    std::size_t bytes;
-};
-
-std::vector<region> regions;
-int opened;
-
-void protect(int mode)
-{
-    for (const region &r : regions)
-        if (mprotect(r.memory, r.bytes, mode) != 0)
-            fault("device memory cannot be protected");
-}
-
-} // namespace
-
-void emulation_open()
-{
-    if (opened++ == 0)
-        protect(PROT_READ | PROT_WRITE);
-}
-
-void emulation_shut()
-{
-    if (--opened == 0)
-        protect(PROT_NONE);
-}
-
-void *emulation_reserve(std::size_t bytes)
-{
-    void *memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return nullptr;
-    regions.push_back({memory, bytes});
-    return memory;
-}
-
-void emulation_free(void *memory, std::size_t bytes)
-{
-    for (std::size_t i = 0; i < regions.size(); i++)
-        if (regions[i].memory == memory) {
-            regions.erase(regions.begin() + static_cast<std::ptrdiff_t>(i));
-            break;
-        }
-    munmap(memory, bytes);
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t)
-{
-    emulation_open();
-    std::memcpy(to, from, bytes);
-    emulation_shut();
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, std::size_t bytes, cudaStream_t)
-{
-    emulation_open();
-    std::memset(to, value, bytes);
-    emulation_shut();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int)
-{
-    *stream = nullptr;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    *count = 1;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
-{
-    *properties = {"the host", std::size_t{8} << 30, 0, 0};
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError()
-{
-    return cudaSuccess;
-}
-
-const char *cudaGetErrorString(cudaError_t error)
-{
-    return error == cudaSuccess ? "no error" : "an error of the emulation";
 }

@@ -19,10 +19,8 @@ static float at(struct matrix m, bool transpose, size_t row, size_t column)
     return ((const float *)m.data)[i * m.stride + j];
 }
 
-status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
+static void multiply(const struct cuda_product *p)
 {
-    (void)cuda;
-    (void)error;
     size_t depth = p->transpose_a ? p->a.rows : p->a.columns;
     emulation_open();
     for (size_t i = 0; i < p->out.rows; i++)
@@ -38,5 +36,11 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
             ((float *)p->out.data)[i * p->out.stride + j] = total;
         }
     emulation_shut();
+}
+
+status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
+{
+    (void)error;
+    emulation_submit(cuda->stream, [product = *p] { multiply(&product); });
     return OK;
 }

@@ -1,0 +1,52 @@
+/* Recorded operations are a CUDA graph, captured from the stream. What cannot be captured runs plainly instead. */
+#include "models/cuda/cuda.h"
+
+/* Nothing is carried out meanwhile. */
+static bool capture(struct cuda *cuda, recorded_body body, void *context, cudaGraphExec_t *executable)
+{
+    cudaGraph_t graph = NULL;
+    struct error ignored;
+    cudaError_t result = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
+    status ran = OK;
+    if (result == cudaSuccess) {
+        cuda->recording = true;
+        ran = body(context, &ignored);
+        cuda->recording = false;
+        result = cudaStreamEndCapture(cuda->stream, &graph);
+    }
+    if (result == cudaSuccess && ran == OK)
+        result = cudaGraphInstantiate(executable, graph, 0);
+    if (graph != NULL)
+        cudaGraphDestroy(graph);
+    cudaGetLastError(); /* what could not be captured is no fault of the next operation */
+    return result == cudaSuccess && ran == OK;
+}
+
+status cuda_record(struct backend *backend, struct recording *recording, recorded_body body, void *context,
+                   struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    cudaGraphExec_t executable = NULL;
+    recording->owner = NULL;
+    if (capture(cuda, body, context, &executable)) {
+        recording->owner = executable;
+        return cuda_replay(backend, recording, error);
+    }
+    arena_release(&cuda->scratch, mark);
+    return body(context, error);
+}
+
+status cuda_replay(struct backend *backend, const struct recording *recording, struct error *error)
+{
+    cudaError_t result = cudaGraphLaunch((cudaGraphExec_t)recording->owner, cuda_of(backend)->stream);
+    return result == cudaSuccess ? OK : cuda_failed(result, "a recorded step", error);
+}
+
+void cuda_recording_destroy(struct backend *backend, struct recording *recording)
+{
+    (void)backend;
+    if (recording->owner != NULL)
+        cudaGraphExecDestroy((cudaGraphExec_t)recording->owner);
+    recording->owner = NULL;
+}

@@ -1,0 +1,154 @@
+/* One results database under the program: twenty runs that write it at once, a lock that lasts a minute, pages that were
+ * overwritten. Whatever happens, a run goes on or ends with a message, and the file is whole. */
+#include "tests/end_to_end/rows.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RUN "run tiny.yaml --quiet run.threads=1 training.iterations=2 training.warmup=0 "
+
+enum { WRITERS = 20, LOCKED_SECONDS = 61 };
+
+static void expect_answer(const struct workshop *w, const char *sql, const char *expected)
+{
+    struct text answer = {0};
+    char *path = workshop_path(w, "results.db");
+    rows_query(path, sql, &answer);
+    assert_string_equal(answer.data, expected);
+    text_free(&answer);
+    free(path);
+}
+
+static void expect_whole(const struct workshop *w, const char *finished)
+{
+    expect_answer(w, "PRAGMA integrity_check", "ok\n");
+    expect_answer(w, "PRAGMA foreign_key_check", "");
+    expect_answer(w, "SELECT count(*) FROM runs WHERE status = 'finished'", finished);
+    expect_answer(w, "SELECT count(*) FROM metrics", finished);
+}
+
+static void expect_success(struct process *process)
+{
+    struct outcome outcome = program_wait(process);
+    if (outcome.exit_status != 0)
+        fail_msg("exit status %d, signal %d: %s", outcome.exit_status, outcome.signal, outcome.errors.data);
+    outcome_free(&outcome);
+}
+
+static sqlite3 *lock_database(const struct workshop *w)
+{
+    sqlite3 *rival;
+    char *path = workshop_path(w, "results.db");
+    assert_int_equal(sqlite3_open(path, &rival), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(rival, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    free(path);
+    return rival;
+}
+
+static void unlock_database(sqlite3 *rival)
+{
+    assert_int_equal(sqlite3_exec(rival, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(rival), SQLITE_OK);
+}
+
+/* Each run has the rows that it has when it is alone. */
+static void twenty_runs_at_once_lose_nothing(void **state)
+{
+    struct workshop workshop;
+    struct process processes[WRITERS];
+    (void)state;
+    workshop_open(&workshop);
+    for (int i = 0; i < WRITERS; i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, RUN "run.seeds=%d", i + 1);
+        program_start(&processes[i], &workshop, &(struct launch){.arguments = arguments});
+    }
+    for (int i = 0; i < WRITERS; i++)
+        expect_success(&processes[i]);
+    expect_whole(&workshop, "20\n");
+    program_succeeds(&workshop, RUN "run.seeds=7 run.database=alone.db run.folder=alone");
+    char *alone = workshop_path(&workshop, "alone.db"), *together = workshop_path(&workshop, "results.db");
+    struct text expected = {0}, found = {0};
+    static const char *const tables[] = {
+        "SELECT task, checkpoint, correct, images FROM evaluations JOIN runs USING (run) WHERE seed = 7 ORDER BY 1, 2",
+        "SELECT task, iteration, loss, learning_rate FROM steps JOIN runs USING (run) WHERE seed = 7 ORDER BY 1, 2",
+        "SELECT task, encoder, block, expert, count FROM expert_counts JOIN runs USING (run) WHERE seed = 7 "
+        "ORDER BY 1, 2, 3, 4",
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        rows_query(alone, tables[i], &expected);
+        rows_query(together, tables[i], &found);
+        assert_true(expected.size > 0);
+        assert_string_equal(found.data, expected.data);
+    }
+    text_free(&expected);
+    text_free(&found);
+    free(alone);
+    free(together);
+    workshop_close(&workshop);
+}
+
+/* Reading does not wait; writing does, and loses nothing. */
+static void a_lock_of_a_minute_only_takes_time(void **state)
+{
+    struct workshop workshop;
+    struct process process;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, RUN "run.seeds=1");
+    sqlite3 *rival = lock_database(&workshop);
+    program_start(&process, &workshop, &(struct launch){.arguments = RUN "run.seeds=2"});
+    nanosleep(&(struct timespec){.tv_sec = LOCKED_SECONDS}, NULL);
+    program_succeeds(&workshop, "query results.db leaderboard");
+    unlock_database(rival);
+    expect_success(&process);
+    expect_whole(&workshop, "2\n");
+    workshop_close(&workshop);
+}
+
+/* The file is what a bad disk made of it: the first page of a table is noise. */
+static void overwrite_table(const struct workshop *w, const char *table)
+{
+    struct text page = {0};
+    char sql[128], noise[4096], *path = workshop_path(w, "results.db");
+    snprintf(sql, sizeof sql, "SELECT rootpage FROM sqlite_schema WHERE name = '%s'", table);
+    rows_query(path, sql, &page);
+    memset(noise, 0x5a, sizeof noise);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (atol(page.data) - 1) * (long)sizeof noise, SEEK_SET), 0);
+    assert_int_equal(fwrite(noise, 1, sizeof noise, file), sizeof noise);
+    assert_int_equal(fclose(file), 0);
+    text_free(&page);
+    free(path);
+}
+
+static void damaged_pages_are_told(void **state)
+{
+    static const char *const tables[] = {"runs", "evaluations", "steps"};
+    const char *const words[] = {"results.db", "damaged", ".recover", NULL};
+    (void)state;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        struct workshop workshop;
+        workshop_open(&workshop);
+        program_succeeds(&workshop, RUN "run.seeds=1");
+        overwrite_table(&workshop, tables[i]);
+        program_fails(&workshop, &(struct launch){.arguments = RUN "run.seeds=2"}, words);
+        if (strcmp(tables[i], "steps") != 0)
+            program_fails(&workshop, &(struct launch){.arguments = "query results.db matrix"}, words);
+        workshop_close(&workshop);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twenty_runs_at_once_lose_nothing),
+        cmocka_unit_test(a_lock_of_a_minute_only_takes_time),
+        cmocka_unit_test(damaged_pages_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

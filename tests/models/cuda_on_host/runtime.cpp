@@ -1,0 +1,297 @@
+/* Memory, streams, events and graphs of the emulated device. Work waits in its stream as long as it may, so that who
+ * reads or reuses memory too early finds it out. */
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sys/mman.h>
+#include <vector>
+
+namespace
+{
+
+std::recursive_mutex device; /* held while memory is open */
+std::map<void *, std::size_t> regions;
+int opened;
+
+void protect(int mode)
+{
+    for (const auto &[memory, bytes] : regions)
+        if (mprotect(memory, bytes, mode) != 0) {
+            std::fprintf(stderr, "CUDA on the host: device memory cannot be protected\n");
+            std::abort();
+        }
+}
+
+} // namespace
+
+void emulation_open()
+{
+    device.lock();
+    if (opened++ == 0)
+        protect(PROT_READ | PROT_WRITE);
+}
+
+void emulation_shut()
+{
+    if (--opened == 0)
+        protect(PROT_NONE);
+    device.unlock();
+}
+
+void *emulation_reserve(std::size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> lock(device);
+    void *memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return nullptr;
+    regions[memory] = bytes;
+    return memory;
+}
+
+void emulation_free(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> lock(device);
+    auto region = regions.find(memory);
+    if (region == regions.end())
+        return;
+    munmap(memory, region->second);
+    regions.erase(region);
+}
+
+cudaError_t cudaMalloc(void **memory, std::size_t bytes)
+{
+    *memory = emulation_reserve((bytes + 4095) / 4096 * 4096);
+    return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    emulation_free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned int)
+{
+    *memory = std::malloc(bytes);
+    return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    std::free(memory);
+    return cudaSuccess;
+}
+
+/* --- Streams: a stream belongs to one thread --- */
+
+struct emulation_graph {
+    std::shared_ptr<std::vector<std::function<void()>>> work;
+};
+
+struct emulation_stream {
+    std::deque<std::function<void()>> waiting;
+    std::size_t submitted, done;
+    bool capturing, invalid;
+    emulation_graph captured;
+};
+
+struct emulation_event {
+    emulation_stream *stream; /* NULL: not recorded yet */
+    std::size_t position;
+};
+
+namespace
+{
+
+void run_until(emulation_stream *stream, std::size_t position)
+{
+    while (stream != nullptr && stream->done < position) {
+        std::function<void()> work = std::move(stream->waiting.front());
+        stream->waiting.pop_front();
+        stream->done++; /* before it runs: it may wait for another stream that waits for work before it */
+        work();
+    }
+}
+
+} // namespace
+
+void emulation_submit(cudaStream_t stream, std::function<void()> work)
+{
+    if (stream->capturing) {
+        stream->captured.work->push_back(std::move(work));
+        return;
+    }
+    stream->waiting.push_back(std::move(work));
+    stream->submitted++;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream)
+{
+    emulation_submit(stream, [=] {
+        emulation_open();
+        std::memcpy(to, from, bytes);
+        emulation_shut();
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, std::size_t bytes, cudaStream_t stream)
+{
+    emulation_submit(stream, [=] {
+        emulation_open();
+        std::memset(to, value, bytes);
+        emulation_shut();
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (stream == nullptr)
+        return cudaSuccess;
+    if (stream->capturing) {
+        stream->invalid = true;
+        return cudaErrorStreamCaptureUnsupported;
+    }
+    run_until(stream, stream->submitted);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int)
+{
+    *stream = new emulation_stream{};
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    cudaStreamSynchronize(stream);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int)
+{
+    *event = new emulation_event{};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    *event = {stream, stream->submitted};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    run_until(event->stream, event->position);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
+{
+    emulation_submit(stream, [other = event->stream, position = event->position] { run_until(other, position); });
+    return cudaSuccess;
+}
+
+/* --- Graphs: the work that a captured stream was asked for --- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    stream->capturing = true;
+    stream->invalid = false;
+    stream->captured.work = std::make_shared<std::vector<std::function<void()>>>();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    stream->capturing = false;
+    *graph = stream->invalid ? nullptr : new emulation_graph(std::move(stream->captured));
+    return stream->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long)
+{
+    *executable = new emulation_graph(*graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
+{
+    emulation_submit(stream, [work = executable->work] {
+        for (const std::function<void()> &one : *work)
+            one();
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
+{
+    delete executable;
+    return cudaSuccess;
+}
+
+/* --- The device --- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    *properties = {"the host", std::size_t{8} << 30, 0, 0};
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError()
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaSuccess ? "no error" : "an error of the emulation";
+}

@@ -1,0 +1,212 @@
+/* What travels to the device beside computing, and what is recorded and repeated. */
+#include <string.h>
+
+#include "tests/models/device.h"
+
+enum { VALUES = 65 };
+
+/* Host memory may change as soon as an upload has returned, however many follow. */
+static void uploads_in_a_row(struct device *d, const void *unused)
+{
+    enum { UPLOADS = 300 };
+    (void)unused;
+    int32_t *device = room(d, UPLOADS * sizeof *device), expected[UPLOADS], value;
+    for (int32_t i = 0; i < UPLOADS; i++) {
+        value = 3 * i + 1;
+        must(d->ops->upload(d->backend, device + i, &value, sizeof value, &error));
+        expected[i] = value;
+    }
+    value = -1;
+    expect_integers(d, "uploads", device, expected, UPLOADS);
+}
+
+/* Loads of different sizes, always one ahead of the one in use, summed up on the device. */
+static void loads_in_a_row(struct device *d, const void *unused)
+{
+    enum { LOADS = 9 };
+    (void)unused;
+    struct feed feed;
+    double expected[VALUES] = {0}, last[VALUES] = {0};
+    float *sum = room(d, VALUES * sizeof *sum), *own = room(d, VALUES * sizeof *own);
+    must(d->ops->feed_open(d->backend, &feed, VALUES * sizeof(float), &error));
+    for (size_t load = 0; load <= LOADS; load++) {
+        if (load > 0) {
+            size_t bytes = (VALUES - (load - 1) % 3) * sizeof *own;
+            const void *device;
+            must(d->ops->feed_receive(d->backend, &feed, &device, &error));
+            must(d->ops->copy(d->backend, own, device, bytes, &error));
+            must(d->ops->feed_release(d->backend, &feed, &error));
+            struct blend blend = {.count = 2, .n = VALUES, .inputs = {sum, own}, .weights = {1, 1}, .out = sum};
+            must(d->ops->blend(d->backend, &blend, &error));
+            for (size_t i = 0; i < VALUES; i++) /* what a shorter load leaves is from the one before */
+                expected[i] += last[i] = i < bytes / sizeof *own ? (double)(100 * (load - 1) + i) : last[i];
+        }
+        if (load == LOADS)
+            break;
+        void *host;
+        size_t count = VALUES - load % 3;
+        must(d->ops->feed_room(d->backend, &feed, &host, &error));
+        for (size_t i = 0; i < count; i++)
+            ((float *)host)[i] = (float)(100 * load + i);
+        must(d->ops->feed_send(d->backend, &feed, count * sizeof(float), &error));
+    }
+    expect_close(d, "sum of the loads", sum, expected, VALUES, 1e-6);
+    d->ops->feed_close(d->backend, &feed);
+    d->ops->feed_close(d->backend, &(struct feed){0});
+}
+
+static void two_loads_may_be_on_their_way(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct feed feed;
+    int32_t *own = room(d, 2 * sizeof *own);
+    const int32_t expected[2] = {7, 8};
+    must(d->ops->feed_open(d->backend, &feed, sizeof *own, &error));
+    for (int i = 0; i < FEED_LOADS; i++) {
+        void *host;
+        must(d->ops->feed_room(d->backend, &feed, &host, &error));
+        *(int32_t *)host = expected[i];
+        must(d->ops->feed_send(d->backend, &feed, sizeof *own, &error));
+    }
+    for (int i = 0; i < FEED_LOADS; i++) {
+        const void *device;
+        must(d->ops->feed_receive(d->backend, &feed, &device, &error));
+        must(d->ops->copy(d->backend, own + i, device, sizeof *own, &error));
+        must(d->ops->feed_release(d->backend, &feed, &error));
+    }
+    expect_integers(d, "loads", own, expected, 2);
+    d->ops->feed_close(d->backend, &feed);
+}
+
+/* y ← 2 y + x Wᵀ */
+struct repeated {
+    struct device *d;
+    struct operand x, weight;
+    float *y;
+    size_t runs;
+    bool downloads, grows;
+};
+
+static status repeat(void *context, struct error *failure)
+{
+    struct repeated *r = context;
+    struct backend *backend = r->d->backend;
+    float value;
+    r->runs++;
+    TRY(r->d->ops->blend(
+        backend, &(struct blend){.count = 1, .n = 8 * 8, .inputs = {r->y}, .weights = {2}, .out = r->y}, failure));
+    if (r->downloads)
+        TRY(r->d->ops->download(backend, &value, r->y, sizeof value, failure));
+    if (r->grows && arena_take(&r->d->memory, (size_t)64 << 20) == NULL)
+        return error_set(failure, ERROR_MEMORY, "no memory is mapped while operations are recorded");
+    return r->d->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_rows(r->x.device, 8, 8),
+                                          .b = matrix_rows(r->weight.device, 8, 8),
+                                          .transpose_b = true,
+                                          .accumulate = true,
+                                          .out = matrix_rows(r->y, 8, 8)},
+                           failure);
+}
+
+static struct repeated repeated_on(struct device *d)
+{
+    return (struct repeated){
+        .d = d, .x = draw(d, 64, 1.0f), .weight = draw(d, 64, 1.0f), .y = room(d, 64 * sizeof(float))};
+}
+
+/* y after each of `times` steps with other inputs, once recorded and once plainly: the same bits. */
+static void expect_same_as_plain(struct device *d, struct repeated *r, size_t times, bool recorded)
+{
+    struct recording recording = {0};
+    float *plain = room(d, 64 * sizeof *plain), *replayed = r->y;
+    must(d->ops->copy(d->backend, plain, r->y, 64 * sizeof *plain, &error));
+    for (size_t i = 0; i < times; i++) {
+        struct operand x = draw(d, 64, 1.0f);
+        must(d->ops->copy(d->backend, r->x.device, x.device, 64 * sizeof(float), &error));
+        r->y = plain;
+        must(repeat(r, &error));
+        r->y = replayed;
+        if (i == 0)
+            must(d->ops->record(d->backend, &recording, repeat, r, &error));
+        else if (recording.owner != NULL)
+            must(d->ops->replay(d->backend, &recording, &error));
+        else
+            must(repeat(r, &error));
+        expect_floats(d, "repeated", replayed, from_device(d, plain, 64 * sizeof(float)), 64);
+    }
+    if (strcmp(d->ops->name, "cpu") != 0)
+        assert_true((recording.owner != NULL) == recorded);
+    else
+        assert_null(recording.owner);
+    d->ops->recording_destroy(d->backend, &recording);
+    d->ops->recording_destroy(d->backend, &recording);
+}
+
+static void replayed_with_other_values(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct repeated r = repeated_on(d);
+    expect_same_as_plain(d, &r, 5, true);
+    if (strcmp(d->ops->name, "cpu") != 0)
+        assert_int_equal(r.runs, 5 + 1); /* each plain one, and what was recorded */
+}
+
+static void what_cannot_be_recorded_runs_plainly(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct repeated r = repeated_on(d);
+    r.downloads = true;
+    expect_same_as_plain(d, &r, 2, false);
+    r = repeated_on(d);
+    r.grows = true;
+    struct recording recording = {0};
+    must(d->ops->record(d->backend, &recording, repeat, &r, &error));
+    assert_null(recording.owner);
+    r.grows = false;
+    expect_same_as_plain(d, &r, 2, true);
+}
+
+/* The second failure is the one that is told; nothing stays half recorded. */
+static status always_fails(void *context, struct error *failure)
+{
+    size_t *runs = context;
+    ++*runs;
+    return error_set(failure, ERROR_ARGUMENT, "failure %zu", *runs);
+}
+
+static void a_body_that_fails_is_told(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct recording recording = {0};
+    size_t runs = 0;
+    assert_int_equal(d->ops->record(d->backend, &recording, always_fails, &runs, &error), ERROR_ARGUMENT);
+    assert_null(recording.owner);
+    struct repeated r = repeated_on(d);
+    expect_same_as_plain(d, &r, 2, true);
+}
+
+#define TEST(body)                                                                                                     \
+    static void test_##body(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        on_device(body, NULL);                                                                                         \
+    }
+TEST(uploads_in_a_row)
+TEST(loads_in_a_row)
+TEST(two_loads_may_be_on_their_way)
+TEST(replayed_with_other_values)
+TEST(what_cannot_be_recorded_runs_plainly)
+TEST(a_body_that_fails_is_told)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_uploads_in_a_row),
+        cmocka_unit_test(test_loads_in_a_row),
+        cmocka_unit_test(test_two_loads_may_be_on_their_way),
+        cmocka_unit_test(test_replayed_with_other_values),
+        cmocka_unit_test(test_what_cannot_be_recorded_runs_plainly),
+        cmocka_unit_test(test_a_body_that_fails_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
