@@ -112,6 +112,14 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Of ASCII; what else a name has is compared as it is. */
+static bool differ(char a, char b)
+{
+    char small_a = a >= 'A' && a <= 'Z' ? (char)(a - 'A' + 'a') : a,
+         small_b = b >= 'A' && b <= 'Z' ? (char)(b - 'A' + 'a') : b;
+    return small_a != small_b;
+}
+
 size_t edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 63 };
@@ -123,8 +131,8 @@ size_t edit_distance(const char *a, const char *b)
         size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + differ(a[i - 1], b[j - 1]));
+            if (i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]))
                 row[j] = least(row[j], two_above[j - 2] + 1);
         }
     }
@@ -156,7 +164,8 @@ status error_unknown_word(struct error *error, const char *where, const char *ki
     text_add(&message, "; expected one of: %s", count == 0 ? "(there are none)" : "");
     for (size_t i = 0; i < count; i++)
         text_add(&message, "%s%s", i > 0 ? ", " : "", names[i]);
-    error_set(error, ERROR_ARGUMENT, "%s", message.failed ? "no memory for a message about an unknown word" : message.data);
+    error_set(error, ERROR_ARGUMENT, "%s",
+              message.failed ? "no memory for a message about an unknown word" : message.data);
     text_free(&message);
     return ERROR_ARGUMENT;
 }

@@ -32,7 +32,7 @@ bool parse_integer(const char *string, int64_t *value);
 bool parse_real(const char *string, double *value); /* finite */
 bool parse_boolean(const char *string, bool *value); /* true|false|yes|no|on|off */
 
-/* Edit distance (insertions, deletions, substitutions, neighbours swapped). */
+/* Edit distance (insertions, deletions, substitutions, neighbours swapped), of capital and small letters none. */
 size_t edit_distance(const char *a, const char *b);
 
 /* The candidate nearest to word, NULL when none is close enough to be what was meant. */

@@ -161,8 +161,9 @@ static status check_missing(struct dataset *dataset, const struct options *optio
                  missing, listed, dataset->reader->name, names.failed ? "…" : names.data);
     else
         error_set(error, ERROR_IO,
-                  "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip to go on without",
-                  dataset->root, missing, listed, dataset->reader->name, names.failed ? "…" : names.data);
+                  "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip for %s to go on without",
+                  dataset->root, missing, listed, dataset->reader->name, names.failed ? "…" : names.data,
+                  dataset->reader->name);
     text_free(&names);
     return skip ? OK : ERROR_IO;
 }

@@ -51,6 +51,13 @@ struct dataset_reader {
         .help = "whose lists of training and test images: torchvision's, or CoOp's split_zhou files"                   \
     }
 
+/* "on_missing", understood wherever files may be missing, and harmless elsewhere. */
+#define OPTION_ON_MISSING                                                                                              \
+    {                                                                                                                  \
+        .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
+        .help = "what to do about listed images that are not there"                                                    \
+    }
+
 const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */
 
 /* An unknown name is an error with the nearest known one. */

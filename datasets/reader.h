@@ -59,12 +59,7 @@ struct dataset {
     char *given_folder;                   /* storage for readers whose folder is an option */
 };
 
-/* "on_missing", for readers that are `listed` or have a split of CoOp's; most have it and OPTION_SPLIT alone. */
-#define OPTION_ON_MISSING                                                                                              \
-    {                                                                                                                  \
-        .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
-        .help = "what to do about listed images that are not there"                                                    \
-    }
+/* For readers that are `listed` or have a split of CoOp's; most have these alone. */
 extern const struct option dataset_listed_options[];
 
 /* root/folder/name. */

@@ -54,28 +54,44 @@ static status check_dataset(const struct task *task, struct error *error)
     return OK;
 }
 
-/* A class that nothing is trained or tested with is a mistake in its list, unless images may be missing (on_missing). */
-static status require_images(const struct task *task, struct error *error)
+/* Returns how many classes nothing is trained or tested with, and the first of them. */
+static status count_empty(const struct dataset *dataset, size_t *count, size_t *first, struct error *error)
 {
-    const struct dataset *dataset = task->dataset;
-    size_t classes = dataset_classes(dataset), empty = 0;
-    if (dataset_missing(dataset) > 0)
-        return OK;
+    size_t classes = dataset_classes(dataset);
     bool *seen = calloc(classes, sizeof *seen);
     if (seen == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", task->settings.name, classes);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", dataset_name(dataset), classes);
     for (int split = 0; split < SPLITS; split++)
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
             seen[dataset_label(dataset, (enum split)split, i)] = true;
-    while (empty < classes && seen[empty])
-        empty++;
+    *count = 0;
+    for (size_t c = classes; c-- > 0;)
+        if (!seen[c]) {
+            *first = c;
+            ++*count;
+        }
     free(seen);
-    if (empty == classes)
+    return OK;
+}
+
+/* A class without images is a mistake in its list, unless a part of the dataset will do (on_missing). */
+static status require_images(const struct experiment *e, const struct task *task, const struct options *options,
+                             struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    size_t empty, first = 0, classes = dataset_classes(task->dataset);
+    TRY(count_empty(task->dataset, &empty, &first, error));
+    if (empty == 0)
         return OK;
-    return error_set(error, ERROR_FORMAT,
-                     "%s under %s: the class \"%s\" (label %zu) has no images; add some, or take it out of the list of "
-                     "classes",
-                     task->settings.name, task->settings.root, dataset_class_name(dataset, empty), empty);
+    const char *name = dataset_class_name(task->dataset, first);
+    if (strcmp(options_text(options, "on_missing"), "skip") != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s under %s: the class \"%s\" (label %zu) has no images; add some, take it out of the list "
+                         "of classes, or set tasks.%s.on_missing: skip to go on with it as a name alone",
+                         s->name, s->root, name, first, s->name);
+    log_warn(e->log, "%s under %s: %zu of %zu classes have no images and are names alone, the first is \"%s\"", s->name,
+             s->root, empty, classes, name);
+    return OK;
 }
 
 static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
@@ -87,11 +103,12 @@ static status open_dataset(const struct experiment *e, struct task *task, struct
             "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
             "there: mtil data mini %s",
             s->root, s->root);
-    TRY(dataset_open(&task->dataset, s->reader, s->root, suite_entry(e->suite, "tasks", s->name), e->log, error));
+    const struct options *options = suite_entry(e->suite, "tasks", s->name);
+    TRY(dataset_open(&task->dataset, s->reader, s->root, options, e->log, error));
     if (s->template != NULL && dataset_set_template(task->dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);
     TRY(check_dataset(task, error));
-    TRY(require_images(task, error));
+    TRY(require_images(e, task, options, error));
     return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
 }
 

@@ -223,8 +223,10 @@ static void near_words_are_suggested(void **state)
     (void)state;
     const char *words[] = {"most_used", "none", "random"};
     assert_string_equal(nearest_word("mostused", words, 3), "most_used");
+    assert_string_equal(nearest_word("NONE", words, 3), "none");
     assert_null(nearest_word("zebra", words, 3));
     assert_int_equal(edit_distance("abcd", "acbd"), 1);
+    assert_int_equal(edit_distance("ABcd[", "acbD{"), 2);
 }
 
 int main(void)

@@ -157,7 +157,7 @@ static void test_class_names_override(void **state)
     (void)state;
     scratch_copy(&scratch, ROOTS "dtd");
     scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nInter_lace\nDots\nPores\nStain\n");
-    scratch_write_text(&scratch, "dtd/templates.txt", "some {} there\n{}\n");
+    scratch_write_text(&scratch, "dtd/templates.txt", "\xef\xbb\xbfsome {} there\r\n{}\r\n");
     struct dataset *dataset = open_dataset("dtd", scratch.path);
     assert_string_equal(dataset_class_name(dataset, 1), "Inter_lace");
     assert_int_equal(dataset_templates(dataset), 2);

@@ -453,6 +453,21 @@ static void a_rival_is_refused_and_termination_stops(void **state)
     stops_cleanly(SIGTERM);
 }
 
+static void a_class_may_be_a_name_alone(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    class_without_a_label(&workshop);
+    struct outcome outcome =
+        program_run(&workshop, &(struct launch){.arguments = "run tiny.yaml data.on_missing=skip --dry-run"});
+    assert_int_equal(outcome.exit_status, 0);
+    assert_non_null(strstr(outcome.errors.data, "1 of 11 classes"));
+    assert_non_null(strstr(outcome.errors.data, "\"ten\""));
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
 static void expect_healthy(const struct workshop *w)
 {
     struct text health = {0};
@@ -490,6 +505,7 @@ int main(void)
         each[i] = (struct CMUnitTest){
             .name = faults[i].launch.arguments, .test_func = is_told_once, .initial_state = (void *)&faults[i]};
     const struct CMUnitTest others[] = {
+        cmocka_unit_test(a_class_may_be_a_name_alone),
         cmocka_unit_test(a_rival_is_refused_and_interrupt_stops),
         cmocka_unit_test(a_rival_is_refused_and_termination_stops),
         cmocka_unit_test(a_full_disk_that_is_emptied_does_no_harm),
