@@ -356,7 +356,7 @@ static const struct fault {
     {NULL, {.arguments = RUN "adapter.bottleneck=10"}, {"adapter.bottleneck", "10"}},
     {NULL, {.arguments = RUN "run.backend=cpu run.precision=bf16"}, {"precision", "bf16"}},
     {NULL, {.arguments = RUN "--backend cpu --precision bf16"}, {"precision", "bf16"}},
-    {NULL, {.arguments = RUN "--backend gpu"}, {"--backend", "gpu", "cuda"}},
+    {NULL, {.arguments = RUN "--backend gpu"}, {"backend", "gpu", "cuda"}},
     /* results */
     {database_is_text, {.arguments = RUN}, {"results.db"}},
     {database_cut, {.arguments = RUN}, {"results.db"}},
