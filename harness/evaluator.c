@@ -42,6 +42,8 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
                       : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
     if (made == OK)
         made = evaluator_refresh(evaluator, error);
+    if (made == OK)
+        made = shared_features_open(&evaluator->shared, e, error);
     for (size_t j = 0; made == OK && j < e->task_count; j++)
         made = create_set(evaluator, &evaluator->sets[j], &e->tasks[j], error);
     if (made != OK) {
@@ -73,6 +75,7 @@ void evaluator_destroy(struct evaluator *evaluator)
     free(evaluator->sets);
     label_space_free(&evaluator->labels);
     known_destroy(evaluator->known);
+    shared_features_close(&evaluator->shared);
     free(evaluator);
 }
 
@@ -253,9 +256,8 @@ static status zero_shot_predictions(struct evaluator *evaluator, struct test_set
 
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
-    struct experiment *e = evaluator->experiment;
     struct test_set *set = &evaluator->sets[j];
-    TRY(frozen_features(e, set->task->dataset, SPLIT_TEST, NULL, set->n, set->means, set->features, stop, error));
+    TRY(shared_features_take(&evaluator->shared, set->task, set->means, set->features, stop, error));
     TRY(zero_shot_predictions(evaluator, set, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     for (size_t i = 0; i < set->n; i++)

@@ -11,6 +11,7 @@
 
 #include "harness/label_space.h"
 #include "harness/selector.h"
+#include "harness/shared_features.h"
 
 /* The test images of a task, in order. Host memory. */
 struct test_set {
@@ -33,6 +34,7 @@ struct evaluator {
     struct selector *selector;
     struct known *known;
     struct label_space labels;
+    struct shared_features shared; /* of the untouched CLIP */
     struct test_set *sets;
 };
 

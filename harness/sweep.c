@@ -103,6 +103,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->first = sweep->run_count;
     c->runs = settings_seeds(suite);
     c->threads = settings.threads;
+    c->shares = !options_given(suite_options(suite, "run"), "cache");
     memcpy(c->hash, suite_hash(suite), sizeof c->hash);
     for (size_t i = 0; i < c->runs; i++) {
         uint64_t seed;

@@ -37,6 +37,7 @@ struct sweep_configuration {
     char hash[DIGEST_SIZE];
     size_t first, runs; /* in sweep->runs */
     size_t threads;     /* as the suite wishes; 0: it does not */
+    bool shares;        /* the suite leaves run.cache open: runs on this machine share it, as files */
     struct sweep_cost cost;
 };
 
@@ -58,8 +59,7 @@ struct sweep {
     struct sweep_run *runs;                     /* by configuration, then seed */
     size_t run_count;
     char *database, *run_folder; /* run.database, run.folder */
-    char *
-        folder; /* of this sweep's own files: RUN_FOLDER/sweep-SUITE-DIGEST, the same for the same runs in the same order */
+    char *folder; /* of its own files: RUN_FOLDER/sweep-SUITE-DIGEST, the same for the same runs in the same order */
 };
 
 struct sweep_request {

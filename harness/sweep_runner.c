@@ -52,7 +52,8 @@ static status start(struct pool *pool, size_t slot, struct error *error)
     struct sweep_run *run = run_of(pool, s);
     char threads[48], **arguments;
     snprintf(threads, sizeof threads, "run.threads=%zu", placement_threads(&pool->runner->placement, slot));
-    TRY(sweep_arguments(sweep, s->run, (const char *const[]){threads, NULL}, &arguments, error));
+    const char *cache = sweep->configurations[run->configuration].shares ? "run.cache=disk" : NULL;
+    TRY(sweep_arguments(sweep, s->run, (const char *const[]){threads, cache, NULL}, &arguments, error));
     status result = child_start(&s->child, (const char *const *)arguments, run->log, error);
     sweep_arguments_free(arguments);
     if (result == OK)

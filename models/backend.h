@@ -403,6 +403,8 @@ struct backend {
     void *context;           /* the backend's own */
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
     bool asynchronous;       /* operations return before they are done: the cores of the host are free meanwhile */
+    const char *arithmetic;  /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits; NULL: nothing
+                              * is promised */
     enum precision precision;
 };
 

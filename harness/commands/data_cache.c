@@ -1,9 +1,11 @@
-/* mtil data cache: the files of decoded images that runs with `run.cache: disk` leave for each other. */
+/* mtil data cache: the files of decoded images and zero-shot features that runs with `run.cache: disk` leave for each
+ * other. */
 #include <stdlib.h>
 
 #include "datasets/cache/cache_folder.h"
 #include "harness/commands/command.h"
 #include "harness/commands/output.h"
+#include "harness/shared_files.h"
 
 #define FOLDER_OPTION                                                                                                  \
     {                                                                                                                  \
@@ -23,24 +25,45 @@ static status choose_folder(const struct command_call *call, char **folder, stru
                            "folder with --folder");
 }
 
-static uint64_t total_bytes(const struct cache_listing *listing)
+/* All that is in the folder. */
+struct content {
+    struct cache_listing images;
+    struct shared_files features;
+};
+
+static void content_free(struct content *content)
 {
+    cache_listing_free(&content->images);
+    shared_files_free(&content->features);
+}
+
+/* "7 files, 12.3 MB" */
+static void add_total(struct text *text, const struct content *content)
+{
+    size_t count = content->images.count + content->features.count;
     uint64_t bytes = 0;
-    for (size_t i = 0; i < listing->count; i++)
-        bytes += listing->files[i].bytes;
-    return bytes;
+    for (size_t i = 0; i < content->images.count; i++)
+        bytes += content->images.files[i].bytes;
+    for (size_t i = 0; i < content->features.count; i++)
+        bytes += content->features.files[i].bytes;
+    text_add(text, "%zu file%s, %.1f MB", count, count == 1 ? "" : "s", (double)bytes / 1e6);
 }
 
 /* --- show --------------------------------------------------------------------------------------------------------- */
 
-static void add_file(struct table *table, const struct cache_item *file)
+static void add_time(struct table *table, time_t when)
+{
+    char text[32];
+    struct tm time;
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M", localtime_r(&when, &time));
+    table_add_text(table, text);
+}
+
+static void add_images(struct table *table, const struct cache_item *file)
 {
     static const char *const states[] = {
         [CACHE_COMPLETE] = "complete", [CACHE_BROKEN] = "damaged", [CACHE_UNFINISHED] = "unfinished"};
     bool known = file->state == CACHE_COMPLETE;
-    char used[32];
-    struct tm time;
-    strftime(used, sizeof used, "%Y-%m-%d %H:%M", localtime_r(&file->used, &time));
     table_add_text(table, known ? file->label.dataset : NULL);
     table_add_text(table, !known ? NULL : file->label.split == SPLIT_TRAIN ? "train" : "test");
     if (known && file->label.resolution != 0)
@@ -52,13 +75,31 @@ static void add_file(struct table *table, const struct cache_item *file)
     else
         table_add_empty(table);
     table_add_real(table, (double)file->bytes / 1e6);
-    table_add_text(table, used);
+    add_time(table, file->used);
     table_add_text(table, states[file->state]);
     table_add_text(table, known ? file->label.root : NULL);
     table_add_text(table, file->path);
 }
 
-static status show(const struct command_call *call, struct error *error)
+static void add_features(struct table *table, const struct shared_file *file)
+{
+    bool known = file->root != NULL;
+    table_add_text(table, file->dataset);
+    table_add_text(table, known ? "test" : NULL);
+    table_add_text(table, "features");
+    if (known)
+        table_add_integer(table, (int64_t)file->images);
+    else
+        table_add_empty(table);
+    table_add_real(table, (double)file->bytes / 1e6);
+    add_time(table, file->used);
+    table_add_text(table, known ? "complete" : "damaged");
+    table_add_text(table, file->root);
+    table_add_text(table, file->path);
+}
+
+static status show_content(const struct command_call *call, const char *folder, const struct content *content,
+                           struct error *error)
 {
     static const struct table_column columns[] = {{.title = "dataset"},
                                                   {.title = "part"},
@@ -69,22 +110,33 @@ static status show(const struct command_call *call, struct error *error)
                                                   {.title = "state"},
                                                   {.title = "root"},
                                                   {.title = "file"}};
-    struct cache_listing listing;
     struct table table = {0};
+    struct text total = {0};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        table_add_column(&table, &columns[i]);
+    for (size_t i = 0; i < content->images.count; i++)
+        add_images(&table, &content->images.files[i]);
+    for (size_t i = 0; i < content->features.count; i++)
+        add_features(&table, &content->features.files[i]);
+    add_total(&total, content);
+    log_info(call->log, "%s: %s", folder, total.failed ? "" : total.data);
+    status result = output_table(call, &table, error);
+    table_free(&table);
+    text_free(&total);
+    return result;
+}
+
+static status show(const struct command_call *call, struct error *error)
+{
+    struct content content = {.images = {0}};
     char *folder;
     TRY(choose_folder(call, &folder, error));
-    status result = cache_folder_list(&listing, folder, error);
-    if (result == OK) {
-        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-            table_add_column(&table, &columns[i]);
-        for (size_t i = 0; i < listing.count; i++)
-            add_file(&table, &listing.files[i]);
-        log_info(call->log, "%s: %zu file%s, %.1f MB", folder, listing.count, listing.count == 1 ? "" : "s",
-                 (double)total_bytes(&listing) / 1e6);
-        result = output_table(call, &table, error);
-        table_free(&table);
-        cache_listing_free(&listing);
-    }
+    status result = cache_folder_list(&content.images, folder, error);
+    if (result == OK)
+        result = shared_files_list(&content.features, folder, error);
+    if (result == OK)
+        result = show_content(call, folder, &content, error);
+    content_free(&content);
     free(folder);
     return result;
 }
@@ -104,15 +156,20 @@ static const struct command command_show = {
 
 static status clear(const struct command_call *call, struct error *error)
 {
-    struct cache_listing removed;
+    const char *root = call->argument_count > 0 ? call->arguments[0] : NULL;
+    struct content removed = {.images = {0}};
+    struct text total = {0};
     char *folder;
     TRY(choose_folder(call, &folder, error));
-    status result = cache_folder_clear(&removed, folder, call->argument_count > 0 ? call->arguments[0] : NULL, error);
+    status result = cache_folder_clear(&removed.images, folder, root, error);
+    if (result == OK)
+        result = shared_files_clear(&removed.features, folder, root, error);
     if (result == OK) {
-        fprintf(call->out, "%s: removed %zu file%s, %.1f MB\n", folder, removed.count, removed.count == 1 ? "" : "s",
-                (double)total_bytes(&removed) / 1e6);
-        cache_listing_free(&removed);
+        add_total(&total, &removed);
+        fprintf(call->out, "%s: removed %s\n", folder, total.failed ? "" : total.data);
+        text_free(&total);
     }
+    content_free(&removed);
     free(folder);
     return result;
 }
@@ -140,7 +197,7 @@ static const struct command *const subcommands[] = {&command_show, &command_clea
 const struct command command_data_cache = {
     .name = "data cache",
     .arguments = "SUBCOMMAND",
-    .summary = "list or remove the files of decoded images",
+    .summary = "list or remove the files of decoded images and zero-shot features",
     .example = "  mtil data cache show\n  mtil data cache clear\n",
     .subcommands = subcommands,
 };

@@ -32,11 +32,15 @@ static const struct option options[] = {
      .type = OPTION_BOOLEAN,
      .fallback = "no",
      .help = "join what a cluster has finished, and run nothing"},
-    {.name = "partition", .type = OPTION_TEXT, .help = "Slurm's, like the following ones"},
-    {.name = "time", .type = OPTION_TEXT, .help = "limit of a job, as in 12:00:00; a run that reaches it can go on"},
-    {.name = "memory", .type = OPTION_TEXT, .help = "of a job, as in 16G"},
-    {.name = "cpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1024, .help = "of a job"},
-    {.name = "slurm-arg", .type = OPTION_TEXT, .help = "more arguments of sbatch, with spaces between them"},
+    {.name = "partition", .type = OPTION_TEXT, .help = "with --slurm: where the jobs go"},
+    {.name = "time",
+     .type = OPTION_TEXT,
+     .help = "with --slurm: limit of a job, as in 12:00:00; a run that reaches it goes on in the next one"},
+    {.name = "memory", .type = OPTION_TEXT, .help = "with --slurm: of a job, as in 16G"},
+    {.name = "cpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1024, .help = "with --slurm: of a job"},
+    {.name = "slurm-arg",
+     .type = OPTION_TEXT,
+     .help = "with --slurm: more arguments of sbatch, with spaces between them"},
     {0}};
 
 static bool asked(const struct command_call *call, const char *option)
@@ -92,8 +96,18 @@ static bool any_measured(const struct sweep *sweep)
     return false;
 }
 
+/* Whether runs that are to be computed share a cache though their suite does not say so. */
+static bool any_shares(const struct sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep_wants(&sweep->runs[i]) && sweep->configurations[sweep->runs[i].configuration].shares)
+            return true;
+    return false;
+}
+
 /* What the plan comes to, a line each. */
-static void describe(const struct sweep *sweep, const struct placement *placement, struct text *text)
+static void describe(const struct command_call *call, const struct sweep *sweep, const struct placement *placement,
+                     struct text *text)
 {
     size_t elsewhere = sweep_count(sweep, SWEEP_ELSEWHERE), threads = placement_threads(placement, 0);
     text_add(text, "%zu configuration%s, %zu run%s: %zu finished, %zu to go on with, %zu missing\n",
@@ -117,6 +131,9 @@ static void describe(const struct sweep *sweep, const struct placement *placemen
         text_add(text, "memory about %.0f MiB at a time\n", (double)placement->jobs * memory / (1 << 20));
     if (sweep_cost_disk(sweep) > 0)
         text_add(text, "disk about %.0f MiB in checkpoints\n", sweep_cost_disk(sweep) / (1 << 20));
+    if (!asked(call, "slurm") && any_shares(sweep))
+        text_add(text, "decoded images and zero-shot features are shared, in the files of mtil data cache; "
+                       "run.cache=memory: each run has its own\n");
 }
 
 static void note_lines(const struct command_call *call, struct text *text)
@@ -136,7 +153,7 @@ static status show_plan(const struct command_call *call, const struct sweep *swe
     status result = asked(call, "dry-run") ? output_table(call, &table, error)
                                            : table_render(&table, TABLE_TEXT, false, &text, error);
     table_free(&table);
-    describe(sweep, placement, &text);
+    describe(call, sweep, placement, &text);
     if (result == OK && !text.failed)
         note_lines(call, &text);
     text_free(&text);

@@ -116,7 +116,8 @@ status cpu_backend_open(struct backend **backend, size_t threads, struct error *
     struct cpu *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return error_set(error, ERROR_MEMORY, "cpu backend: no memory for its context");
-    cpu->backend = (struct backend){.ops = &cpu_ops, .context = cpu, .description = cpu->description};
+    cpu->backend = (struct backend){
+        .ops = &cpu_ops, .context = cpu, .description = cpu->description, .arithmetic = cpu->arithmetic};
     cpu->vector = vector_kernels_at(0);
     status result = threads_create(&cpu->threads, threads, error);
     if (result == OK)
@@ -129,6 +130,7 @@ status cpu_backend_open(struct backend **backend, size_t threads, struct error *
     product_library(library, sizeof library);
     snprintf(cpu->description, sizeof cpu->description, "cpu (%s, %zu thread%s, %s)", cpu->vector->name,
              threads_count(cpu->threads), threads_count(cpu->threads) == 1 ? "" : "s", library);
+    snprintf(cpu->arithmetic, sizeof cpu->arithmetic, "cpu %s %s", cpu->vector->name, library);
     *backend = &cpu->backend;
     return OK;
 }

@@ -14,7 +14,7 @@ struct cpu {
     const struct vector_kernels *vector;
     struct arena scratch; /* of one operation; every operation leaves it as it was */
     atomic_bool product_failed;
-    char description[128];
+    char description[128], arithmetic[128];
 };
 
 static inline struct cpu *cpu_of(struct backend *backend)

@@ -1,6 +1,7 @@
 /* Sweeps as a user runs them: plan, run, stop and go on, failures that do not keep others from running, mistakes. */
 #include "tests/end_to_end/rows.h"
 
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,36 @@ static void a_plan_writes_nothing(void **state)
     assert_false(there(&workshop, "results.db"));
     assert_false(there(&workshop, "runs"));
     outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
+static int cached_files(const struct workshop *workshop, const char *ending)
+{
+    glob_t found = {0};
+    char *pattern = path_format("%s/cache/mtil/*%s", workshop->scratch.path, ending);
+    int count = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+    globfree(&found);
+    free(pattern);
+    return count;
+}
+
+/* Every image is decoded once and goes through the untouched CLIP once, unless the suite wants it otherwise. */
+static void runs_share_images_and_features(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    struct outcome outcome = run(&workshop, "sweep tiny.yaml seed=1..2 run.cache=memory --jobs 1", 0);
+    assert_null(strstr(outcome.errors.data, "shared"));
+    assert_int_equal(cached_files(&workshop, ""), 0);
+    outcome_free(&outcome);
+    outcome = run(&workshop, "sweep tiny.yaml seed=1..2 run.database=shared.db run.folder=other --jobs 1", 0);
+    assert_non_null(strstr(outcome.errors.data, "decoded images and zero-shot features are shared"));
+    assert_int_equal(cached_files(&workshop, ".features"), 3);
+    assert_true(cached_files(&workshop, "") > 3);
+    outcome_free(&outcome);
+    expect_same(&workshop, "results.db", "shared.db", rows_sql);
+    expect_same(&workshop, "results.db", "shared.db", steps_sql);
     workshop_close(&workshop);
 }
 
@@ -264,13 +295,10 @@ static void mistakes_come_before_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_writes_nothing),
-        cmocka_unit_test(missing_runs_are_run),
-        cmocka_unit_test(stopped_sweeps_go_on),
-        cmocka_unit_test(killed_sweeps_leave_no_children),
-        cmocka_unit_test(failing_runs_are_told_and_survived),
-        cmocka_unit_test(sweeps_beside_each_other),
-        cmocka_unit_test(mistakes_come_before_everything),
+        cmocka_unit_test(a_plan_writes_nothing),           cmocka_unit_test(missing_runs_are_run),
+        cmocka_unit_test(runs_share_images_and_features),  cmocka_unit_test(stopped_sweeps_go_on),
+        cmocka_unit_test(killed_sweeps_leave_no_children), cmocka_unit_test(failing_runs_are_told_and_survived),
+        cmocka_unit_test(sweeps_beside_each_other),        cmocka_unit_test(mistakes_come_before_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,8 +234,9 @@ static void split_arguments(char *text, char **argv)
 static void become(const struct workshop *workshop, const struct launch *launch, struct process *process, char **argv)
 {
     int program = open(PROGRAM, O_RDONLY | O_CLOEXEC);
-    if (program < 0 || chdir(workshop->scratch.path) != 0 || dup2(fileno(process->out), STDOUT_FILENO) < 0 ||
-        dup2(fileno(process->errors), STDERR_FILENO) < 0)
+    if (program < 0 || chdir(workshop->scratch.path) != 0 ||
+        setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) != 0 ||
+        dup2(fileno(process->out), STDOUT_FILENO) < 0 || dup2(fileno(process->errors), STDERR_FILENO) < 0)
         _exit(125);
     alarm(SECONDS_MOST);
     if (launch->file_limit > 0) {

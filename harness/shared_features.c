@@ -1,0 +1,195 @@
+#include "harness/shared_features.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "datasets/cache/cache_folder.h"
+#include "datasets/image/image.h"
+#include "harness/archive.h"
+#include "harness/selector.h"
+#include "harness/shared_files.h"
+#include "harness/weights.h"
+
+/* --- Where the numbers come from --- */
+
+static status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path, error));
+    digest_bytes(map.data, map.size, hash);
+    file_map_close(&map);
+    return OK;
+}
+
+/* What a processor can do decides which kernels run, and so the last bits; clocks and numbers of cores do not. */
+static void add_processor(struct text *text)
+{
+    static const char *const decisive[] = {"vendor_id", "cpu family",      "model",    "stepping", "cache size",
+                                           "flags",     "CPU implementer", "CPU part", "Features"};
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[8192];
+    while (file != NULL && fgets(line, sizeof line, file) != NULL && *line != '\n')
+        for (size_t i = 0; i < sizeof decisive / sizeof *decisive; i++)
+            if (strncmp(line, decisive[i], strlen(decisive[i])) == 0)
+                text_add(text, "%s", line);
+    if (file != NULL)
+        fclose(file);
+}
+
+static status find_origin(struct shared_features *shared, struct error *error)
+{
+    const struct experiment *e = shared->experiment;
+    char weights[DIGEST_SIZE], *path = weights_path(e->settings.weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "features: no memory for a path");
+    status result = digest_file(path, weights, error);
+    free(path);
+    TRY(result);
+    TRY(digest_file("/proc/self/exe", shared->program, error));
+    struct text text = {0};
+    text_add(&text, "%s\n%s\n%d\n", weights, e->backend->arithmetic, (int)e->settings.activation);
+    add_processor(&text);
+    if (!text.failed)
+        digest_text(text.data, shared->origin);
+    result = text.failed ? error_set(error, ERROR_MEMORY, "features: no memory for their origin") : OK;
+    text_free(&text);
+    return result;
+}
+
+status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error)
+{
+    *shared = (struct shared_features){.experiment = experiment};
+    const struct cache_settings *cache = &experiment->settings.cache;
+    if (cache->kind != CACHE_DISK || experiment->backend->arithmetic == NULL)
+        return OK;
+    TRY(find_origin(shared, error));
+    shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
+    return OK; /* without a folder nothing is shared; the cache of images has told */
+}
+
+void shared_features_close(struct shared_features *shared)
+{
+    free(shared->folder);
+    *shared = (struct shared_features){0};
+}
+
+/* --- A file --- */
+
+struct place {
+    char key[DIGEST_SIZE];
+    char *path; /* NULL: none */
+};
+
+/* The name says what is asked for, the key also what may have changed since. Generated images have no identity; they are
+ * not shared. */
+static struct place find_place(const struct shared_features *shared, const struct task *task)
+{
+    enum { DIGITS = 16 };
+    struct dataset_identity identity;
+    struct place place = {.path = NULL};
+    char name[DIGEST_SIZE];
+    if (shared->folder == NULL || dataset_identify(task->dataset, SPLIT_TEST, &identity, NULL) != OK)
+        return place;
+    struct text text = {0};
+    text_add(&text, "%s\n%s\n%s\n%zu\n", shared->origin, dataset_root(task->dataset), identity.list,
+             shared->experiment->clip->dimensions.resolution);
+    if (!text.failed)
+        digest_text(text.data, name);
+    text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
+    if (!text.failed) {
+        digest_text(text.data, place.key);
+        place.path = path_format("%s/%s-test-%.*s" SHARED_FILE_ENDING, shared->folder, dataset_name(task->dataset),
+                                 DIGITS, name);
+    }
+    text_free(&text);
+    return place;
+}
+
+static void digest_values(const float *means, size_t mean_count, const float *features, size_t feature_count,
+                          char hash[DIGEST_SIZE])
+{
+    struct digest digest = digest_begin();
+    digest_add(&digest, means, mean_count * sizeof *means);
+    digest_add(&digest, features, feature_count * sizeof *features);
+    digest_end(&digest, hash);
+}
+
+static bool says(const struct archive *archive, const char *name, const char *expected)
+{
+    const char *found = archive_metadata(archive, name);
+    return found != NULL && strcmp(found, expected) == 0;
+}
+
+/* Whatever is wrong with a file is a reason to compute. */
+static bool read_file(const struct place *place, float *means, size_t mean_count, float *features, size_t feature_count)
+{
+    struct archive *archive;
+    char hash[DIGEST_SIZE];
+    if (archive_open(&archive, place->path, NULL) != OK)
+        return false;
+    bool whole = says(archive, "key", place->key) &&
+                 archive_get(archive, "means", SAFETENSOR_F32, mean_count, means, NULL) == OK &&
+                 archive_get(archive, "features", SAFETENSOR_F32, feature_count, features, NULL) == OK;
+    if (whole) {
+        digest_values(means, mean_count, features, feature_count, hash);
+        whole = says(archive, "digest", hash);
+    }
+    archive_close(archive);
+    return whole;
+}
+
+static status write_file(const struct shared_features *shared, const struct place *place, const struct task *task,
+                         const float *means, size_t mean_count, const float *features, size_t feature_count,
+                         struct error *error)
+{
+    struct archive *archive;
+    char hash[DIGEST_SIZE], images[32];
+    uint64_t room, bytes = (mean_count + feature_count) * sizeof *means;
+    TRY(directory_create(shared->folder, error));
+    TRY(cache_folder_room(shared->folder, place->path, shared->experiment->settings.cache.disk_limit, &room, error));
+    if (bytes > room)
+        return error_set(error, ERROR_IO,
+                         "%s: no room for %.1f MB; run.cache_disk_megabytes and the free disk are limits", place->path,
+                         (double)bytes / 1e6);
+    digest_values(means, mean_count, features, feature_count, hash);
+    snprintf(images, sizeof images, "%zu", dataset_size(task->dataset, SPLIT_TEST));
+    struct safetensors_metadata metadata[] = {{"key", place->key},
+                                              {"digest", hash},
+                                              {"dataset", dataset_name(task->dataset)},
+                                              {"root", dataset_root(task->dataset)},
+                                              {"images", images}};
+    TRY(archive_create(&archive, error));
+    status result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
+    if (result == OK)
+        result = archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error);
+    if (result == OK)
+        result = archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error);
+    archive_close(archive);
+    return result;
+}
+
+status shared_features_take(const struct shared_features *shared, const struct task *task, float *means,
+                            float *features, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = shared->experiment;
+    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->clip->dimensions.image_width,
+           feature_count = n * e->clip->dimensions.embed;
+    struct place place = find_place(shared, task);
+    bool read = place.path != NULL && read_file(&place, means, mean_count, features, feature_count);
+    status result = OK;
+    if (read)
+        utimensat(AT_FDCWD, place.path, NULL, 0); /* when it was last of use; a read-only folder is fine */
+    if (!read)
+        result = frozen_features(e, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
+    struct error reason;
+    if (result == OK && !read && place.path != NULL &&
+        write_file(shared, &place, task, means, mean_count, features, feature_count, &reason) != OK)
+        log_warn(e->log, "features are not kept: %s", reason.message);
+    free(place.path);
+    return result;
+}
