@@ -182,8 +182,12 @@ static void write_runs(struct store *store, size_t runs, struct figures *figures
 
 /* --- Asking --- */
 
-/* Seconds from the start of the program to its end, its answer thrown away; negative where it failed. */
-static double ask_once(const char *const *arguments)
+struct effort {
+    double seconds, of_a_core; /* from the start of the program to its end; negative where it failed */
+};
+
+/* The answer is thrown away. */
+static struct effort ask_once(const char *const *arguments)
 {
     double start = now();
     pid_t child = fork();
@@ -194,21 +198,25 @@ static double ask_once(const char *const *arguments)
         _exit(127);
     }
     int ended = 1;
-    waitpid(child, &ended, 0);
-    return ended == 0 ? now() - start : -1;
+    struct rusage usage = {0};
+    wait4(child, &ended, 0, &usage);
+    double user = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+    double system = (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+    return (struct effort){ended == 0 ? now() - start : -1, user + system};
 }
 
 static void ask(const char *what, const char *const *arguments)
 {
-    double first = ask_once(arguments), fastest = first;
-    for (int i = 1; i < REPEATS && fastest >= 0; i++) {
-        double seconds = ask_once(arguments);
-        fastest = seconds < fastest ? seconds : fastest;
+    struct effort first = ask_once(arguments), best = first;
+    for (int i = 1; i < REPEATS && best.seconds >= 0; i++) {
+        struct effort again = ask_once(arguments);
+        best = again.seconds < best.seconds ? again : best;
     }
-    if (fastest < 0)
+    if (best.seconds < 0)
         printf("  %-24s failed\n", what);
     else
-        printf("  %-24s %.2f s (the first time %.2f s)\n", what, fastest, first);
+        printf("  %-24s %.2f s (the first time %.2f s), %.2f s of a core\n", what, best.seconds, first.seconds,
+               best.of_a_core);
     fflush(stdout);
 }
 
