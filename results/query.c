@@ -219,8 +219,8 @@ static status unknown_query(const char *name, struct error *error)
         text_add(&known, "%s%s", i ? ", " : "", names[i]);
     }
     const char *nearest = nearest_word(name, names, QUERIES);
-    error_set(error, ERROR_ARGUMENT, "unknown query \"%.40s\"%s%s%s: expected one of %s, or SQL", name,
-              nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "",
+    error_set(error, ERROR_ARGUMENT, "unknown query \"%.40s\"%s%s%s; expected one of: %s, or SQL", name,
+              nearest ? " (did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?)" : "",
               known.data ? known.data : "those of the list");
     text_free(&known);
     return ERROR_ARGUMENT;
@@ -271,19 +271,26 @@ static void take_roots(struct table *table)
     }
 }
 
-/* The columns of an answer, and the configurations of the chosen runs. */
+/* As the view of this name, over the chosen runs alone: unbiased variances under the names of their roots. */
+#define SPREAD(metric)                                                                                                 \
+    "avg(" metric ") AS " metric ", (avg(" metric " * " metric ") - avg(" metric ") * avg(" metric                     \
+    ")) * count(*) / nullif(count(*) - 1, 0) AS " metric "_sd, "
 #define LEADERBOARD                                                                                                    \
-    "suite, setting, method, policy, selector, selection, task_order AS \"order\", model, "                            \
-    "substr(suite_hash, 1, 8) AS configuration, runs, transfer, transfer_variance AS transfer_sd, average, "           \
-    "average_variance AS average_sd, last, last_variance AS last_sd, forgetting, gain "
-#define CHOSEN_BEST_FIRST "suite_hash IN (SELECT suite_hash FROM chosen) ORDER BY last DESC, suite_hash"
+    "max(suite) AS suite, max(setting) AS setting, max(method) AS method, max(policy) AS policy, max(selector) AS "    \
+    "selector, max(selection) AS selection, max(task_order) AS \"order\", max(model) AS model, "                       \
+    "substr(suite_hash, 1, 8) AS configuration, count(*) AS runs, " SPREAD("transfer") SPREAD("average")               \
+        SPREAD("last") "avg(forgetting) AS forgetting, avg(gain) AS gain "
+#define BEST_FIRST "GROUP BY suite_hash ORDER BY avg(last) DESC, suite_hash"
 
 static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
                                  struct error *error)
 {
     const char *sql = filter->dataset ? CHOSEN "SELECT name, " LEADERBOARD
-                                               "FROM task_leaderboard WHERE name = ?11 AND " CHOSEN_BEST_FIRST
-                                      : CHOSEN "SELECT " LEADERBOARD "FROM leaderboard WHERE " CHOSEN_BEST_FIRST;
+                                               "FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) "
+                                               "WHERE status = 'finished' AND name = ?11 " BEST_FIRST
+                                      : CHOSEN
+                          "SELECT " LEADERBOARD
+                          "FROM chosen JOIN metrics USING (run) WHERE status = 'finished' " BEST_FIRST;
     TRY(query_answer_sql(store, sql, filter, table, error));
     take_roots(table);
     return OK;

@@ -40,13 +40,12 @@ struct query {
 const struct query *query_at(size_t index);
 bool query_exists(const char *name);
 
-/* ERROR_ARGUMENT for a run that is not there, a suite, method or other name that no run has (with the nearest and all of
- * them), and a time that is none. A query with such a filter would have no rows. */
+/* ERROR_ARGUMENT for a run that is not there, a suite, method, seed or other name that no run has (with the nearest and
+ * all of them), and a time that is none. A query with such a filter would have no rows. */
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error);
 
 /* ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows.
- * A leaderboard has the configurations of the chosen runs, each over all its finished runs; the paper's table has means
- * over the chosen runs that are finished. With a dataset in the filter, metrics are those of that dataset. Matrices of
+ * Leaderboard and paper's table have means over the chosen runs that are finished. With a dataset in the filter, metrics are those of that dataset. Matrices of
  * several runs stand below one another, which is ERROR_ARGUMENT when their tasks differ. */
 status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
                    struct error *error);

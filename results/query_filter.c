@@ -29,7 +29,7 @@ static status read_names(struct store *store, const char *sql, const char *name,
     return result;
 }
 
-/* column is the filter's word too; table.column is where the names are. */
+/* table.column is where the names are; column may be an expression. */
 static status check_name(struct store *store, const char *kind, const char *table, const char *column, const char *name,
                          struct error *error)
 {
@@ -46,6 +46,27 @@ static status check_name(struct store *store, const char *kind, const char *tabl
     return result;
 }
 
+static bool is_within(const char *digits, size_t size, int least, int most)
+{
+    int number = 0;
+    for (size_t i = 0; i < size; i++)
+        number = number * 10 + digits[i] - '0';
+    return number >= least && number <= most;
+}
+
+/* Of a time that has the form: "2026-13-01" is no date. */
+static bool is_in_calendar(const char *time)
+{
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    size_t size = strlen(time);
+    if (!is_within(time + 5, 2, 1, 12))
+        return false;
+    int month = (time[5] - '0') * 10 + time[6] - '0';
+    return (size < 10 || is_within(time + 8, 2, 1, days[month - 1])) &&
+           (size < 16 || (is_within(time + 11, 2, 0, 23) && is_within(time + 14, 2, 0, 59))) &&
+           (size < 19 || is_within(time + 17, 2, 0, 60));
+}
+
 /* The forms of a time, 9 for a digit; "2026" is none, so that a seed or a run is not mistaken for one. */
 static status check_time(const char *option, const char *time, struct error *error)
 {
@@ -57,7 +78,7 @@ static status check_time(const char *option, const char *time, struct error *err
         size_t at = 0;
         while (time[at] && (forms[i][at] == '9' ? time[at] >= '0' && time[at] <= '9' : time[at] == forms[i][at]))
             at++;
-        if (!time[at] && !forms[i][at])
+        if (!time[at] && !forms[i][at] && is_in_calendar(time))
             return OK;
     }
     return error_set(error, ERROR_ARGUMENT,
@@ -81,11 +102,19 @@ static status check_run(struct store *store, int64_t run, struct error *error)
                      store_path(store), run);
 }
 
+static status check_seed(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    char seed[32];
+    snprintf(seed, sizeof seed, "%" PRId64, filter->seed);
+    return filter->has_seed ? check_name(store, "seed", "runs", "CAST(seed AS TEXT)", seed, error) : OK;
+}
+
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
 {
     TRY(check_time("since", filter->since, error));
     TRY(check_time("before", filter->before, error));
     TRY(check_run(store, filter->run, error));
+    TRY(check_seed(store, filter, error));
     TRY(check_name(store, "suite", "runs", "suite", filter->suite, error));
     TRY(check_name(store, "setting", "runs", "setting", filter->setting, error));
     TRY(check_name(store, "method", "runs", "method", filter->method, error));

@@ -17,3 +17,12 @@ struct query_filter filter_read(const struct options *given)
         .seed = options_given(given, "seed") ? options_integer(given, "seed") : 0,
     };
 }
+
+const char *filter_given(const struct options *given)
+{
+    static const struct option filters[] = {FILTER_OPTIONS};
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        if (options_given(given, filters[i].name))
+            return filters[i].name;
+    return NULL;
+}

@@ -33,4 +33,7 @@
 
 struct query_filter filter_read(const struct options *given);
 
+/* The name of one that was given, NULL: none was. */
+const char *filter_given(const struct options *given);
+
 #endif

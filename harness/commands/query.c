@@ -81,13 +81,25 @@ static status read_question(struct question *question, const struct command_call
     return OK;
 }
 
-static status ask(struct store *store, const struct question *question, const struct query_filter *filter,
-                  struct table *table, struct error *error)
+static status ask_sql(const struct command_call *call, struct store *store, const char *sql, struct table *table,
+                      struct error *error)
+{
+    const char *filter = filter_given(call->options);
+    if (filter != NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: query: --%s chooses runs for the named queries alone, found SQL: say it there, "
+                         "with WHERE",
+                         filter);
+    return query_sql(store, sql, table, error);
+}
+
+static status ask(const struct command_call *call, struct store *store, const struct question *question,
+                  const struct query_filter *filter, struct table *table, struct error *error)
 {
     if (question->published)
         TRY(published_attach(store, error));
     if (has_space(question->what))
-        return query_sql(store, question->what, table, error);
+        return ask_sql(call, store, question->what, table, error);
     if (query_exists(question->what))
         TRY(query_check_filter(store, filter, error));
     return query_named(store, question->what, filter, table, error);
@@ -103,7 +115,9 @@ static status run(const struct command_call *call, struct error *error)
                                   : store_open_memory(&store, "published numbers", error));
     filter.published = question.published;
     struct table table = {0};
-    status result = ask(store, &question, &filter, &table, error);
+    status result = ask(call, store, &question, &filter, &table, error);
+    if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
+        log_info(call->log, "%s: no run is left by these filters, or those have none of it", store_path(store));
     if (result == OK)
         result = output_table(call, &table, error);
     table_free(&table);
@@ -130,7 +144,8 @@ const struct command command_query = {
                "  time         where the time went\n\n"
                "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
                "DATABASE the papers' numbers stand alone. leaderboard and paper-table hold finished\n"
-               "runs. Filters choose runs for these, not for a SELECT.\n",
+               "runs. Filters choose runs for these, not for a SELECT. The tables and views there are:\n"
+               "mtil query results.db \"SELECT type, name FROM sqlite_schema\"; see results/README.md.\n",
     .example = "  mtil query results.db leaderboard --suite mini\n"
                "  mtil query results.db paper-table --published --format latex\n"
                "  mtil query results.db \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\"\n"

@@ -202,12 +202,14 @@ static void queries_take_database_and_question_in_either_order(void **state)
     static const char *const mistaken[] = {"query %s rnus", "query rnus %s"};
     for (size_t i = 0; i < sizeof mistaken / sizeof *mistaken; i++) {
         snprintf(arguments, sizeof arguments, mistaken[i], path);
-        expect_error(arguments, 2, "unknown query \"rnus\"; did you mean \"runs\"?");
+        expect_error(arguments, 2, "unknown query \"rnus\" (did you mean \"runs\"?)");
     }
     snprintf(arguments, sizeof arguments, "query %s", path);
     expect_error(arguments, 2, "expected what to ask");
     snprintf(arguments, sizeof arguments, "query %s 'DELETE FROM runs'", path);
     expect_error(arguments, 2, "a query only reads");
+    snprintf(arguments, sizeof arguments, "query %s 'SELECT 1' --suite mini", path);
+    expect_error(arguments, 2, "--suite chooses runs for the named queries alone");
     remove_database(path);
     expect_error("query", 2, "expected [DATABASE] WHAT");
     expect_error("query runs /no/such/file", 1, "/no/such/file");

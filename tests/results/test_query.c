@@ -127,6 +127,12 @@ static void the_leaderboard_averages_seeds(void **state)
     table = ask(state, "leaderboard", (struct query_filter){.policy = "none"});
     assert_int_equal(table.cell[column_of(&table, "last_sd")].kind, CELL_EMPTY); /* one seed has none */
     table_free(&table);
+    table = ask(state, "leaderboard", (struct query_filter){.run = 2}); /* the chosen runs alone */
+    metrics = ask(state, "metrics", (struct query_filter){.run = 2});
+    assert_int_equal(table.cell[column_of(&table, "runs")].integer, 1);
+    assert_true(table.cell[column_of(&table, "last")].real == metrics.cell[last].real);
+    table_free(&table);
+    table_free(&metrics);
 }
 
 static void the_matrix_has_a_row_per_checkpoint(void **state)
@@ -309,6 +315,15 @@ static void filters_that_choose_nothing_are_mistakes(void **state)
     assert_fails(query_check_filter(store, &(struct query_filter){.run = 6}, &error), ERROR_ARGUMENT, "no run 6");
     assert_fails(query_check_filter(store, &(struct query_filter){.since = "yesterday"}, &error), ERROR_ARGUMENT,
                  "--since: expected a time like 2026-01-31");
+    static const char *const impossible[] = {"2026-13-01", "2026-00",          "2026-02-30",
+                                             "2026-04-31", "2026-01-31T24:00", "2026-01-31T12:60"};
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
+        assert_fails(query_check_filter(store, &(struct query_filter){.since = impossible[i]}, &error), ERROR_ARGUMENT,
+                     impossible[i]);
+    assert_ok(query_check_filter(store, &(struct query_filter){.since = "2024-02-29T23:59:59Z"}, &error));
+    assert_ok(query_check_filter(store, &(struct query_filter){.has_seed = true, .seed = 2}, &error));
+    assert_fails(query_check_filter(store, &(struct query_filter){.has_seed = true, .seed = 77}, &error),
+                 ERROR_ARGUMENT, "unknown seed \"77\"");
     assert_fails(query_check_filter(store, &(struct query_filter){.before = "2026-01-3"}, &error), ERROR_ARGUMENT,
                  "found \"2026-01-3\"");
 }
