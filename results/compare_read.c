@@ -151,6 +151,9 @@ static status read_runs(struct compare *c, struct error *error)
             if ((result = begin_configuration(c, statement, error)) != OK)
                 break;
         }
+        if ((result = store_check_tasks(c->store, statement_integer(statement, 0), statement_integer(statement, 2),
+                                        error)) != OK)
+            break;
         c->configuration[c->configurations - 1].runs++;
         c->run[c->runs++] = (struct compared_run){.run = statement_integer(statement, 0),
                                                   .seed = statement_integer(statement, 1),
@@ -337,7 +340,7 @@ static status scan_evaluations(struct scan *scan, const struct place *places, st
             run = &c->run[places[at].index];
             TRY(scan_begin(scan, run, error));
         }
-        size_t task = (size_t)statement_integer(statement, 1), row_of = (size_t)(statement_integer(statement, 2) + 1);
+        size_t task = (size_t)statement_integer(statement, 1), row_of = (size_t)statement_integer(statement, 2) + 1;
         if (task < run->tasks && row_of <= run->tasks)
             scan->accuracy[row_of * run->tasks + task] =
                 100.0 * (double)statement_integer(statement, 3) / (double)statement_integer(statement, 4);

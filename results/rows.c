@@ -285,6 +285,14 @@ static status open_for_run(struct statement **statement, struct store *store, co
     return result;
 }
 
+status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error)
+{
+    if (tasks >= 1 && tasks <= TASKS_LIMIT)
+        return OK;
+    return error_set(error, ERROR_FORMAT, "%s: run %" PRId64 ": expected 1 to %d tasks, found %" PRId64,
+                     store_path(store), run, TASKS_LIMIT, tasks);
+}
+
 static status read_tasks(struct store *store, int64_t run, size_t *tasks, struct error *error)
 {
     struct statement *statement;
@@ -299,11 +307,8 @@ static status read_tasks(struct store *store, int64_t run, size_t *tasks, struct
         return error_set(error, ERROR_ARGUMENT,
                          "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are", store_path(store),
                          run);
-    if (found < 1 || found > TASKS_LIMIT)
-        return error_set(error, ERROR_FORMAT, "%s: run %" PRId64 ": expected 1 to %d tasks, found %" PRId64,
-                         store_path(store), run, TASKS_LIMIT, found);
     *tasks = (size_t)found;
-    return OK;
+    return store_check_tasks(store, run, found, error);
 }
 
 static status read_names(struct store *store, int64_t run, char **names, size_t tasks, struct error *error)

@@ -68,7 +68,8 @@ static struct live last_committed(struct statement *row)
     struct value loss = statement_value(row, LOSS);
     if (statement_value(row, TASK).kind == VALUE_NULL)
         return live;
-    live.task = statement_integer(row, TASK) + 1;
+    int64_t task = statement_integer(row, TASK);
+    live.task = task < INT64_MAX ? task + 1 : task; /* a file from elsewhere may have any */
     live.step = statement_integer(row, ITERATION);
     live.loss = loss.kind == VALUE_REAL ? loss.real : 0;
     snprintf(live.activity, sizeof live.activity, "train");

@@ -201,6 +201,9 @@ struct artifact_row {
 };
 status store_add_artifact(struct store *store, int64_t run, const struct artifact_row *row, struct error *error);
 
+/* ERROR_FORMAT for a number of tasks that the schema does not allow: a file from elsewhere may have any. */
+status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error);
+
 /* A run's accuracies in percent, NAN where there is no evaluation yet. */
 struct run_matrix {
     struct accuracy_matrix matrix; /* owned, like names */
