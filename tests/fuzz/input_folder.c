@@ -7,13 +7,15 @@
 
 #include "core/file.h"
 
-static char root[] = "/tmp/mtil-fuzz-XXXXXX";
+/* In memory where the system has such a place: a target's files are written a thousand times a second. */
+static const char *const places[] = {"/dev/shm/mtil-fuzz-XXXXXX", "/tmp/mtil-fuzz-XXXXXX"};
+static char root[64];
 static pid_t owner;
 
 /* A child that a target starts leaves the folder alone. */
 static void remove_root(void)
 {
-    char command[64];
+    char command[sizeof root + 16];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     if (getpid() == owner && system(command) != 0)
         abort();
@@ -22,8 +24,14 @@ static void remove_root(void)
 const char *input_folder(void)
 {
     if (owner == 0) {
+        size_t place = 0, count = sizeof places / sizeof *places;
         owner = getpid();
-        if (mkdtemp(root) == NULL || atexit(remove_root) != 0)
+        for (; place < count; place++) {
+            snprintf(root, sizeof root, "%s", places[place]);
+            if (mkdtemp(root) != NULL)
+                break;
+        }
+        if (place == count || atexit(remove_root) != 0)
             abort();
     }
     return root;
