@@ -1,0 +1,358 @@
+/* Trains the built-in suite on two backends side by side, from a common checkpoint, and compares what routers, merges and
+ * freezes decide.
+ *
+ *     build/tests/replay_decisions [--backend cpu|cuda] [--steps N] [--after N] [--disturb X] [key=value…]
+ *
+ * The CPU trains the first task for --after iterations (10); its checkpoint is where both go on, for --steps iterations
+ * (20), the second half of them in the second task. A sample may choose other experts where its K-th and next logits are
+ * closer than 1e-4: that is listed, and the other backend goes on from the CPU's checkpoint. Exits with 0 when all other
+ * decisions are the same, with 77 where there is no such backend. --disturb changes the other's routers by X, which has
+ * to show. The suite's files are written to a folder that is removed at the end, unless data.root
+ * names another. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/merge.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "datasets/mini/mini.h"
+#include "harness/checkpoint.h"
+#include "harness/trainer.h"
+#include "tests/datasets/scratch.h"
+#include "tests/replay/decisions.h"
+#include "tests/replay/report.h"
+
+#define CLOSE 1e-4
+
+static const char *const tower_names[TOWERS] = {"image", "text"};
+
+struct side {
+    struct suite *suite;
+    struct experiment *experiment;
+    struct decisions decisions;
+    struct stop stop;
+    double loss;
+};
+
+struct replay {
+    const char *backend;
+    size_t steps, after;
+    double disturb;
+    const char *overrides[64];
+    size_t override_count;
+    struct side cpu, other;
+    struct scratch scratch;
+    char *checkpoint;
+    struct report report;
+    size_t listed;
+    double smallest; /* margin of the decisions that were compared */
+};
+
+/* --- The two runs --- */
+
+static status load_suite(const struct replay *r, const char *backend, struct suite **suite, struct error *error)
+{
+    char *made[] = {path_format("run.backend=%s", backend), path_format("training.iterations=%zu", r->steps),
+                    path_format("data.root=%s/data", r->scratch.path)};
+    const char *all[sizeof r->overrides / sizeof *r->overrides + 8] = {"data.order=mnist,eurosat", "merge.every=5"};
+    size_t count = 2;
+    bool named = true;
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        named = named && made[i] != NULL;
+        all[count++] = made[i];
+    }
+    for (size_t i = 0; i < r->override_count; i++)
+        all[count++] = r->overrides[i];
+    status result = named ? suite_load(suite, "mini", settings_sections, all, count, error)
+                          : error_set(error, ERROR_MEMORY, "no memory for a name");
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        free(made[i]);
+    return result;
+}
+
+static status write_data(const struct suite *suite, struct error *error)
+{
+    const char *root = options_text(suite_options(suite, "data"), "root");
+    return mini_write(root, &(struct mini_settings){.seed = 1}, error);
+}
+
+static status open_side(struct replay *r, struct side *side, const char *backend, struct error *error)
+{
+    TRY(load_suite(r, backend, &side->suite, error));
+    TRY(write_data(side->suite, error));
+    TRY(experiment_open(&side->experiment, side->suite, 1, NULL, error));
+    return decisions_watch(&side->decisions, side->experiment->backend, error);
+}
+
+static void close_side(struct side *side)
+{
+    decisions_end(&side->decisions);
+    experiment_close(side->experiment);
+    suite_destroy(side->suite);
+}
+
+static bool always(void *context, size_t iteration, size_t iterations)
+{
+    (void)context;
+    return iteration <= iterations;
+}
+
+static status stop_after_it(void *context, const struct step_report *report, struct error *error)
+{
+    struct side *side = context;
+    (void)error;
+    side->loss = report->loss;
+    side->stop.signal = 1;
+    return OK;
+}
+
+static status train_one(struct side *side, size_t task, size_t iteration, struct error *error)
+{
+    struct error stopped;
+    struct training training = {.experiment = side->experiment,
+                                .task = &side->experiment->tasks[task],
+                                .first = iteration,
+                                .stop = &side->stop,
+                                .wants_loss = always,
+                                .after = stop_after_it,
+                                .context = side};
+    side->stop.signal = 0;
+    decisions_clear(&side->decisions);
+    expert_changes_clear(&side->experiment->changes);
+    status result = train_task(&training, &stopped);
+    if (result != OK && result != ERROR_STOPPED)
+        *error = stopped;
+    return result == ERROR_STOPPED ? OK : result;
+}
+
+/* The other side goes on from where the CPU is. */
+static status share(struct replay *r, size_t task, size_t iteration, struct error *error)
+{
+    bool end = iteration == r->cpu.experiment->tasks[task].settings.iterations, found;
+    struct checkpoint_place place = {.task = end ? task + 1 : task, .iteration = end ? 0 : iteration};
+    TRY(checkpoint_save(r->cpu.experiment, NULL, r->checkpoint, &place, error));
+    TRY(checkpoint_load(r->other.experiment, NULL, r->checkpoint, &place, &found, error));
+    return found ? OK : error_set(error, ERROR_IO, "%s: the checkpoint is gone", r->checkpoint);
+}
+
+/* Every third value of the first blocks' routers. */
+static status disturb(struct replay *r, struct error *error)
+{
+    struct adapters *adapters = r->other.experiment->adapters;
+    struct backend *backend = r->other.experiment->backend;
+    for (int t = 0; r->disturb != 0 && t < TOWERS; t++) {
+        const struct adapter_tower *tower = &adapters->towers[t];
+        const size_t *shape = tower->parameters->list[tower->banks[0].routers].shape;
+        size_t n = shape[0] * shape[1] * shape[2];
+        float *values = malloc(n * sizeof *values),
+              *device = parameters_weight(tower->parameters, tower->banks[0].routers).value;
+        if (values == NULL)
+            return error_set(error, ERROR_MEMORY, "no memory for %zu values", n);
+        status result = backend->ops->download(backend, values, device, n * sizeof *values, error);
+        for (size_t i = 0; i < n; i += 3)
+            values[i] += (float)r->disturb;
+        if (result == OK)
+            result = backend->ops->upload(backend, device, values, n * sizeof *values, error);
+        free(values);
+        TRY(result);
+    }
+    return OK;
+}
+
+/* --- What they decided --- */
+
+static void print_experts(const struct routing_seen *routing, size_t sample)
+{
+    const int32_t *experts = routing_experts(routing, sample);
+    for (size_t k = 0; experts != NULL && k < routing->top_k; k++)
+        printf("%s%d", k > 0 ? " " : "", experts[k]);
+}
+
+/* One routing of both. A sample that went apart in a block before is another sample from there on. */
+static void compare_routing(struct replay *r, const char *where, const struct routing_seen *a,
+                            const struct routing_seen *b, bool *apart)
+{
+    for (size_t i = 0; i < a->samples; i++) {
+        double margin = routing_margin(a, i);
+        if (apart[i])
+            continue;
+        bool same = routing_same(a, b, i), close = !same && margin < CLOSE;
+        if (close) {
+            printf("%s, %s block %d, sample %zu: experts ", where, tower_names[a->tower], a->block, i);
+            print_experts(a, i);
+            printf(" and ");
+            print_experts(b, i);
+            printf(", logits %.3g apart\n", margin);
+            r->listed++;
+        }
+        apart[i] = !same;
+        r->smallest = margin < r->smallest ? margin : r->smallest;
+        report_exact(&r->report, "routing", same || close, "%s, %s block %d, sample %zu, logits %.3g apart", where,
+                     tower_names[a->tower], a->block, i, margin);
+    }
+}
+
+static status compare_routings(struct replay *r, const char *where, struct error *error)
+{
+    enum { SAMPLES = 65536 };
+    const struct decisions *a = &r->cpu.decisions, *b = &r->other.decisions;
+    report_exact(&r->report, "number of routings", a->count == b->count && a->count > 0, "%s: %zu and %zu", where,
+                 a->count, b->count);
+    bool *apart = calloc(TOWERS * SAMPLES, sizeof *apart);
+    if (apart == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for samples");
+    for (size_t i = 0; i < a->count && i < b->count; i++) {
+        const struct routing_seen *x = &a->routings[i], *y = &b->routings[i];
+        bool alike = x->tower == y->tower && x->block == y->block && x->samples == y->samples && x->width == y->width;
+        report_exact(&r->report, "shape of a routing", alike, "%s: routing %zu", where, i);
+        if (alike && x->samples <= SAMPLES && x->tower < TOWERS)
+            compare_routing(r, where, x, y, apart + x->tower * SAMPLES);
+    }
+    free(apart);
+    return OK;
+}
+
+static status compare_counts(struct replay *r, const char *where, struct error *error)
+{
+    const struct adapters *a = r->cpu.experiment->adapters, *b = r->other.experiment->adapters;
+    int32_t x[SETTINGS_EXPERTS], y[SETTINGS_EXPERTS];
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t k = 0; k < a->towers[t].blocks; k++) {
+            TRY(adapters_read_counts(a, (enum tower)t, k, x, error));
+            TRY(adapters_read_counts(b, (enum tower)t, k, y, error));
+            report_exact(&r->report, "counts", memcmp(x, y, a->settings.experts * sizeof *x) == 0, "%s, %s block %zu",
+                         where, tower_names[t], k);
+        }
+    return OK;
+}
+
+static bool same_change(const struct expert_change *a, const struct expert_change *b)
+{
+    bool same = a->kind == b->kind && a->tower == b->tower && a->merge.block == b->merge.block &&
+                a->merge.target == b->merge.target && a->merge.sources == b->merge.sources &&
+                a->merge.skip == b->merge.skip;
+    for (size_t i = 0; same && i < a->merge.sources; i++)
+        same = a->merge.source[i] == b->merge.source[i];
+    return same;
+}
+
+static void compare_changes(struct replay *r, const char *where)
+{
+    static const char *const kinds[] = {"merges", "skipped merges", "freezes"};
+    const struct expert_changes *a = &r->cpu.experiment->changes, *b = &r->other.experiment->changes;
+    report_exact(&r->report, "number of changes", a->count == b->count, "%s: %zu and %zu", where, a->count, b->count);
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        report_exact(&r->report, kinds[a->changes[i].kind], same_change(&a->changes[i], &b->changes[i]),
+                     "%s, %s block %zu", where, tower_names[a->changes[i].tower], a->changes[i].merge.block);
+}
+
+/* Counts, merges and freezes follow from routing: they are compared where nothing was listed. */
+static status compare_step(struct replay *r, size_t task, size_t iteration, struct error *error)
+{
+    char where[64];
+    size_t listed = r->listed;
+    snprintf(where, sizeof where, "task %zu, iteration %zu", task, iteration + 1);
+    TRY(compare_routings(r, where, error));
+    if (r->listed > listed)
+        return share(r, task, iteration + 1, error);
+    report_value(&r->report, "loss", r->other.loss, r->cpu.loss, 1e-3 * fabs(r->cpu.loss));
+    TRY(compare_counts(r, where, error));
+    compare_changes(r, where);
+    return OK;
+}
+
+static status run_steps(struct replay *r, struct error *error)
+{
+    size_t task = 0, iteration = r->after, iterations = r->cpu.experiment->tasks[0].settings.iterations;
+    for (size_t i = 0; i < r->after; i++)
+        TRY(train_one(&r->cpu, 0, i, error));
+    TRY(share(r, 0, r->after, error));
+    TRY(disturb(r, error));
+    for (size_t step = 0; step < r->steps; step++) {
+        TRY(train_one(&r->cpu, task, iteration, error));
+        TRY(train_one(&r->other, task, iteration, error));
+        TRY(compare_step(r, task, iteration, error));
+        if (++iteration == iterations) {
+            task++;
+            iteration = 0;
+        }
+    }
+    return OK;
+}
+
+static status run(struct replay *r, struct error *error)
+{
+    struct gpus gpus;
+    if (strcmp(r->backend, "cuda") == 0)
+        TRY(backend_gpus(&gpus, error));
+    TRY(open_side(r, &r->other, r->backend, error));
+    TRY(open_side(r, &r->cpu, "cpu", error));
+    printf("%s\n%s\n", r->cpu.experiment->backend->description, r->other.experiment->backend->description);
+    return run_steps(r, error);
+}
+
+/* --- Command line --- */
+
+static bool read_number(const char *word, const char *value, struct replay *r)
+{
+    int64_t whole;
+    if (strcmp(word, "--disturb") == 0)
+        return parse_real(value, &r->disturb);
+    if (!parse_integer(value, &whole) || whole < 1 || whole > 10000)
+        return false;
+    if (strcmp(word, "--steps") == 0)
+        r->steps = (size_t)whole;
+    else if (strcmp(word, "--after") == 0)
+        r->after = (size_t)whole;
+    else
+        return false;
+    return true;
+}
+
+static bool read_words(int argc, char **argv, struct replay *r)
+{
+    for (int i = 1; i < argc; i++) {
+        bool option = strncmp(argv[i], "--", 2) == 0;
+        if (option && i + 1 == argc)
+            return false;
+        if (!option && r->override_count == sizeof r->overrides / sizeof *r->overrides)
+            return false;
+        if (!option)
+            r->overrides[r->override_count++] = argv[i];
+        else if (strcmp(argv[i], "--backend") == 0)
+            r->backend = argv[++i];
+        else if (!read_number(argv[i], argv[i + 1], r))
+            return false;
+        else
+            i++;
+    }
+    return r->after < r->steps;
+}
+
+int main(int argc, char **argv)
+{
+    struct error error;
+    static struct replay r = {.backend = "auto", .steps = 20, .after = 10, .smallest = (double)INFINITY};
+    if (!read_words(argc, argv, &r)) {
+        fprintf(stderr, "usage: replay_decisions [--backend cpu|cuda] [--steps N] [--after N] [--disturb X] "
+                        "[key=value…], with fewer steps after than in all\n");
+        return 2;
+    }
+    r.report.folder = "decisions";
+    scratch_create(&r.scratch);
+    r.checkpoint = path_format("%s/checkpoint.safetensors", r.scratch.path);
+    status result = r.checkpoint != NULL ? run(&r, &error) : error_set(&error, ERROR_MEMORY, "no memory for a path");
+    if (result != OK)
+        fprintf(stderr, "%s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
+    else
+        printf("listed as too close to tell: %zu; smallest distance of the K-th and next logits %.3g\n", r.listed,
+               r.smallest);
+    bool good = result == OK && report_finish(&r.report);
+    close_side(&r.cpu);
+    close_side(&r.other);
+    free(r.checkpoint);
+    scratch_remove(&r.scratch);
+    return good ? 0 : result == ERROR_DEVICE ? 77 : 1;
+}
