@@ -87,6 +87,7 @@ static status work(struct compare *c, struct error *error)
     if (!feasible)
         return OK;
     TRY(compare_make_pairs(c, error));
+    TRY(compare_make_overview(c, error));
     return c->request->detail == COMPARE_IMAGES ? compare_make_images(c, error) : OK;
 }
 
@@ -141,6 +142,7 @@ void comparison_free(struct comparison *comparison)
     }
     for (size_t i = 0; i < comparison->sample_count; i++)
         free(comparison->sample[i].value);
+    free(comparison->overview);
     for (size_t i = 0; i < comparison->pair_count; i++)
         free(comparison->pair[i].words);
     free_strings(comparison->dataset, comparison->dataset_count);

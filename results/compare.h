@@ -86,6 +86,16 @@ struct comparison_pair {
     char *words;         /* what can and cannot be said */
 };
 
+/* Two groups in all contexts that have both, each a comparison of its own. */
+struct comparison_overview {
+    size_t baseline, other; /* groups of the first of these contexts: their names */
+    const struct metric *metric;
+    size_t contexts, above, below;           /* where other is above baseline, and below it */
+    size_t supported_above, supported_below; /* of those, with p_holm ≤ 0.05 */
+    double difference, least, most;          /* mean over contexts, and its ends */
+    size_t first;                            /* its first pair */
+};
+
 /* Wrong test images after the last task, told by what went wrong, in percent of the images. NAN: predictions were not
  * kept, or there is no selector. */
 struct comparison_errors {
@@ -122,6 +132,8 @@ struct comparison {
     size_t sample_count;
     struct comparison_pair *pair;
     size_t pair_count;
+    struct comparison_overview *overview; /* of what several contexts have */
+    size_t overview_count;
     struct comparison_images *images;
     size_t images_count;
     struct comparison_discordance *discordance;
@@ -143,6 +155,7 @@ enum comparison_part {
     COMPARE_PER_IMAGE,
     COMPARE_DISCORDANCE,
     COMPARE_WORDS, /* of the pairs */
+    COMPARE_OVERVIEW,
     COMPARE_NOTES
 };
 

@@ -2,6 +2,7 @@
  * what went wrong where predictions were kept. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "results/compare_internal.h"
 #include "results/statistics.h"
 #include "results/store_internal.h"
+
+#define NOTES_LIMIT 12 /* on pairs without their images */
 
 /* Two groups at work. Tasks are those that both have and that were asked for. */
 struct pairing {
@@ -87,6 +90,19 @@ static status kept_all(const struct pairing *p, size_t seed, bool *all, struct e
     return result;
 }
 
+static status note_seeds(const struct pairing *p, size_t kept, struct error *error)
+{
+    const struct comparison *result = p->c->result;
+    const struct comparison_group *baseline = &result->group[p->group[0]];
+    char context[32] = "";
+    if (result->context_count > 1)
+        snprintf(context, sizeof context, " [%zu]", baseline->context + 1);
+    return compare_add_note(p->c, error,
+                            "%s and %s%s: of %zu common seed%s %zu ha%s the test images of both (evaluation.per_image)",
+                            baseline->name, result->group[p->group[1]].name, context, p->seed_count,
+                            p->seed_count == 1 ? "" : "s", kept, kept == 1 ? "s" : "ve");
+}
+
 /* Seeds of which both groups kept the images of every task. */
 static status keep_seeds(struct pairing *p, struct error *error)
 {
@@ -97,11 +113,8 @@ static status keep_seeds(struct pairing *p, struct error *error)
         if (all)
             p->seeds[kept++] = p->seeds[s];
     }
-    if (kept < p->seed_count)
-        TRY(compare_add_note(p->c, error,
-                             "%s and %s: of %zu common seed%s %zu ha%s the test images of both (evaluation.per_image)",
-                             p->c->result->group[p->group[0]].name, p->c->result->group[p->group[1]].name,
-                             p->seed_count, p->seed_count == 1 ? "" : "s", kept, kept == 1 ? "s" : "ve"));
+    if (kept < p->seed_count && p->c->images_noted++ < NOTES_LIMIT)
+        TRY(note_seeds(p, kept, error));
     p->seed_count = kept;
     return OK;
 }
@@ -298,6 +311,9 @@ static status correct_discordances(struct compare *c, struct error *error)
 status compare_make_images(struct compare *c, struct error *error)
 {
     TRY(compare_each_pair(c, pair_images, error));
+    if (c->images_noted > NOTES_LIMIT)
+        TRY(compare_add_note(c, error, "%zu more pairs do not have the test images of all their common seeds",
+                             c->images_noted - NOTES_LIMIT));
     if (c->result->images_count > 0)
         TRY(compare_add_note(c, error,
                              "intervals over seeds and images are drawn by Philox with seed %" PRIu64

@@ -2,8 +2,8 @@
  *
  * The work goes from file to file: compare_read.c brings runs, their test sets and their metrics, compare_contexts.c
  * tells which settings differ and makes contexts and groups, compare_match.c which groups stand against one another,
- * compare_pairs.c does the statistics of seeds, compare_images.c those of images, compare_words.c puts them into words,
- * compare_table.c into tables.
+ * compare_pairs.c does the statistics of seeds, compare_overview.c counts them over contexts, compare_images.c does those
+ * of images, compare_words.c puts them into words, compare_table.c into tables.
  */
 #ifndef MTIL_RESULTS_COMPARE_INTERNAL_H
 #define MTIL_RESULTS_COMPARE_INTERNAL_H
@@ -47,6 +47,7 @@ struct compare {
     size_t *dataset;                     /* [sum of tasks], what the runs' point into */
     int64_t *images;
     double *values;
+    size_t images_noted; /* pairs of which it was to be said that images are missing */
 };
 
 /* Places of a metric's values of a run: a dataset's, or behind them the mean's. */
@@ -68,6 +69,7 @@ status compare_read(struct compare *c, struct error *error);
 status compare_make_contexts(struct compare *c, struct error *error);
 status compare_make_samples(struct compare *c, struct error *error);
 status compare_make_pairs(struct compare *c, struct error *error);
+status compare_make_overview(struct compare *c, struct error *error);
 status compare_make_images(struct compare *c, struct error *error);
 
 /* Where the configurations, or groups, of another context begin, behind that of the one at begin. */

@@ -1,4 +1,6 @@
 /* The parts of a comparison as tables. A part is a function in the table at the end. */
+#include <math.h>
+
 #include "results/compare_internal.h"
 
 #define COLUMN(...) table_add_column(table, &(struct table_column){__VA_ARGS__})
@@ -7,6 +9,7 @@
 struct view {
     const struct comparison *comparison;
     bool contexts, datasets, seeds; /* there are several; some row has one; some pair knows how many it needs */
+    bool errors;                    /* of some images it is known what went wrong */
 };
 
 static void add_place_columns(const struct view *view, struct table *table)
@@ -158,10 +161,12 @@ static void add_images(const struct view *view, struct table *table)
     COLUMN(.title = "difference", .decimals = 2);
     COLUMN(.title = "low", .decimals = 2);
     COLUMN(.title = "high", .decimals = 2);
-    COLUMN(.title = "router_errors_baseline", .decimals = 2);
-    COLUMN(.title = "router_errors", .decimals = 2);
-    COLUMN(.title = "class_errors_baseline", .decimals = 2);
-    COLUMN(.title = "class_errors", .decimals = 2);
+    if (view->errors) {
+        COLUMN(.title = "router_errors_baseline", .decimals = 2);
+        COLUMN(.title = "router_errors", .decimals = 2);
+        COLUMN(.title = "class_errors_baseline", .decimals = 2);
+        COLUMN(.title = "class_errors", .decimals = 2);
+    }
     for (size_t i = 0; i < comparison->images_count; i++) {
         const struct comparison_images *row = &comparison->images[i];
         add_two(view, table, row->baseline, row->other);
@@ -171,10 +176,10 @@ static void add_images(const struct view *view, struct table *table)
         table_add_real(table, row->difference);
         table_add_real(table, row->low);
         table_add_real(table, row->high);
-        table_add_real(table, row->errors[0].router);
-        table_add_real(table, row->errors[1].router);
-        table_add_real(table, row->errors[0].class);
-        table_add_real(table, row->errors[1].class);
+        for (size_t side = 0; side < 2 && view->errors; side++)
+            table_add_real(table, row->errors[side].router);
+        for (size_t side = 0; side < 2 && view->errors; side++)
+            table_add_real(table, row->errors[side].class);
     }
 }
 
@@ -216,6 +221,36 @@ static void add_words(const struct view *view, struct table *table)
     }
 }
 
+static void add_overview(const struct view *view, struct table *table)
+{
+    const struct comparison *comparison = view->comparison;
+    COLUMN(.title = "baseline", .align = ALIGN_LEFT);
+    COLUMN(.title = comparison->by, .align = ALIGN_LEFT);
+    COLUMN(.title = "metric", .align = ALIGN_LEFT);
+    COLUMN(.title = "contexts");
+    COLUMN(.title = "difference", .decimals = 2);
+    COLUMN(.title = "least", .decimals = 2);
+    COLUMN(.title = "most", .decimals = 2);
+    COLUMN(.title = "above");
+    COLUMN(.title = "supported_above");
+    COLUMN(.title = "below");
+    COLUMN(.title = "supported_below");
+    for (size_t i = 0; i < comparison->overview_count; i++) {
+        const struct comparison_overview *row = &comparison->overview[i];
+        table_add_text(table, comparison->group[row->baseline].name);
+        table_add_text(table, comparison->group[row->other].name);
+        table_add_text(table, row->metric->name);
+        table_add_integer(table, (int64_t)row->contexts);
+        table_add_real(table, row->difference);
+        table_add_real(table, row->least);
+        table_add_real(table, row->most);
+        table_add_integer(table, (int64_t)row->above);
+        table_add_integer(table, (int64_t)row->supported_above);
+        table_add_integer(table, (int64_t)row->below);
+        table_add_integer(table, (int64_t)row->supported_below);
+    }
+}
+
 static void add_notes(const struct view *view, struct table *table)
 {
     const struct comparison *comparison = view->comparison;
@@ -231,6 +266,7 @@ static void (*const parts[])(const struct view *, struct table *) = {
     [COMPARE_PER_IMAGE] = add_images,
     [COMPARE_DISCORDANCE] = add_discordances,
     [COMPARE_WORDS] = add_words,
+    [COMPARE_OVERVIEW] = add_overview,
     [COMPARE_NOTES] = add_notes,
 };
 
@@ -242,6 +278,8 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
         view.datasets |= comparison->sample[i].dataset != NULL;
     for (size_t i = 0; i < comparison->pair_count; i++)
         view.seeds |= comparison->pair[i].seeds_needed > 0;
+    for (size_t i = 0; i < comparison->images_count; i++)
+        view.errors |= !isnan(comparison->images[i].errors[0].router) || !isnan(comparison->images[i].errors[1].router);
     parts[part](&view, table);
     return table->failed ? error_set(error, ERROR_MEMORY, "compare: out of memory for a table") : OK;
 }

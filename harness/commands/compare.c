@@ -63,6 +63,7 @@ static const struct part {
     {COMPARE_PER_IMAGE, "images", "images"},
     {COMPARE_DISCORDANCE, "discordance", "images"},
     {COMPARE_WORDS, "words", "words"},
+    {COMPARE_OVERVIEW, "overview", "words"},
     {COMPARE_NOTES, "notes", "words"},
 };
 

@@ -363,14 +363,16 @@ static void tables_have_every_row(void **state)
     struct comparison_request request = make_request();
     request.detail = COMPARE_IMAGES;
     struct comparison comparison = compare(state, &request);
-    static const enum comparison_part parts[] = {COMPARE_CONTEXTS,    COMPARE_GROUPS, COMPARE_PAIRS, COMPARE_PER_IMAGE,
-                                                 COMPARE_DISCORDANCE, COMPARE_WORDS,  COMPARE_NOTES};
+    static const enum comparison_part parts[] = {COMPARE_CONTEXTS,  COMPARE_GROUPS,      COMPARE_PAIRS,
+                                                 COMPARE_PER_IMAGE, COMPARE_DISCORDANCE, COMPARE_WORDS,
+                                                 COMPARE_OVERVIEW,  COMPARE_NOTES};
     const size_t rows[] = {0,
                            comparison.sample_count,
                            comparison.pair_count,
                            comparison.images_count,
                            comparison.discordance_count,
                            comparison.pair_count,
+                           comparison.overview_count,
                            comparison.note_count};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct table table = {0};
@@ -405,6 +407,48 @@ static void best_stands_out(void **state)
         table_free(&table);
         comparison_free(&comparison);
     }
+}
+
+static void contexts_at_a_glance(void **state)
+{
+    add_two_policies(state, 10, PER_IMAGE_NONE); /* merge.every = 50 */
+    add_runs(state, (struct compare_sample){.policy = "none", .every = 100, .lift = 7}, 1, 3);
+    add_runs(state, (struct compare_sample){.policy = "most_used", .every = 100}, 1, 3);
+    add_runs(state, (struct compare_sample){.policy = "none", .every = 200}, 1, 10);
+    add_runs(state, (struct compare_sample){.policy = "most_used", .every = 200, .lift = 8}, 1, 10);
+    add_runs(state, (struct compare_sample){.policy = "random", .every = 200}, 1, 2);
+    struct comparison_request request = make_request();
+    request.baseline = "none";
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 3);
+    assert_int_equal(comparison.pair_count, 3 * 3 + 3);
+    assert_int_equal(comparison.overview_count, 3); /* random has one context */
+    double sum = 0, least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < comparison.pair_count; i++) {
+        const struct comparison_pair *pair = &comparison.pair[i];
+        if (strcmp(pair->metric->name, "last") != 0 || strcmp(comparison.group[pair->other].name, "most_used") != 0)
+            continue;
+        sum += pair->difference;
+        least = fmin(least, pair->difference);
+        most = fmax(most, pair->difference);
+    }
+    const struct comparison_overview *last = &comparison.overview[2];
+    assert_string_equal(last->metric->name, "last");
+    assert_string_equal(comparison.group[last->other].name, "most_used");
+    assert_int_equal(last->contexts, 3);
+    assert_int_equal(last->above, 2);
+    assert_int_equal(last->supported_above, 2);
+    assert_int_equal(last->below, 1);
+    assert_int_equal(last->supported_below, 0); /* three seeds cannot */
+    assert_near(last->difference, sum / 3);
+    assert_near(last->least, least);
+    assert_near(last->most, most);
+    assert_true(least < 0 && most > 4);
+    comparison_free(&comparison);
+    request.filter.dataset = "dtd"; /* of it alone */
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.overview_count, 3);
+    comparison_free(&comparison);
 }
 
 static void a_baseline_that_some_contexts_lack(void **state)
@@ -499,6 +543,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(images_that_were_not_kept, create, destroy),
         cmocka_unit_test_setup_teardown(tables_have_every_row, create, destroy),
         cmocka_unit_test_setup_teardown(best_stands_out, create, destroy),
+        cmocka_unit_test_setup_teardown(contexts_at_a_glance, create, destroy),
         cmocka_unit_test_setup_teardown(a_baseline_that_some_contexts_lack, create, destroy),
         cmocka_unit_test_setup_teardown(too_many_pairs_are_not_tested, create, destroy),
         cmocka_unit_test_setup_teardown(mistakes_are_told, create, destroy),
