@@ -451,9 +451,13 @@ status compare_read(struct compare *c, struct error *error)
 {
     size_t runs, left_out;
     TRY(count_runs(c, &runs, &left_out, error));
+    if (runs == 0 && left_out == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: no run to compare: none fits; the query `runs` lists those there are",
+                         store_path(c->store));
     if (runs == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: %zu fit the filters, none is finished",
-                         store_path(c->store), left_out);
+        return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: %zu fit%s, but none is finished",
+                         store_path(c->store), left_out, left_out == 1 ? "s" : "");
     if (left_out)
         TRY(compare_add_note(c, error, "%zu run%s that did not finish %s left out", left_out, left_out == 1 ? "" : "s",
                              left_out == 1 ? "is" : "are"));

@@ -129,7 +129,8 @@ static void mistakes_are_one_message(void **state)
                  {"compare known.db --metric lst", "did you mean \"last\"?"},
                  {"compare known.db --baseline nne", "did you mean \"none\"?"},
                  {"compare known.db --policy nne", "did you mean \"none\"?"},
-                 {"compare known.db --seed 99", "no run to compare"},
+                 {"compare known.db --seed 99", "unknown seed"},
+                 {"compare known.db --status failed", "no run to compare: none fits"},
                  {"compare known.db --by run.threads", "how a run is computed"},
                  {"compare known.db --detect 0", "detect"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

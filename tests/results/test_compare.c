@@ -521,8 +521,11 @@ static void mistakes_are_told(void **state)
     request.metrics = three_metrics;
     request.filter.policy = "most_usd";
     assert_fails(compare_runs(store, &request, &comparison, &error), ERROR_ARGUMENT, "did you mean \"most_used\"?");
-    request.filter = (struct query_filter){.policy = "none", .has_seed = true, .seed = 77};
+    request.filter = (struct query_filter){.policy = "none", .status = "failed"};
     assert_fails(compare_runs(store, &request, &comparison, &error), ERROR_ARGUMENT, "no run to compare");
+    add_runs(state, (struct compare_sample){.policy = "late", .every = 50, .stopped = true}, 1, 2);
+    request.filter = (struct query_filter){.policy = "late"};
+    assert_fails(compare_runs(store, &request, &comparison, &error), ERROR_ARGUMENT, "2 fit, but none is finished");
     request.filter = (struct query_filter){0}; /* nothing is left open by those before */
     comparison = compare(state, &request);
     comparison_free(&comparison);
