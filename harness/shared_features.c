@@ -1,5 +1,6 @@
 #include "harness/shared_features.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +97,7 @@ static struct place find_place(const struct shared_features *shared, const struc
     if (shared->folder == NULL || dataset_identify(task->dataset, SPLIT_TEST, &identity, NULL) != OK)
         return place;
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%s\n%zu\n", shared->origin, dataset_root(task->dataset), identity.list,
-             shared->experiment->clip->dimensions.resolution);
+    text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list, shared->experiment->clip->dimensions.resolution);
     if (!text.failed)
         digest_text(text.data, name);
     text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
@@ -147,7 +147,7 @@ static status write_file(const struct shared_features *shared, const struct plac
                          const float *means, size_t mean_count, const float *features, size_t feature_count,
                          struct error *error)
 {
-    struct archive *archive;
+    struct archive *archive = NULL;
     char hash[DIGEST_SIZE], images[32];
     uint64_t room, bytes = (mean_count + feature_count) * sizeof *means;
     TRY(directory_create(shared->folder, error));
@@ -156,20 +156,25 @@ static status write_file(const struct shared_features *shared, const struct plac
         return error_set(error, ERROR_IO,
                          "%s: no room for %.1f MB; run.cache_disk_megabytes and the free disk are limits", place->path,
                          (double)bytes / 1e6);
+    char *root = realpath(dataset_root(task->dataset), NULL);
+    if (root == NULL)
+        return error_errno(error, errno, "%s: cannot be found", dataset_root(task->dataset));
     digest_values(means, mean_count, features, feature_count, hash);
     snprintf(images, sizeof images, "%zu", dataset_size(task->dataset, SPLIT_TEST));
     struct safetensors_metadata metadata[] = {{"key", place->key},
                                               {"digest", hash},
                                               {"dataset", dataset_name(task->dataset)},
-                                              {"root", dataset_root(task->dataset)},
+                                              {"root", root},
                                               {"images", images}};
-    TRY(archive_create(&archive, error));
-    status result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
+    status result = archive_create(&archive, error);
+    if (result == OK)
+        result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
     if (result == OK)
         result = archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error);
     if (result == OK)
         result = archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error);
     archive_close(archive);
+    free(root);
     return result;
 }
 

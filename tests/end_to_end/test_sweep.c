@@ -235,6 +235,70 @@ static void failing_runs_are_told_and_survived(void **state)
     workshop_close(&workshop);
 }
 
+/* The process that a sweep has started; 0 where the system does not say. */
+static pid_t child_of(pid_t parent)
+{
+    char path[64];
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        if (fscanf(file, "%d", &child) != 1)
+            child = 0;
+        fclose(file);
+    }
+    return child;
+}
+
+static void killed_runs_are_told_and_go_on(void **state)
+{
+    static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..2 --jobs 1";
+    struct workshop workshop;
+    struct process process;
+    (void)state;
+    workshop_open(&workshop);
+    program_start(&process, &workshop, &(struct launch){.arguments = arguments});
+    free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
+    pid_t child = child_of(process.id);
+    kill(child > 0 ? child : process.id, SIGKILL);
+    struct outcome outcome = program_wait(&process);
+    if (child > 0) {
+        assert_int_equal(outcome.exit_status, 1);
+        assert_non_null(strstr(outcome.errors.data, "seed=1 failed: ended by signal 9 (Killed)"));
+        assert_non_null(strstr(outcome.errors.data, "seed=2 finished"));
+        assert_non_null(strstr(outcome.errors.data, "1 of 2 runs failed"));
+    }
+    outcome_free(&outcome);
+    outcome = run(&workshop, arguments, 0);
+    assert_non_null(strstr(outcome.errors.data, "seed=1 goes on"));
+    outcome_free(&outcome);
+    program_succeeds(&workshop, "run tiny.yaml " LONG "run.seeds=1,2 run.database=single.db run.folder=one --quiet");
+    expect_same(&workshop, "results.db", "single.db", rows_sql);
+    expect_same(&workshop, "results.db", "single.db", steps_sql);
+    workshop_close(&workshop);
+}
+
+/* A file limit stands in for the full disk: all runs fail, each is told, nothing is harmed. */
+static void full_disks_are_told_and_survived(void **state)
+{
+    static const char arguments[] = "sweep tiny.yaml adapter.experts=32 adapter.bottleneck=64 seed=1..2 --jobs 2";
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    struct outcome outcome = program_run(&workshop, &(struct launch){.arguments = arguments, .file_limit = 2 << 20});
+    assert_int_equal(outcome.exit_status, 1);
+    assert_non_null(strstr(outcome.errors.data, "seed=1 failed: exit status 1: "));
+    assert_non_null(strstr(outcome.errors.data, "File too large"));
+    assert_non_null(strstr(outcome.errors.data, "mtil: error: 2 of 2 runs failed"));
+    assert_int_equal(workshop_leftovers(&workshop), 0);
+    outcome_free(&outcome);
+    expect_answer(&workshop, "PRAGMA integrity_check", "ok\n");
+    expect_answer(&workshop, "SELECT seed, status FROM runs ORDER BY seed", "1,failed\n2,failed\n");
+    program_succeeds(&workshop, arguments);
+    expect_answer(&workshop, "SELECT seed, status FROM runs ORDER BY seed", "1,finished\n2,finished\n");
+    workshop_close(&workshop);
+}
+
 /* Two sweeps on one database: the same one twice is refused, what they share is left to the first. */
 static void sweeps_beside_each_other(void **state)
 {
@@ -295,10 +359,16 @@ static void mistakes_come_before_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_writes_nothing),           cmocka_unit_test(missing_runs_are_run),
-        cmocka_unit_test(runs_share_images_and_features),  cmocka_unit_test(stopped_sweeps_go_on),
-        cmocka_unit_test(killed_sweeps_leave_no_children), cmocka_unit_test(failing_runs_are_told_and_survived),
-        cmocka_unit_test(sweeps_beside_each_other),        cmocka_unit_test(mistakes_come_before_everything),
+        cmocka_unit_test(a_plan_writes_nothing),
+        cmocka_unit_test(missing_runs_are_run),
+        cmocka_unit_test(runs_share_images_and_features),
+        cmocka_unit_test(stopped_sweeps_go_on),
+        cmocka_unit_test(killed_sweeps_leave_no_children),
+        cmocka_unit_test(killed_runs_are_told_and_go_on),
+        cmocka_unit_test(failing_runs_are_told_and_survived),
+        cmocka_unit_test(full_disks_are_told_and_survived),
+        cmocka_unit_test(sweeps_beside_each_other),
+        cmocka_unit_test(mistakes_come_before_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
