@@ -33,7 +33,7 @@ static const struct dimension {
     {"policy", "merge.policy"},
     {"method", "method.name"},
     {"selector", "selector.kind"},
-    {"setting", "data.shots"},
+    {"setting", "data.shots|evaluation.label_space"},
     {"order", "data.order"},
     {"model", "model.weights|model.vocabulary|model.activation"},
     {"suite", "*"},

@@ -213,6 +213,24 @@ static void settings_that_differ_are_not_pooled(void **state)
     comparison_free(&comparison);
 }
 
+/* X-TAIL is a setting for its label space, not for its shots. */
+static void a_word_may_stand_for_several_keys(void **state)
+{
+    static const char *const spaces[] = {"evaluation:\n  label_space: task\n", "evaluation:\n  label_space: all\n"};
+    for (size_t i = 0; i < 2; i++)
+        add_runs(state, (struct compare_sample){.policy = "none", .every = 50, .own = spaces[i]}, 1, 2);
+    struct comparison_request request = make_request();
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 2);
+    comparison_free(&comparison);
+    request.by = (const char *const[]){"setting"};
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 1);
+    assert_string_equal(comparison.group[0].name, "full_shot (evaluation.label_space = all)");
+    assert_int_equal(comparison.pair_count, 3);
+    comparison_free(&comparison);
+}
+
 /* As run.precision does: auto and f32 are the same, bf16 is something else. */
 static void a_key_that_matters_with_some_values(void **state)
 {
@@ -538,6 +556,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(few_seeds_cannot_say_much, create, destroy),
         cmocka_unit_test_setup_teardown(other_seeds_are_no_pairs, create, destroy),
         cmocka_unit_test_setup_teardown(settings_that_differ_are_not_pooled, create, destroy),
+        cmocka_unit_test_setup_teardown(a_word_may_stand_for_several_keys, create, destroy),
         cmocka_unit_test_setup_teardown(a_key_that_matters_with_some_values, create, destroy),
         cmocka_unit_test_setup_teardown(a_policys_own_keys_belong_to_it, create, destroy),
         cmocka_unit_test_setup_teardown(what_is_left_out_is_told, create, destroy),
