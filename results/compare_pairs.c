@@ -88,6 +88,20 @@ static status make_context_samples(struct compare *c, const struct measure *meas
     return OK;
 }
 
+/* The transfer of runs with one task; the gain of those that did not evaluate the untouched model. */
+static status note_undefined(struct compare *c, struct error *error)
+{
+    for (size_t m = 0; m < c->request->metric_count; m++) {
+        const struct metric *metric = metric_find(c->request->metrics[m]);
+        bool defined = false;
+        for (size_t i = 0; i < c->result->sample_count && !defined; i++)
+            defined = c->result->sample[i].metric == metric;
+        if (!defined)
+            TRY(compare_add_note(c, error, "%s is not defined for any of these runs", metric->name));
+    }
+    return OK;
+}
+
 status compare_make_samples(struct compare *c, struct error *error)
 {
     c->result->sample = calloc(c->configurations * measure_limit(c), sizeof *c->result->sample);
@@ -97,7 +111,7 @@ status compare_make_samples(struct compare *c, struct error *error)
         end = compare_context_end(c, begin);
         TRY(each_measure(c, make_context_samples, begin, end, error));
     }
-    return OK;
+    return note_undefined(c, error);
 }
 
 /* ---- Pairs ---- */

@@ -115,6 +115,8 @@ static status print_parts(const struct command_call *call, const struct comparis
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (is_shown(call, &parts[i]))
             TRY(print_part(call, comparison, &parts[i], &any, error));
+    for (size_t i = 0; !any && i < comparison->note_count; i++) /* why there is nothing */
+        log_info(call->log, "%s", comparison->note[i]);
     return OK;
 }
 
@@ -163,6 +165,14 @@ static status compare(const struct command_call *call, struct store *store, stru
     return result;
 }
 
+/* Who wants to see images need not say so twice. */
+static enum comparison_detail read_detail(const struct options *given)
+{
+    if (options_boolean(given, "per-image") || strcmp(options_text(given, "show"), "images") == 0)
+        return COMPARE_IMAGES;
+    return options_boolean(given, "per-dataset") ? COMPARE_DATASETS : COMPARE_MEANS;
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
     const struct options *given = call->options;
@@ -170,9 +180,7 @@ static status run(const struct command_call *call, struct error *error)
     struct comparison_request request = {
         .filter = filter_read(given),
         .baseline = options_text(given, "baseline"),
-        .detail = options_boolean(given, "per-image")     ? COMPARE_IMAGES
-                  : options_boolean(given, "per-dataset") ? COMPARE_DATASETS
-                                                          : COMPARE_MEANS,
+        .detail = read_detail(given),
         .detect = options_given(given, "detect") ? options_real(given, "detect") : 0,
         .draws = (size_t)options_integer(given, "draws"),
         .seed = (uint64_t)options_integer(given, "draw-seed"),

@@ -102,6 +102,14 @@ static void every_form_of_the_answer(void **state)
     expect(&workshop, "compare known.db --format latex", "% - Last: none is 2.75 points below most_used");
     expect(&workshop, "compare known.db --detect 0.5 --metric last --show words", "takes 6 seeds");
     expect(&workshop, "compare known.db --per-image --show images", "router_errors_baseline");
+    expect(&workshop, "compare known.db --show images", "p_mcnemar");
+    struct outcome alone =
+        program_run(&workshop, &(struct launch){.arguments = "compare known.db --policy none --show pairs"});
+    assert_int_equal(alone.exit_status, 0);
+    assert_int_equal(alone.out.size, 0);
+    assert_non_null(strstr(alone.errors.data, "every run has policy = none"));
+    text_free(&alone.out);
+    text_free(&alone.errors);
     expect(&workshop, "compare known.db --per-dataset --metric last --show pairs", "aircraft");
     json_t *root = expect_json(&workshop, "compare known.db --format json --metric transfer,last --show pairs");
     assert_int_equal(json_array_size(json_object_get(root, "pairs")), 2);

@@ -315,6 +315,11 @@ static void datasets_by_themselves(void **state)
     assert_int_equal(comparison.pair_count, 3);
     assert_string_equal(comparison.pair[0].dataset, "dtd");
     comparison_free(&comparison);
+    request.filter.dataset = "aircraft";
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 2);
+    assert_true(noted(&comparison, "transfer is not defined for any of these runs"));
+    comparison_free(&comparison);
 }
 
 static const struct comparison_images *find_images(const struct comparison *comparison, const char *dataset)
