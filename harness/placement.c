@@ -38,10 +38,12 @@ static size_t fitting(const struct machine *machine, const struct placement_wish
 
 struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish)
 {
-    size_t threads = wish->threads > 0 ? wish->threads : 1;
-    size_t jobs = wish->jobs > 0 ? wish->jobs : least(machine->cores / threads, fitting(machine, wish));
+    size_t threads = wish->threads > 0 ? wish->threads : 1,
+           places = machine->gpus > 0 ? machine->gpus : machine->cores / threads;
+    size_t jobs = wish->jobs > 0 ? wish->jobs : least(places, fitting(machine, wish));
     jobs = least(jobs, wish->runs);
-    return (struct placement){.jobs = jobs > 0 ? jobs : 1, .cores = machine->cores, .threads = wish->threads};
+    return (struct placement){
+        .jobs = jobs > 0 ? jobs : 1, .cores = machine->cores, .gpus = machine->gpus, .threads = wish->threads};
 }
 
 size_t placement_threads(const struct placement *placement, size_t slot)
@@ -50,4 +52,14 @@ size_t placement_threads(const struct placement *placement, size_t slot)
         return placement->threads;
     size_t share = placement->cores / placement->jobs + (slot < placement->cores % placement->jobs ? 1 : 0);
     return share > 0 ? share : 1;
+}
+
+size_t placement_gpu(const struct placement *placement, size_t slot)
+{
+    return placement->gpus > 0 ? slot % placement->gpus : 0;
+}
+
+double placement_speed(const struct placement *placement)
+{
+    return placement->gpus > 0 ? 1 : (double)placement_threads(placement, 0);
 }

@@ -1,11 +1,9 @@
-/* Where runs that go on at the same time take their place: how many, and how many threads each.
+/* Where runs that go on at the same time take their place: how many, how many threads each, and which GPU.
  *
  *     struct machine machine = machine_look();
  *     struct placement placement = placement_choose(&machine, &(struct placement_wish){.runs = 40, .memory = bytes});
  *     for (size_t slot = 0; slot < placement.jobs; slot++)
  *         placement_threads(&placement, slot) …                       // of the run in this slot
- *
- * Whoever brings a second kind of device to share out brings it here.
  */
 #ifndef MTIL_HARNESS_PLACEMENT_H
 #define MTIL_HARNESS_PLACEMENT_H
@@ -15,9 +13,10 @@
 struct machine {
     size_t cores;  /* this process may use */
     double memory; /* bytes that are free; 0: unknown */
+    size_t gpus;   /* that the runs compute on; 0: on the cores */
 };
 
-struct machine machine_look(void);
+struct machine machine_look(void); /* cores and memory; what the runs compute on is their suite's to say */
 
 struct placement_wish {
     size_t runs;    /* to be placed */
@@ -27,15 +26,21 @@ struct placement_wish {
 };
 
 struct placement {
-    size_t jobs;           /* slots, at least 1 */
-    size_t cores, threads; /* as the machine's and the wish's */
+    size_t jobs;                 /* slots, at least 1 */
+    size_t cores, gpus, threads; /* as the machine's and the wish's */
 };
 
 /* A wish for a number of jobs is granted; without one there are as many as cores and four fifths of the memory
- * carry: one core each does most, because no run then waits for its own threads. */
+ * carry: one core each does most, because no run then waits for its own threads. With GPUs there is one run on each. */
 struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish);
 
 /* At least 1; the slots' threads add up to the cores where there are no more jobs than cores and no wish. */
 size_t placement_threads(const struct placement *placement, size_t slot);
+
+/* Number of the GPU of a slot; 0 where there is none. */
+size_t placement_gpu(const struct placement *placement, size_t slot);
+
+/* How many core seconds a run in slot 0 gets done in a second; on a GPU a second is one, whatever the threads. */
+double placement_speed(const struct placement *placement);
 
 #endif

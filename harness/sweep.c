@@ -94,6 +94,16 @@ static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, 
     return run->label != NULL ? OK : no_memory(sweep, error);
 }
 
+/* Those that a run may choose from. */
+static size_t count_gpus(const struct settings *settings)
+{
+    struct gpus gpus;
+    struct error none;
+    if (strcmp(settings->backend.name, "cpu") == 0 || backend_gpus(&gpus, &none) != OK)
+        return 0;
+    return gpus.count;
+}
+
 static status add_runs(struct sweep *sweep, size_t configuration, const struct suite *suite, struct error *error)
 {
     struct sweep_configuration *c = &sweep->configurations[configuration];
@@ -104,6 +114,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->runs = settings_seeds(suite);
     c->threads = settings.threads;
     c->shares = !options_given(suite_options(suite, "run"), "cache");
+    c->moves = !options_given(suite_options(suite, "run"), "device");
     memcpy(c->hash, suite_hash(suite), sizeof c->hash);
     for (size_t i = 0; i < c->runs; i++) {
         uint64_t seed;
@@ -111,6 +122,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
         TRY(add_run(sweep, configuration, seed, error));
     }
     if (sweep->database == NULL) {
+        sweep->gpus = count_gpus(&settings);
         sweep->database = strdup(settings.database);
         sweep->run_folder = strdup(settings.folder);
     }

@@ -27,7 +27,7 @@ enum { SWEEP_STANDINGS = SWEEP_FINISHED + 1 };
 
 /* What a run of a configuration takes. */
 struct sweep_cost {
-    double core_seconds; /* of one core; NAN: unknown */
+    double core_seconds; /* of one core, or of one GPU; NAN: unknown */
     double memory, disk; /* bytes; 0: unknown */
     bool measured;       /* in runs of the past, not estimated */
 };
@@ -38,6 +38,7 @@ struct sweep_configuration {
     size_t first, runs; /* in sweep->runs */
     size_t threads;     /* as the suite wishes; 0: it does not */
     bool shares;        /* the suite leaves run.cache open: runs on this machine share it, as files */
+    bool moves;         /* it leaves run.device open: any GPU of this machine will do */
     struct sweep_cost cost;
 };
 
@@ -58,6 +59,7 @@ struct sweep {
     struct sweep_configuration *configurations; /* [grid.combinations], in the grid's order */
     struct sweep_run *runs;                     /* by configuration, then seed */
     size_t run_count;
+    size_t gpus;                 /* of this machine, where the runs are to use them; else 0 */
     char *database, *run_folder; /* run.database, run.folder */
     char *folder; /* of its own files: RUN_FOLDER/sweep-SUITE-DIGEST, the same for the same runs in the same order */
 };

@@ -36,7 +36,7 @@ static status read_past(struct sweep *sweep, struct store *store, size_t configu
         if (run->row == 0)
             continue;
         TRY(store_read_record(store, run->row, &record, error));
-        run->spent = record.seconds * past_threads(record.suite_text);
+        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : past_threads(record.suite_text));
         if ((double)record.peak_bytes > c->cost.memory)
             c->cost.memory = (double)record.peak_bytes;
         run_record_free(&record);
@@ -102,7 +102,7 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
     suite_destroy(suite);
     if (result != OK)
         return result;
-    double threads = c->threads > 0 ? (double)c->threads : (double)threads_available();
+    double threads = sweep->gpus > 0 ? 1 : c->threads > 0 ? (double)c->threads : (double)threads_available();
     c->cost = (struct sweep_cost){.core_seconds = threads * estimate_seconds(&estimate),
                                   .memory = fmax(c->cost.memory, estimate.memory),
                                   .disk = estimate.disk};
@@ -135,8 +135,9 @@ status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struc
 
 double sweep_cost_left(const struct sweep *sweep, const struct placement *placement)
 {
-    double sum = 0, longest = 0, threads = (double)placement_threads(placement, 0);
-    double used = fmin((double)placement->cores, threads * (double)placement->jobs);
+    double sum = 0, longest = 0, speed = placement_speed(placement);
+    double used =
+        fmin(placement->gpus > 0 ? (double)placement->gpus : (double)placement->cores, speed * (double)placement->jobs);
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct sweep_run *run = &sweep->runs[i];
         if (!sweep_wants(run))
@@ -147,7 +148,7 @@ double sweep_cost_left(const struct sweep *sweep, const struct placement *placem
         sum += fmax(left, 0);
         longest = fmax(longest, left);
     }
-    return fmax(sum / used, longest / threads);
+    return fmax(sum / used, longest / speed);
 }
 
 double sweep_cost_memory(const struct sweep *sweep)

@@ -50,10 +50,17 @@ static status start(struct pool *pool, size_t slot, struct error *error)
     struct sweep *sweep = pool->runner->sweep;
     struct slot *s = &pool->slots[slot];
     struct sweep_run *run = run_of(pool, s);
-    char threads[48], **arguments;
+    const struct sweep_configuration *c = &sweep->configurations[run->configuration];
+    char threads[48], device[48], **arguments;
+    const char *more[4] = {threads};
+    size_t count = 1;
     snprintf(threads, sizeof threads, "run.threads=%zu", placement_threads(&pool->runner->placement, slot));
-    const char *cache = sweep->configurations[run->configuration].shares ? "run.cache=disk" : NULL;
-    TRY(sweep_arguments(sweep, s->run, (const char *const[]){threads, cache, NULL}, &arguments, error));
+    snprintf(device, sizeof device, "run.device=%zu", placement_gpu(&pool->runner->placement, slot));
+    if (c->shares)
+        more[count++] = "run.cache=disk";
+    if (c->moves && sweep->gpus > 0)
+        more[count++] = device;
+    TRY(sweep_arguments(sweep, s->run, more, &arguments, error));
     status result = child_start(&s->child, (const char *const *)arguments, run->log, error);
     sweep_arguments_free(arguments);
     if (result == OK)

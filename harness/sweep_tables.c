@@ -49,7 +49,7 @@ void sweep_tables_plan(const struct sweep *sweep, const struct placement *placem
     if (elsewhere)
         table_add_column(table, &(struct table_column){.title = "elsewhere"});
     table_add_column(table, &(struct table_column){.title = "time of a run", .align = ALIGN_RIGHT});
-    double threads = (double)placement_threads(placement, 0);
+    double speed = placement_speed(placement);
     for (size_t i = 0; i < sweep->grid.combinations; i++) {
         const struct sweep_configuration *c = &sweep->configurations[i];
         int64_t counts[SWEEP_STANDINGS] = {0};
@@ -62,7 +62,7 @@ void sweep_tables_plan(const struct sweep *sweep, const struct placement *placem
         table_add_integer(table, counts[SWEEP_MISSING]);
         if (elsewhere)
             table_add_integer(table, counts[SWEEP_ELSEWHERE]);
-        add_duration(table, c->cost.core_seconds / threads);
+        add_duration(table, c->cost.core_seconds / speed);
     }
 }
 

@@ -26,7 +26,7 @@ static const struct option options[] = {
      .type = OPTION_INTEGER,
      .minimum = 1,
      .maximum = 1024,
-     .help = "runs at a time; as many as cores and memory carry if not given"},
+     .help = "runs at a time; as many as cores and memory carry, or one per GPU, if not given"},
     {.name = "slurm", .type = OPTION_BOOLEAN, .fallback = "no", .help = "submit the runs to a cluster, as a job array"},
     {.name = "collect",
      .type = OPTION_BOOLEAN,
@@ -73,7 +73,7 @@ static struct placement place_on_cluster(const struct command_call *call, const 
 {
     size_t cpus = number(call, "cpus") > 0 ? number(call, "cpus") : 1,
            jobs = number(call, "jobs") > 0 ? number(call, "jobs") : sweep_work(sweep);
-    struct machine cluster = {.cores = cpus * jobs};
+    struct machine cluster = {.cores = cpus * jobs, .gpus = sweep->gpus > 0 ? jobs : 0}; /* like here */
     struct placement_wish wish = {.runs = sweep_work(sweep), .jobs = jobs, .threads = cpus};
     return placement_choose(&cluster, &wish);
 }
@@ -81,6 +81,7 @@ static struct placement place_on_cluster(const struct command_call *call, const 
 static struct placement place(const struct command_call *call, const struct sweep *sweep)
 {
     struct machine machine = machine_look();
+    machine.gpus = sweep->gpus;
     struct placement_wish wish = {.runs = sweep_work(sweep),
                                   .jobs = number(call, "jobs"),
                                   .threads = sweep->configurations[0].threads,
@@ -121,6 +122,8 @@ static void describe(const struct command_call *call, const struct sweep *sweep,
         return;
     double seconds = sweep_cost_left(sweep, placement), memory = sweep_cost_memory(sweep);
     text_add(text, "%zu at a time, %zu thread%s each", placement->jobs, threads, threads == 1 ? "" : "s");
+    if (placement->gpus > 0)
+        text_add(text, ", on %zu GPU%s", placement->gpus, placement->gpus == 1 ? "" : "s");
     if (!isnan(seconds)) {
         text_add(text, ": about ");
         text_add_duration(text, seconds);

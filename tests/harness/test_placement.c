@@ -49,6 +49,28 @@ static void memory_is_a_limit(void **state)
     expect(&machine, &(struct placement_wish){.runs = 40, .memory = 20 * GB}, 16, 1, 1);
 }
 
+/* One run on each, and more where it is wished: they go round. */
+static void gpus_are_shared_out(void **state)
+{
+    struct machine machine = {.cores = 16, .memory = 100 * GB, .gpus = 2};
+    struct placement_wish wish = {.runs = 40, .memory = 1 * GB};
+    (void)state;
+    expect(&machine, &wish, 2, 8, 8);
+    struct placement placement = placement_choose(&machine, &wish);
+    assert_int_equal(placement_gpu(&placement, 0), 0);
+    assert_int_equal(placement_gpu(&placement, 1), 1);
+    assert_true(placement_speed(&placement) == 1);
+    wish.jobs = 5;
+    placement = placement_choose(&machine, &wish);
+    assert_int_equal(placement.jobs, 5);
+    assert_int_equal(placement_gpu(&placement, 4), 0);
+    expect(&machine, &(struct placement_wish){.runs = 1}, 1, 16, 16);
+    machine.gpus = 0;
+    placement = placement_choose(&machine, &wish);
+    assert_int_equal(placement_gpu(&placement, 4), 0);
+    assert_true(placement_speed(&placement) == 4); /* of 16 cores for 5 runs, the first has 4 */
+}
+
 static void this_machine_has_cores_and_memory(void **state)
 {
     (void)state;
@@ -63,6 +85,7 @@ int main(void)
         cmocka_unit_test(cores_are_shared_out),
         cmocka_unit_test(wishes_are_granted),
         cmocka_unit_test(memory_is_a_limit),
+        cmocka_unit_test(gpus_are_shared_out),
         cmocka_unit_test(this_machine_has_cores_and_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
