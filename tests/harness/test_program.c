@@ -187,6 +187,21 @@ static void remove_database(const char *path)
     unlink(lock);
 }
 
+static void exports_say_what_they_lack(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
+    create_database(path);
+    snprintf(arguments, sizeof arguments, "export %s", path);
+    expect_error(arguments, 2, "expected --tensorboard FOLDER");
+    snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs", path, path);
+    expect_error(arguments, 2, "no run is chosen");
+    snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs --suite mini", path, path);
+    expect_error(arguments, 2, "mini");
+    remove_database(path);
+    expect_error("export /no/such/file --tensorboard logs", 1, "/no/such/file");
+}
+
 static void queries_take_database_and_question_in_either_order(void **state)
 {
     (void)state;
@@ -277,6 +292,7 @@ int main(void)
         cmocka_unit_test(lists_come_in_every_format),
         cmocka_unit_test(doctor_knows_its_libraries),
         cmocka_unit_test(files_that_are_no_databases_are_named),
+        cmocka_unit_test(exports_say_what_they_lack),
         cmocka_unit_test(queries_take_database_and_question_in_either_order),
         cmocka_unit_test(published_numbers_need_no_database),
         cmocka_unit_test(databases_are_joined),
