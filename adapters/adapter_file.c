@@ -67,6 +67,20 @@ status adapters_tensor_upload(struct adapters *adapters, const struct adapter_te
                                           values, t->size * sizeof *values, error);
 }
 
+static status check_tensor(const struct safetensors *file, const char *name, int rank, const size_t *shape,
+                           struct error *error)
+{
+    const struct safetensor *found = safetensors_find(file, name);
+    if (found == NULL)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
+                         safetensors_path(file), name);
+    if (found->rank != rank || memcmp(found->shape, shape, (size_t)rank * sizeof *shape) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape %s, found %s", safetensors_path(file),
+                         name, shape_text(rank, shape).text, shape_text(found->rank, found->shape).text);
+    return OK;
+}
+
 static status load_tensor(struct adapters *adapters, const struct adapter_tensor *t, const struct safetensors *file,
                           const char *name, enum adapter_missing missing, float *values, struct error *error)
 {
@@ -77,13 +91,7 @@ static status load_tensor(struct adapters *adapters, const struct adapter_tensor
         memset(values, 0, t->size * sizeof *values);
         return adapters_tensor_upload(adapters, t, values, error);
     }
-    if (found == NULL)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
-                         safetensors_path(file), name);
-    if (found->rank != t->rank || memcmp(found->shape, t->shape, (size_t)t->rank * sizeof *t->shape) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape %s, found %s", safetensors_path(file),
-                         name, shape_text(t->rank, t->shape).text, shape_text(found->rank, found->shape).text);
+    TRY(check_tensor(file, name, t->rank, t->shape, error));
     TRY(safetensor_to_floats(found, values, error));
     return adapters_tensor_upload(adapters, t, values, error);
 }
@@ -284,6 +292,25 @@ static status check_settings(const struct safetensors *file, const struct adapte
     return OK;
 }
 
+/* And so do the shapes of a file that does not have what it names: what takes most memory is looked for first. */
+static status expect_experts(const struct safetensors *file, const struct clip_dimensions *dimensions,
+                             const struct adapter_settings *s, struct error *error)
+{
+    const struct {
+        const char *prefix;
+        size_t blocks, width;
+    } towers[] = {{"visual.", dimensions->image_blocks, dimensions->image_width},
+                  {"", dimensions->text_blocks, dimensions->text_width}};
+    for (size_t i = 0; i < sizeof towers / sizeof *towers; i++)
+        for (size_t n = 0; n < towers[i].blocks * s->experts; n++) {
+            char name[128];
+            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.down_proj.weight",
+                     towers[i].prefix, n / s->experts, n % s->experts);
+            TRY(check_tensor(file, name, 2, (const size_t[]){s->bottleneck, towers[i].width}, error));
+        }
+    return OK;
+}
+
 static status open_from(struct adapters **result, struct backend *backend, struct arena *arena,
                         const struct clip_dimensions *dimensions, const struct safetensors *file, struct error *error)
 {
@@ -292,6 +319,7 @@ static status open_from(struct adapters **result, struct backend *backend, struc
     if (safetensors_metadata_value(file, "top_k") == NULL && settings.experts < settings.top_k)
         settings.top_k = settings.experts;
     TRY(check_settings(file, &settings, error));
+    TRY(expect_experts(file, dimensions, &settings, error));
     return adapters_create(result, backend, arena, dimensions, &settings, PARAMETERS_FROZEN, error);
 }
 

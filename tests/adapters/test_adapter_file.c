@@ -363,6 +363,36 @@ static void hostile_numbers_are_refused(void **state)
     small_close(&s);
 }
 
+/* Few bytes that name an expert with a thousand below it, each as wide as it is itself. */
+static void memory_is_taken_for_what_is_there(void **state)
+{
+    (void)state;
+    enum { BOTTLENECK = 1 << 12 };
+    static float zeros[BOTTLENECK];
+    struct small s;
+    struct adapters *opened;
+    const struct safetensor tensors[] = {
+        {.name = "visual.transformer.resblocks.0.adaptmlp_list.1023.down_proj.weight",
+         .type = SAFETENSOR_F32,
+         .rank = 2,
+         .shape = {BOTTLENECK, 1},
+         .data = zeros},
+        {.name = "visual.transformer.resblocks.0.router_list.0",
+         .type = SAFETENSOR_F32,
+         .rank = 2,
+         .shape = {2, 2},
+         .data = zeros},
+    };
+    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    size_t used = s.d.memory.used;
+    must(safetensors_write(path, tensors, 2, NULL, 0, &error));
+    assert_int_equal(open_adapters(&s, &opened, 0, 1), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "resblocks.0.adaptmlp_list.0.down_proj.weight is missing"));
+    assert_int_equal(s.d.memory.used, used);
+    assert_true(s.d.memory.highest <= used);
+    small_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,7 +400,7 @@ int main(void)
         cmocka_unit_test(missing_tensors_follow_the_mode), cmocka_unit_test(absent_routers_stay_as_they_were),
         cmocka_unit_test(other_sizes_are_refused),         cmocka_unit_test(settings_follow_from_the_file),
         cmocka_unit_test(impossible_settings_are_refused), cmocka_unit_test(opened_for_inference),
-        cmocka_unit_test(hostile_numbers_are_refused),
+        cmocka_unit_test(hostile_numbers_are_refused),     cmocka_unit_test(memory_is_taken_for_what_is_there),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
