@@ -196,8 +196,6 @@ static void exports_say_what_they_lack(void **state)
     expect_error(arguments, 2, "expected --tensorboard FOLDER");
     snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs", path, path);
     expect_error(arguments, 2, "no run is chosen");
-    snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs --suite mini", path, path);
-    expect_error(arguments, 2, "mini");
     remove_database(path);
     expect_error("export /no/such/file --tensorboard logs", 1, "/no/such/file");
 }
