@@ -117,6 +117,10 @@ status dataset_identify(const struct dataset *dataset, enum split split, struct 
                         struct error *error);
 const char *dataset_root(const struct dataset *dataset);
 
+/* SHA-256 of a split's items in order and their labels, wherever the files lie: names below the dataset's own folder, or
+ * rows of a larger file. */
+void dataset_digest_items(const struct dataset *dataset, enum split split, char hash[DIGEST_SIZE]);
+
 /* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller
  * frees it. */
 char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index);

@@ -103,3 +103,25 @@ status dataset_identify(const struct dataset *dataset, enum split split, struct 
     digest_end(&content, identity->content);
     return OK;
 }
+
+static const char *below_own_folder(const struct dataset *dataset, const char *file)
+{
+    size_t size = dataset->folder != NULL ? strlen(dataset->folder) : 0;
+    bool below = size > 0 && strncmp(file, dataset->folder, size) == 0 && file[size] == '/';
+    return below ? file + size + 1 : file;
+}
+
+void dataset_digest_items(const struct dataset *dataset, enum split split, char hash[DIGEST_SIZE])
+{
+    struct digest digest = digest_begin();
+    for (size_t i = 0; i < dataset->items[split].count; i++) {
+        const struct dataset_item *item = &dataset->items[split].items[i];
+        if (item->file != NULL)
+            add_text(&digest, below_own_folder(dataset, item->file));
+        else
+            add_number(&digest,
+                       item->position - (is_generated(dataset, item) ? 0 : dataset->sources[item->source].first));
+        add_number(&digest, (uint64_t)item->label);
+    }
+    digest_end(&digest, hash);
+}

@@ -79,11 +79,14 @@ status record_tasks(const struct recorder *r, struct error *error)
 {
     for (size_t k = 0; k < r->experiment->task_count; k++) {
         const struct task *task = &r->experiment->tasks[k];
+        char digest[DIGEST_SIZE];
+        dataset_digest_items(task->dataset, SPLIT_TEST, digest);
         struct task_row row = {.task = (int64_t)k,
                                .name = task->settings.name,
                                .classes = (int64_t)dataset_classes(task->dataset),
                                .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
                                .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST),
+                               .test_digest = digest,
                                .missing_images = (int64_t)dataset_missing(task->dataset)};
         TRY(store_add_task(r->store, r->run, &row, error));
     }

@@ -104,7 +104,8 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
                          "%s: task %" PRId64 " of run %" PRId64
                          " was recorded with other data than %s now has (%" PRId64 " classes, %" PRId64
                          " training and %" PRId64 " test images, %" PRId64
-                         " missing): put the data back, or start anew in another database",
+                         " missing; which test images they are counts, too): put the data back, or start anew in "
+                         "another database",
                          store_path(store), row->task, run, row->name, row->classes, row->training_images,
                          row->test_images, row->missing_images);
     return OK;

@@ -374,6 +374,32 @@ static void test_tiny_imagenet(void **state)
     expect_refused("tiny_imagenet", "val_annotations.txt:1");
 }
 
+/* --- digests ----------------------------------------------------------------------------------------------------- */
+
+static void digest_of(const char *name, const char *root, char digest[DIGEST_SIZE])
+{
+    struct dataset *dataset = open_dataset(name, root);
+    dataset_digest_items(dataset, SPLIT_TEST, digest);
+    dataset_close(dataset);
+}
+
+/* The same items, wherever they lie and packed or not; others when a list changes. */
+static void test_digest_of_items(void **state)
+{
+    (void)state;
+    char plain[DIGEST_SIZE], packed[DIGEST_SIZE], before[DIGEST_SIZE], after[DIGEST_SIZE], changed[DIGEST_SIZE];
+    digest_of("mnist", ROOTS "mnist", plain);
+    digest_of("mnist", ROOTS "mnist_gz", packed);
+    assert_string_equal(plain, packed);
+    digest_of("dtd", ROOTS "dtd", before);
+    scratch_copy(&scratch, ROOTS "dtd");
+    digest_of("dtd", scratch.path, after);
+    assert_string_equal(before, after);
+    scratch_write_text(&scratch, "dtd/dtd/labels/test1.txt", "braided/braided_0080.jpg\n");
+    digest_of("dtd", scratch.path, changed);
+    assert_string_not_equal(changed, after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

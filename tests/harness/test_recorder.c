@@ -30,10 +30,12 @@ static void a_full_shot_run(void **state)
     small_run_open(&run, 1, NULL);
     struct table table =
         ask(&run, "SELECT setting, task_order, group_concat(training_images || '/' || test_images, ' ') "
-                  "FROM runs JOIN tasks USING (run)");
+                  ", min(length(test_digest)), count(DISTINCT test_digest) FROM runs JOIN tasks USING (run)");
     assert_string_equal(table.cell[0].text, "full_shot");
     assert_string_equal(table.cell[1].text, "small");
     assert_string_equal(table.cell[2].text, "12/6 18/9 24/12");
+    assert_int_equal(table.cell[3].integer, 64);
+    assert_int_equal(table.cell[4].integer, 3);
     table_free(&table);
     small_run_close(&run);
 }
