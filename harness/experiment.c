@@ -1,11 +1,19 @@
 #include "harness/experiment.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
 #include "harness/tasks.h"
 #include "harness/weights.h"
+
+static status require_file(const char *path, const char *key, const char *expected, struct error *error)
+{
+    if (file_exists(path) || errno != ENOENT) /* opening it says what else is wrong */
+        return OK;
+    return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
+}
 
 static status open_model(struct experiment *e, struct error *error)
 {
@@ -18,7 +26,10 @@ static status open_model(struct experiment *e, struct error *error)
     char *path = weights_path(s->weights);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = clip_load(&e->clip, e->backend, &e->model, path, mode, s->activation, error);
+    status result = require_file(path, "model.weights",
+                                 "CLIP's weights as safetensors, or mini for the small model that ships", error);
+    if (result == OK)
+        result = clip_load(&e->clip, e->backend, &e->model, path, mode, s->activation, error);
     free(path);
     TRY(result);
     if (e->trains == TRAINS_ADAPTERS) {
@@ -42,7 +53,10 @@ static status open_tokenizer(struct experiment *e, struct error *error)
     char *path = vocabulary_path(e->settings.vocabulary);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = tokenizer_open(&e->tokenizer, path, error);
+    status result = require_file(path, "model.vocabulary",
+                                 "CLIP's bpe_simple_vocab_16e6.txt.gz, or mini with the small model", error);
+    if (result == OK)
+        result = tokenizer_open(&e->tokenizer, path, error);
     free(path);
     TRY(result);
     if (tokenizer_vocabulary(e->tokenizer) != e->clip->dimensions.vocabulary)

@@ -309,7 +309,7 @@ static const struct fault {
     const char *words[4];
 } faults[] = {
     /* weights */
-    {NULL, {.arguments = RUN "model.weights=absent.safetensors"}, {"absent.safetensors"}},
+    {NULL, {.arguments = RUN "model.weights=absent.safetensors"}, {"model.weights", "absent.safetensors", "mini"}},
     {weight_renamed, {.arguments = RUN}, {"clip.safetensors", "visual.class_embed"}},
     {weight_dropped, {.arguments = RUN}, {"clip.safetensors", "visual.transformer.resblocks.1.mlp.c_fc.bias"}},
     {weight_reshaped, {.arguments = RUN}, {"clip.safetensors", "ln_final.weight", "63"}},
@@ -320,7 +320,7 @@ static const struct fault {
     {weights_length_overwritten, {.arguments = RUN}, {"clip.safetensors"}},
     {NULL, {.arguments = RUN "model.weights=adapters.safetensors"}, {"adapters.safetensors"}},
     {NULL, {.arguments = RUN "model.weights=data"}, {"data"}},
-    {NULL, {.arguments = RUN "model.vocabulary=absent.txt"}, {"absent.txt"}},
+    {NULL, {.arguments = RUN "model.vocabulary=absent.txt"}, {"model.vocabulary", "absent.txt", "mini"}},
     {NULL, {.arguments = RUN "model.vocabulary=tiny.yaml"}, {"tiny.yaml"}},
     {vocabulary_cut, {.arguments = RUN}, {"vocabulary.txt"}},
     /* data */
