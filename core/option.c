@@ -244,6 +244,15 @@ const char *options_list_item(const struct options *options, const char *name, s
     return value->items[index];
 }
 
+const char **options_list_items(const struct options *options, const char *name, size_t *count)
+{
+    *count = options_list_size(options, name);
+    const char **items = calloc(*count + 1, sizeof *items);
+    for (size_t i = 0; items != NULL && i < *count; i++)
+        items[i] = options_list_item(options, name, i);
+    return items;
+}
+
 bool options_given(const struct options *options, const char *name)
 {
     return value_of(options, name)->given;

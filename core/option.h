@@ -45,7 +45,8 @@ status options_create(struct options **options, const struct option *table, stru
 void options_destroy(struct options *options);
 
 /* where ("suite.yaml:12:5" or "command line") begins the message of a failure. An unknown name lists the allowed ones. */
-status options_set(struct options *options, const char *name, const char *value, const char *where, struct error *error);
+status options_set(struct options *options, const char *name, const char *value, const char *where,
+                   struct error *error);
 
 const struct option *options_find(const struct option *table, const char *name); /* NULL: no such option */
 
@@ -53,11 +54,13 @@ const struct option *options_find(const struct option *table, const char *name);
 int64_t options_integer(const struct options *options, const char *name);
 double options_real(const struct options *options, const char *name);
 bool options_boolean(const struct options *options, const char *name);
-const char *options_text(const struct options *options, const char *name);      /* text or choice; NULL when unset */
-size_t options_choice(const struct options *options, const char *name);         /* the choice's position in choices */
+const char *options_text(const struct options *options, const char *name); /* text or choice; NULL when unset */
+size_t options_choice(const struct options *options, const char *name);    /* the choice's position in choices */
 size_t options_list_size(const struct options *options, const char *name);
 const char *options_list_item(const struct options *options, const char *name, size_t index);
-bool options_given(const struct options *options, const char *name);            /* set, not defaulted */
+/* All of them, their texts borrowed, in an array that the caller frees; NULL without memory. */
+const char **options_list_items(const struct options *options, const char *name, size_t *count);
+bool options_given(const struct options *options, const char *name); /* set, not defaulted */
 
 /* The value as text, for printing and storing; borrowed until the option is set again. */
 const char *options_as_text(const struct options *options, const char *name);

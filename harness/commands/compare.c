@@ -145,15 +145,6 @@ static status print_json(const struct command_call *call, const struct compariso
     return result;
 }
 
-static const char **read_list(const struct options *given, const char *name, size_t *count)
-{
-    *count = options_list_size(given, name);
-    const char **items = calloc(*count + 1, sizeof *items);
-    for (size_t i = 0; items != NULL && i < *count; i++)
-        items[i] = options_list_item(given, name, i);
-    return items;
-}
-
 static status compare(const struct command_call *call, struct store *store, struct comparison_request *request,
                       struct error *error)
 {
@@ -186,8 +177,8 @@ static status run(const struct command_call *call, struct error *error)
         .seed = (uint64_t)options_integer(given, "draw-seed"),
         .incidental = settings_incidental,
     };
-    request.by = read_list(given, "by", &request.by_count);
-    request.metrics = read_list(given, "metric", &request.metric_count);
+    request.by = options_list_items(given, "by", &request.by_count);
+    request.metrics = options_list_items(given, "metric", &request.metric_count);
     struct store *store = NULL;
     status result = request.by != NULL && request.metrics != NULL
                         ? store_open(&store, database, STORE_SNAPSHOT, error)

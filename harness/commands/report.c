@@ -1,12 +1,18 @@
 /* mtil report: a results database as one page, and its figures for papers. */
 #include "results/report/report.h"
 
+#include <stdlib.h>
+
 #include "harness/commands/command.h"
 #include "harness/commands/filter.h"
 #include "harness/settings.h"
 
 static const struct option options[] = {
     {.name = "out", .type = OPTION_TEXT, .help = "the folder to write; needed"},
+    {.name = "by",
+     .type = OPTION_LIST,
+     .fallback = "policy",
+     .help = "what is compared, as in mtil compare: policy, method, merge.every, …"},
     {.name = "best",
      .type = OPTION_INTEGER,
      .minimum = 1,
@@ -37,9 +43,20 @@ static void tell(const struct command_call *call, const struct report_request *r
              outcome->configurations == 1 ? "" : "s", outcome->figures);
 }
 
-static status run(const struct command_call *call, struct error *error)
+static status write_report(const struct command_call *call, struct report_request *request, struct error *error)
 {
     struct report_outcome outcome;
+    struct store *store;
+    TRY(store_open(&store, call->arguments[0], STORE_SNAPSHOT, error));
+    status result = report_write(store, request, &outcome, error);
+    store_close(store);
+    if (result == OK)
+        tell(call, request, &outcome);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
     struct report_request request = {
         .filter = filter_read(call->options),
         .folder = options_text(call->options, "out"),
@@ -51,12 +68,11 @@ static status run(const struct command_call *call, struct error *error)
     };
     if (request.folder == NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: report: expected --out FOLDER, the folder to write");
-    struct store *store;
-    TRY(store_open(&store, call->arguments[0], STORE_SNAPSHOT, error));
-    status result = report_write(store, &request, &outcome, error);
-    store_close(store);
-    if (result == OK)
-        tell(call, &request, &outcome);
+    const char **by = options_list_items(call->options, "by", &request.by_count);
+    request.by = by;
+    status result =
+        by != NULL ? write_report(call, &request, error) : error_set(error, ERROR_MEMORY, "report: out of memory");
+    free((void *)by);
     return result;
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/text.h"
+#include "results/compare.h"
 #include "results/database.h"
 #include "results/report/report.h"
 
@@ -67,13 +68,18 @@ struct report {
     struct board *board;
     size_t run_count, configuration_count, board_count;
     size_t boards_left_out;
-    const char *folder; /* being written */
-    bool plots;         /* figures are written for papers too */
-    char **plot;        /* scripts written so far, owned */
+    const char *folder;            /* being written */
+    struct comparison *comparison; /* NULL: there is none */
+    const char *not_compared;      /* why, where it is no mistake of the user's */
+    bool plots;                    /* figures are written for papers too */
+    char **plot;                   /* scripts written so far, owned */
     size_t plot_count, plot_capacity;
 };
 
 status report_load(struct report *report, struct error *error);
+
+/* After report_load: fills comparison, which the caller frees. */
+status report_compare(struct report *report, struct error *error);
 
 /* Memory of the report's, zeroed; NULL, and report->failed, when there is none. */
 void *report_take(struct report *report, size_t count, size_t size);

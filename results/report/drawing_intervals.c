@@ -39,6 +39,8 @@ static void draw_row(struct text *svg, const struct figure *figure, const struct
     draw_short_text(svg, "tl", LEFT, top + 13, interval->label, NAME_MOST);
     draw_value(svg, figure, interval, top + 13);
     draw_line(svg, "grid", LEFT, y, RIGHT, y);
+    if (figure->zero && range->low < 0 && range->high > 0) /* below the words */
+        draw_line(svg, "mark", place(range, 0), y - 7, place(range, 0), y + 9);
     if (isnan(interval->mean))
         return;
     if (!isnan(interval->low)) {
@@ -57,8 +59,6 @@ void draw_intervals(struct text *svg, const struct figure *figure, const struct 
     double ticks[FIGURE_TICKS], bottom = TOP + (double)panel->intervals * ROW;
     size_t count = figure_ticks(range->low, range->high, ticks);
     draw_begin(svg, panel, WIDTH, bottom + (figure->x_title != NULL ? 36 : 22));
-    if (figure->zero && range->low < 0 && range->high > 0)
-        draw_line(svg, "mark", place(range, 0), TOP + 4, place(range, 0), bottom);
     for (size_t i = 0; i < panel->intervals; i++)
         draw_row(svg, figure, &panel->interval[i], range, TOP + (double)i * ROW);
     draw_line(svg, "axis", LEFT, bottom, RIGHT, bottom);

@@ -17,6 +17,7 @@ static const struct section {
     section_function *write;
 } sections[] = {
     {"leaderboard", "Leaderboard", "Leaderboard", section_leaderboard},
+    {"comparison", "Comparison", "Comparison", section_comparison},
     {"matrix", "Accuracy matrix", "Matrix", section_matrix},
     {"forgetting", "Forgetting", "Forgetting", section_forgetting},
     {"frozen", "Frozen experts", "Frozen", section_frozen},

@@ -41,6 +41,7 @@ static status fill_folder(struct report *report, struct error *error)
 {
     TRY(create_plots(report, error));
     TRY(report_load(report, error));
+    TRY(report_compare(report, error));
     TRY(write_page(report, error));
     return plot_draw(report, error);
 }
@@ -55,6 +56,8 @@ static status fill_from_snapshot(struct report *report, struct error *error)
     if (result == OK)
         result = fill_folder(report, error);
     database_rollback(report->store->database);
+    if (report->comparison != NULL)
+        comparison_free(report->comparison);
     arena_destroy(&report->arena);
     for (size_t i = 0; i < report->plot_count; i++)
         free(report->plot[i]);

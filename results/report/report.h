@@ -23,9 +23,10 @@
 struct report_request {
     struct query_filter filter;
     const char *folder;
-    const char *by; /* what is compared with intervals: "policy", a suite key; several with commas */
-    size_t best;    /* configurations that are drawn, of each sequence of tasks; 1 to REPORT_BEST */
-    bool figures;   /* files for papers too */
+    const char *const *by; /* what is compared, as in comparison_request */
+    size_t by_count;       /* 0: nothing is */
+    size_t best;           /* configurations that are drawn, of each sequence of tasks; 1 to REPORT_BEST */
+    bool figures;          /* files for papers too */
     /* Whether a suite key with that value says how and not what is computed; NULL: none does. */
     bool (*incidental)(const char *key, const char *value);
     bool (*stopped)(void *context); /* whether to end with ERROR_STOPPED; NULL: never */

@@ -41,7 +41,9 @@ static int destroy(void **state)
 static struct bytes page_of(void **state, struct query_filter filter, size_t best)
 {
     struct fixture *fixture = *state;
-    struct report_request request = {.filter = filter, .folder = fixture->folder, .best = best};
+    static const char *const by[] = {"policy"};
+    struct report_request request = {
+        .filter = filter, .folder = fixture->folder, .by = by, .by_count = 1, .best = best};
     struct report_outcome outcome;
     struct bytes page;
     assert_ok(report_write(fixture->store, &request, &outcome, &error));
@@ -67,8 +69,8 @@ static void expect(const struct bytes *page, const char *part)
 
 static void every_section_is_there_and_linked(void **state)
 {
-    static const char *const ids[] = {"leaderboard", "matrix", "forgetting", "frozen",      "experts",
-                                      "events",      "router", "loss",       "differences", "runs"};
+    static const char *const ids[] = {"leaderboard", "comparison", "matrix", "forgetting",  "frozen", "experts",
+                                      "events",      "router",     "loss",   "differences", "runs"};
     struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
@@ -121,6 +123,39 @@ static void the_leaderboard_has_means_and_intervals(void **state)
     snprintf(cells, sizeof cells, "<b>%.1f</b>", mean);
     expect(&page, cells);
     bytes_free(&page);
+}
+
+/* Seed by seed "none" has its 6 images of 200 less on each task once learnt: 3 points of Last. */
+static void policies_are_compared(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    expect(&page, "Differences by policy");
+    expect(&page, "none − most_used");
+    expect(&page, "Last: none is 3.00 points below most_used");
+    expect(&page, "<td class=\"n\" data-v=\"0.1875\">0.1875</td>"); /* 3 · 2/2⁵ */
+    expect(&page, "they differ in merge.every");
+    bytes_free(&page);
+    page = page_of(state, (struct query_filter){.suite = "mini", .policy = "none"}, REPORT_BEST);
+    assert_int_equal(count_of(&page, "section-comparison"), 0);
+    bytes_free(&page);
+}
+
+static void each_board_has_its_own_comparison(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){0}, REPORT_BEST);
+    assert_int_equal(count_of(&page, "Differences by policy"), 1); /* the other board has nothing to compare */
+    assert_int_equal(count_of(&page, "id=\"board1-section-comparison\""), 1);
+    assert_int_equal(count_of(&page, "id=\"board2-section-comparison\""), 0);
+    bytes_free(&page);
+}
+
+static void an_unknown_setting_is_an_error(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const by[] = {"merge.evry"};
+    struct report_request request = {.folder = fixture->folder, .by = by, .by_count = 1, .best = 1};
+    struct report_outcome outcome;
+    assert_fails(report_write(fixture->store, &request, &outcome, &error), ERROR_ARGUMENT, "merge.every");
 }
 
 static void one_seed_has_no_interval(void **state)
@@ -187,6 +222,9 @@ int main(void)
         cmocka_unit_test(every_section_is_there_and_linked),
         cmocka_unit_test(labels_tell_configurations_apart),
         cmocka_unit_test(the_leaderboard_has_means_and_intervals),
+        cmocka_unit_test(policies_are_compared),
+        cmocka_unit_test(each_board_has_its_own_comparison),
+        cmocka_unit_test(an_unknown_setting_is_an_error),
         cmocka_unit_test(one_seed_has_no_interval),
         cmocka_unit_test(what_is_not_drawn_is_told),
         cmocka_unit_test(other_tasks_stand_apart),
