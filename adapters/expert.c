@@ -59,7 +59,7 @@ static status run_router(const struct adapter_tower *tower, const struct block_s
                         .router = site->router,
                         .training = site->training,
                         .noise = site->noise,
-                        .noise_base = numbers_of(site),
+                        .noise_base = numbers_of(site) + site->first * s->experts,
                         .state = site->state,
                         .epsilon = s->noise_epsilon,
                         .dispatch = &pass->dispatch,
@@ -105,6 +105,7 @@ static status forward(void *state, const struct block_site *site, const struct t
     if (site->router == NULL)
         return OK;
     size_t batch = x->shape[0], length = x->shape[1], rows = batch * s->top_k * length;
+    uint64_t before = (uint64_t)site->first * s->top_k * length * s->bottleneck; /* hidden units of samples before */
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
     struct arena_mark start = arena_mark(site->arena);
     TRY(take_dispatch(tower, pass, site, batch, error));
@@ -129,7 +130,7 @@ static status forward(void *state, const struct block_site *site, const struct t
                                                                       .rows_per_sample = length,
                                                                       .width = s->bottleneck,
                                                                       .probability = s->dropout,
-                                                                      .base = numbers_of(site),
+                                                                      .base = numbers_of(site) + before,
                                                                       .state = site->state,
                                                                       .hidden = pass->hidden.data},
                                            error));

@@ -47,15 +47,30 @@ static void order_items(struct loader *loader, uint64_t epoch)
     loader->ordered_epoch = epoch;
 }
 
+struct loader_share loader_share_of(size_t total, size_t part, size_t parts)
+{
+    if (parts == 0)
+        return (struct loader_share){0, total};
+    size_t first = (total * part + parts - 1) / parts, end = (total * (part + 1) + parts - 1) / parts;
+    return (struct loader_share){first, end - first};
+}
+
+size_t loader_batch_size(const struct loader *loader, uint64_t step)
+{
+    size_t batch = loader->settings.batch, first = (size_t)(step % loader->batches) * batch;
+    return loader->items - first < batch ? loader->items - first : batch;
+}
+
 /* Makes slot ready to be worked on; nobody works on it now. */
 static void start_slot(struct loader *loader, struct slot *slot, uint64_t step)
 {
     const struct loader_settings *settings = &loader->settings;
-    size_t first = (size_t)(step % loader->batches) * settings->batch;
+    struct loader_share share = loader_share_of(loader_batch_size(loader, step), settings->part, settings->parts);
+    size_t first = (size_t)(step % loader->batches) * settings->batch + share.first;
     if (settings->shuffle)
         order_items(loader, step / loader->batches);
     slot->step = step;
-    slot->count = loader->items - first < settings->batch ? loader->items - first : settings->batch;
+    slot->count = share.count;
     slot->claimed = slot->done = 0;
     slot->failed = slot->count;
     for (size_t i = 0; i < slot->count; i++) {

@@ -34,7 +34,14 @@ struct loader_settings {
     size_t threads;      /* that decode in the background; 0: the caller decodes */
     size_t ahead;        /* batches kept ready */
     struct cache *cache; /* of decoded images, borrowed until loader_destroy; NULL: none */
+    size_t part, parts;  /* which of so many shares of every batch is loaded; parts 0: all of it */
 };
+
+/* Share `part` of `parts` of something of `total`: as even as possible, the first one is empty last. */
+struct loader_share {
+    size_t first, count;
+};
+struct loader_share loader_share_of(size_t total, size_t part, size_t parts);
 
 /* With a cache on the disk, this may take as long as decoding the whole split. */
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error);
@@ -43,6 +50,8 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
 status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
                    size_t *count, struct error *error);
 
+/* Images of batch `step` in all its shares together. */
+size_t loader_batch_size(const struct loader *loader, uint64_t step);
 size_t loader_batches(const struct loader *loader); /* per epoch */
 void loader_destroy(struct loader *loader);         /* NULL is allowed */
 

@@ -25,7 +25,8 @@ static size_t image_bytes(const struct batches *b)
 static status open_loader(struct batches *b, const struct task *task, struct error *error)
 {
     struct experiment *e = b->experiment;
-    size_t threads = e->settings.threads > 0 ? e->settings.threads : threads_available();
+    size_t members = e->work.members > 0 ? e->work.members : 1,
+           threads = (e->settings.threads > 0 ? e->settings.threads : threads_available()) / members;
     struct loader_settings settings = {.dataset = task->dataset,
                                        .split = SPLIT_TRAIN,
                                        .resolution = (int)e->clip->dimensions.resolution,
@@ -34,9 +35,11 @@ static status open_loader(struct batches *b, const struct task *task, struct err
                                        .augment = true,
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
-                                       .threads = e->backend->asynchronous ? threads : 1,
+                                       .threads = e->backend->asynchronous && threads > 0 ? threads : 1,
                                        .ahead = 4,
-                                       .cache = e->cache};
+                                       .cache = e->cache,
+                                       .part = e->work.member,
+                                       .parts = e->work.members};
     return loader_create(&b->loader, &settings, error);
 }
 
@@ -102,6 +105,8 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
         return b->failed;
     }
     batch->count = b->count;
+    batch->total = loader_batch_size(b->loader, b->next - 1);
+    batch->first = loader_share_of(batch->total, e->work.member, e->work.members).first;
     TRY(tensor_take(&batch->images, &e->step, TENSOR_U8, "images", 4, (size_t[]){b->count, r, r, 3}, error));
     TRY(tensor_take(&labels, &e->step, TENSOR_I32, "labels", 1, &b->count, error));
     batch->labels = labels.data;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/replicas.h"
 #include "harness/tasks.h"
 #include "harness/weights.h"
 
@@ -92,6 +93,8 @@ static status open_experiment(struct experiment **result, const struct suite *su
         opened = tasks_open(e, error);
     if (opened == OK)
         opened = open_cache(e, error);
+    if (opened == OK)
+        opened = replicas_open(e, error);
     if (opened != OK) {
         experiment_close(e);
         return opened;
@@ -112,14 +115,12 @@ status experiment_open_frozen(struct experiment **experiment, const struct suite
     return open_experiment(experiment, suite, 0, true, log, error);
 }
 
-void experiment_close(struct experiment *e)
+static void close_model(struct experiment *e)
 {
-    if (e == NULL)
-        return;
-    cache_destroy(e->cache); /* before the datasets, whose images it keeps */
-    tasks_close(e);
+    struct error ignored;
     expert_changes_free(&e->changes);
-    tokenizer_close(e->tokenizer);
+    if (e->backend != NULL)
+        e->backend->ops->bind(e->backend, &ignored);
     adapters_destroy(e->adapters);
     clip_destroy(e->clip);
     if (e->backend != NULL) {
@@ -129,6 +130,46 @@ void experiment_close(struct experiment *e)
         backend_close(e->backend);
     }
     free(e);
+}
+
+void experiment_close(struct experiment *e)
+{
+    if (e == NULL)
+        return;
+    replicas_close(e);
+    cache_destroy(e->cache); /* before the datasets, whose images it keeps */
+    tasks_close(e);
+    tokenizer_close(e->tokenizer);
+    close_model(e);
+}
+
+status experiment_open_replica(struct experiment **result, const struct experiment *leader, size_t number,
+                               struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for a replica");
+    *e = (struct experiment){.suite = leader->suite,
+                             .settings = leader->settings,
+                             .seed = leader->seed,
+                             .trains = leader->trains,
+                             .task_count = leader->task_count,
+                             .tasks = leader->tasks,
+                             .cache = leader->cache};
+    e->settings.backend.device += number;
+    status opened = open_model(e, error);
+    if (opened != OK) {
+        close_model(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
+void experiment_close_replica(struct experiment *e)
+{
+    if (e != NULL)
+        close_model(e);
 }
 
 status experiment_set_step(struct experiment *e, size_t task, size_t step, double rate, struct error *error)

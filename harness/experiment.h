@@ -25,6 +25,12 @@ struct task {
     int32_t *test_prompts; /* host [classes, templates, context] */
 };
 
+/* Experiments on several GPUs that train together: replicas.h. */
+struct teamwork {
+    struct team *team; /* NULL: this one works alone */
+    size_t member, members;
+};
+
 struct experiment {
     const struct suite *suite;
     struct settings settings;
@@ -34,6 +40,8 @@ struct experiment {
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct arena model, per_task, step; /* for the run, for a task, for a step */
+    struct teamwork work;
+    struct replicas *replicas; /* that train along; NULL: none */
     struct clip *clip;
     struct adapters *adapters;      /* NULL unless the method trains them */
     struct step_state *state;       /* device */
@@ -57,6 +65,7 @@ struct batch {
     struct tensor images; /* u8 [count, R, R, 3] */
     const int32_t *labels;
     size_t count;
+    size_t first, total; /* its place in a batch that is shared out among GPUs, and the images of that */
 };
 
 /* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the
@@ -69,6 +78,12 @@ status experiment_open(struct experiment **experiment, const struct suite *suite
 status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
                               struct error *error);
 void experiment_close(struct experiment *experiment); /* NULL is allowed */
+
+/* The model of an experiment once more, on the GPU that comes `number` places after its own; datasets and cache are
+ * shared. For replicas.h. */
+status experiment_open_replica(struct experiment **replica, const struct experiment *leader, size_t number,
+                               struct error *error);
+void experiment_close_replica(struct experiment *replica); /* NULL is allowed */
 
 /* Sets learning rate, task and step for the operations of a step. */
 status experiment_set_step(struct experiment *experiment, size_t task, size_t step, double rate, struct error *error);

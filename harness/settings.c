@@ -219,6 +219,7 @@ static const struct option evaluation_options[] = {
 static const struct option run_options[] = {
     {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "one run each"},
     BACKEND_OPTIONS("auto", "auto", "0"),
+    GPUS_OPTION("1"),
     {.name = "threads",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -308,9 +309,9 @@ const struct suite_section settings_sections[] = {
      .chosen = reader_keys},
     {.name = "run",
      .options = run_options,
-     .incidental =
-         "seeds|" BACKEND_OPTION_NAMES "|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
-         "|checkpoints|checkpoint_every|log_every"},
+     .incidental = "seeds|" BACKEND_OPTION_NAMES
+                   "|gpus=1|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
+                   "|checkpoints|checkpoint_every|log_every"},
     {0}};
 
 bool settings_incidental(const char *key, const char *value)
@@ -355,6 +356,7 @@ static void read_run(struct settings *s, const struct options *o)
     s->threads = whole(o, "threads");
     s->backend = backend_settings_of(o);
     s->backend.threads = s->threads;
+    s->gpus = whole(o, "gpus");
     s->evaluation_batch = whole(o, "evaluation_batch");
     s->keep_features = options_boolean(o, "keep_features");
     s->cache = cache_settings_of(o);

@@ -66,7 +66,7 @@ struct settings {
     enum label_space_kind label_space;
     struct backend_settings backend;
     const char *folder, *database;
-    size_t threads, checkpoint_every, log_every;
+    size_t threads, gpus, checkpoint_every, log_every;
     enum checkpoints checkpoints;
 };
 

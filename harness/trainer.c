@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "harness/batches.h"
+#include "harness/replicas.h"
 #include "models/contrastive.h"
 #include "models/schedule.h"
 
@@ -26,7 +27,9 @@ status contrastive_task_loss(struct experiment *e, const struct task *task, cons
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
     struct contrastive c;
+    float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
     encodings_of(e, hooks, encodings);
+    encodings[TOWER_IMAGE].first = batch->first;
     struct image_batch images = {.images = batch->images};
     TRY(clip_encode_images(e->clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE], &features[TOWER_IMAGE],
                            error));
@@ -34,7 +37,7 @@ status contrastive_task_loss(struct experiment *e, const struct task *task, cons
                           error));
     TRY(contrastive_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT], e->logit_scale, &c,
                            error));
-    TRY(contrastive_loss(e->backend, &c, batch->labels, task->settings.smoothing, 1.0f, e->loss, error));
+    TRY(contrastive_loss(e->backend, &c, batch->labels, task->settings.smoothing, share, e->loss, error));
     TRY(contrastive_backward(e->backend, &e->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(e->clip, &encodings[t], &passes[t], &dfeatures[t], error));
@@ -59,7 +62,7 @@ struct iterations {
     struct batch batch;
     struct arena_mark start; /* of the step's memory after the batch */
     struct recording recording;
-    size_t largest, recorded; /* images of the largest batch so far, of the recorded one (0: none) */
+    size_t largest, recorded; /* images of the largest batch so far, of the recorded one (0: none), with all shares */
     bool may_record;
 };
 
@@ -80,19 +83,19 @@ static status record(struct iterations *i, struct error *error)
     i->may_record = false;
     TRY(backend->ops->record(backend, &i->recording, compute, i, error));
     if (i->recording.owner != NULL)
-        i->recorded = i->batch.count;
+        i->recorded = i->batch.total;
     return OK;
 }
 
 static status compute_or_replay(struct iterations *i, struct error *error)
 {
     struct backend *backend = i->experiment->backend;
-    if (i->recorded == i->batch.count)
+    if (i->recorded == i->batch.total)
         return backend->ops->replay(backend, &i->recording, error);
-    if (i->may_record && i->largest == i->batch.count)
+    if (i->may_record && i->largest == i->batch.total)
         return record(i, error);
-    if (i->largest < i->batch.count)
-        i->largest = i->batch.count;
+    if (i->largest < i->batch.total)
+        i->largest = i->batch.total;
     return compute(i, error);
 }
 
@@ -120,11 +123,17 @@ static status one_iteration(struct iterations *i, size_t step, struct step_repor
     arena_reset(&e->step);
     TRY(batches_take(i->batches, &i->batch, error));
     i->start = arena_mark(&e->step);
+    if (e->replicas != NULL && !replicas_agree(e->replicas))
+        return error_set(error, ERROR_STOPPED, "%s: another GPU stopped before iteration %zu", i->task->settings.name,
+                         step + 1);
     TRY(experiment_set_step(e, i->task->index, step, report->rate, error));
-    TRY(compute_or_replay(i, error));
+    TRY(replicas_begin_step(e, i->batch.count > 0, error));
+    if (i->batch.count > 0)
+        TRY(compute_or_replay(i, error));
+    TRY(replicas_share(e, error));
     TRY(update(e, i->task, error));
     batches_advance(i->batches);
-    report->images += i->batch.count;
+    report->images += i->batch.total;
     report->iteration = step + 1;
     report->loss = NAN;
     if (method->after_step != NULL)
@@ -148,7 +157,8 @@ static status run_iterations(struct iterations *i, struct error *error)
     return OK;
 }
 
-status train_task(const struct training *training, struct error *error)
+/* The iterations of one member: the whole of them where it works alone. */
+static status train_share(const struct training *training, struct error *error)
 {
     struct experiment *e = training->experiment;
     const struct task *task = training->task;
@@ -158,8 +168,6 @@ status train_task(const struct training *training, struct error *error)
                                     .task = task,
                                     .may_record = method->loss == NULL || method->loss_repeats};
     arena_reset(&e->per_task);
-    if (training->first == 0 && method->begin_task != NULL)
-        TRY(method->begin_task(e, task, error));
     TRY(texts_create(&e->prompts, e->clip, &e->per_task, task->prompts, dataset_classes(task->dataset), error));
     TRY(experiment_fill(e, &e->per_task, task->settings.batch, (int32_t)task->index, &e->routers.images, error));
     TRY(experiment_fill(e, &e->per_task, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
@@ -168,6 +176,18 @@ status train_task(const struct training *training, struct error *error)
     status result = run_iterations(&iterations, error);
     e->backend->ops->recording_destroy(e->backend, &iterations.recording);
     batches_close(iterations.batches);
-    TRY(result);
+    return result;
+}
+
+status train_task(const struct training *training, struct error *error)
+{
+    struct experiment *e = training->experiment;
+    const struct task *task = training->task;
+    const struct method *method = e->settings.method;
+    arena_reset(&e->per_task);
+    if (training->first == 0 && method->begin_task != NULL)
+        TRY(method->begin_task(e, task, error));
+    TRY(replicas_start(e->replicas, training, train_share, error));
+    TRY(replicas_finish(e->replicas, train_share(training, error), error));
     return method->end_task != NULL ? method->end_task(e, task, error) : OK;
 }

@@ -61,6 +61,11 @@ static const struct {
     OPERATION(record),
     OPERATION(replay),
     OPERATION(recording_destroy),
+    OPERATION(bind),
+    OPERATION(team_create),
+    OPERATION(all_reduce),
+    OPERATION(team_abort),
+    OPERATION(team_destroy),
     OPERATION(close),
 };
 

@@ -337,6 +337,23 @@ struct recording {
 };
 typedef status (*recorded_body)(void *context, struct error *error);
 
+/* Backends of one kind that compute one step together, each with a share of it and in a thread of its own. */
+struct team {
+    size_t size;
+    void *owner;
+};
+
+/* values [n] of every member becomes the sum (the maximum) over all members, in an order that depends on their number
+ * alone. All members ask for the same, in the same order; who waits for one that never comes is freed by team_abort. */
+enum reduction { SUM_FLOATS, SUM_INTEGERS, MAX_INTEGERS };
+struct all_reduce {
+    const struct team *team;
+    size_t member;
+    enum reduction reduction;
+    void *values;
+    size_t n;
+};
+
 struct backend_ops {
     const char *name;
 
@@ -395,6 +412,15 @@ struct backend_ops {
     status (*replay)(struct backend *, const struct recording *, struct error *);
     void (*recording_destroy)(struct backend *, struct recording *); /* a zeroed one is allowed */
 
+    /* The calling thread works with this backend from now on, and no other thread meanwhile. A thread that opened it
+     * is bound to it. */
+    status (*bind)(struct backend *, struct error *);
+    /* Of team->size members, in order; any thread may do so, and be bound to any of them afterwards. */
+    status (*team_create)(struct backend *const *members, struct team *team, struct error *);
+    status (*all_reduce)(struct backend *, const struct all_reduce *, struct error *);
+    void (*team_abort)(struct backend *, struct team *);
+    void (*team_destroy)(struct backend *, struct team *); /* a zeroed one is allowed */
+
     void (*close)(struct backend *);
 };
 
@@ -438,6 +464,13 @@ status backend_open(struct backend **backend, const struct backend_settings *set
     }
 #define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
 enum { GPUS = 64 };
+/* How many GPUs train together, from the one that `device` names on. */
+#define GPUS_OPTION(fallback_)                                                                                         \
+    {                                                                                                                  \
+        .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = fallback_,                  \
+        .help =                                                                                                        \
+            "GPUs that share every training batch; the same number gives the same bits, another one other roundings"   \
+    }
 struct backend_settings backend_settings_of(const struct options *options);
 const char *precision_name(enum precision precision); /* "f32", "bf16" */
 

@@ -68,6 +68,7 @@ struct encoding {
     const struct block_hook *hook;
     const int32_t *router;          /* device [B] */
     const struct step_state *state; /* device */
+    size_t first;                   /* number of the first sample in a batch that is shared out */
     const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */
     size_t noise_experts;
     bool whole; /* compute every row of the last block, not only those that the features need */

@@ -104,6 +104,7 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
                                .training = encoding->training,
                                .router = encoding->router,
                                .state = encoding->state,
+                               .first = encoding->first,
                                .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
                                .rows = last ? pass->last_rows : NULL,
                                .rows_per_sample = pass->last_positions};

@@ -4,12 +4,12 @@
 
 #include "core/file.h"
 
-static const char *const names[BACKEND_CHOICES] = {"backend", "precision", "device"};
+static const char *const names[BACKEND_CHOICES] = {"backend", "precision", "device", "gpus"};
 
 static bool add_choices(struct suite_words *words, const struct options *given)
 {
     for (size_t i = 0; i < BACKEND_CHOICES; i++) {
-        if (!options_given(given, names[i]))
+        if (options_find(options_table(given), names[i]) == NULL || !options_given(given, names[i]))
             continue;
         words->made[i] = path_format("run.%s=%s", names[i], options_as_text(given, names[i]));
         if (words->made[i] == NULL)

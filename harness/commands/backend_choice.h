@@ -1,4 +1,5 @@
-/* --backend, --precision and --device of commands that take a suite: the same as run.backend=… after it.
+/* --backend, --precision, --device and, where a command has it, --gpus of commands that take a suite: the same as
+ * run.backend=… after it.
  *
  *     static const struct option options[] = {BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
  *     struct suite_words words;
@@ -12,7 +13,7 @@
 #include "harness/commands/command.h"
 #include "models/backend.h"
 
-enum { BACKEND_CHOICES = 3 };
+enum { BACKEND_CHOICES = 4 };
 
 struct suite_words {
     const char **list; /* key=value: the arguments after the first, then what options stand for */

@@ -13,6 +13,7 @@
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION,
                                         BACKEND_OPTIONS(NULL, NULL, NULL),
+                                        GPUS_OPTION(NULL),
                                         {.name = "dry-run",
                                          .type = OPTION_BOOLEAN,
                                          .fallback = "no",

@@ -108,6 +108,11 @@ static const struct backend_ops cpu_ops = {
     .record = cpu_record,
     .replay = cpu_replay,
     .recording_destroy = cpu_recording_destroy,
+    .bind = cpu_bind,
+    .team_create = cpu_team_create,
+    .all_reduce = cpu_all_reduce,
+    .team_abort = cpu_team_abort,
+    .team_destroy = cpu_team_destroy,
     .close = close_cpu,
 };
 

@@ -88,6 +88,11 @@ void cpu_feed_close(struct backend *, struct feed *);
 status cpu_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
 status cpu_replay(struct backend *, const struct recording *, struct error *);
 void cpu_recording_destroy(struct backend *, struct recording *);
+status cpu_bind(struct backend *, struct error *);
+status cpu_team_create(struct backend *const *members, struct team *, struct error *);
+status cpu_all_reduce(struct backend *, const struct all_reduce *, struct error *);
+void cpu_team_abort(struct backend *, struct team *);
+void cpu_team_destroy(struct backend *, struct team *);
 
 /* Opens the backend; see backend_open. */
 status cpu_backend_open(struct backend **backend, size_t threads, struct error *error);

@@ -104,6 +104,11 @@ static const struct backend_ops cuda_ops = {
     .record = cuda_record,
     .replay = cuda_replay,
     .recording_destroy = cuda_recording_destroy,
+    .bind = cuda_bind,
+    .team_create = cuda_team_create,
+    .all_reduce = cuda_all_reduce,
+    .team_abort = cuda_team_abort,
+    .team_destroy = cuda_team_destroy,
     .close = close_cuda,
 };
 
@@ -176,6 +181,7 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
     struct cudaDeviceProp properties;
     TRY(choose_device(settings, error));
     cuda->backend.precision = settings->precision;
+    cuda->device = settings->device;
     cudaError_t result = cudaGetDeviceProperties(&properties, (int)settings->device);
     if (result == cudaSuccess)
         result = cudaRuntimeGetVersion(&version);

@@ -26,6 +26,7 @@ struct cuda_uploads; /* pinned memory that small uploads go through */
 struct cuda {
     struct backend backend;
     cudaStream_t stream, copies; /* copies: of feeds, beside the stream that computes */
+    size_t device;
     bool recording;              /* the stream is captured: nothing is carried out, no memory may be mapped */
     struct cuda_uploads *uploads;
     struct arena scratch; /* of one operation; every operation leaves it as it was */
@@ -130,5 +131,12 @@ void cuda_feed_close(struct backend *, struct feed *);
 status cuda_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
 status cuda_replay(struct backend *, const struct recording *, struct error *);
 void cuda_recording_destroy(struct backend *, struct recording *);
+
+/* team.cu */
+status cuda_bind(struct backend *, struct error *);
+status cuda_team_create(struct backend *const *members, struct team *, struct error *);
+status cuda_all_reduce(struct backend *, const struct all_reduce *, struct error *);
+void cuda_team_abort(struct backend *, struct team *);
+void cuda_team_destroy(struct backend *, struct team *);
 
 #endif

@@ -79,6 +79,41 @@ static void test_threads_change_nothing(void **state)
 }
 
 /* An epoch is a permutation, and the next one is another. */
+/* Three loaders with a share each read together what one reads. */
+static void test_shares(void **state)
+{
+    (void)state;
+    enum { PARTS = 3 };
+    struct dataset *dataset = open_toy();
+    static struct batch whole, share;
+    struct loader_settings settings = training(dataset, 1);
+    struct loader *loader = create(&settings), *parts[PARTS];
+    settings.parts = PARTS;
+    for (settings.part = 0; settings.part < PARTS; settings.part++)
+        parts[settings.part] = create(&settings);
+    for (uint64_t step = 0; step < 10; step++) {
+        size_t read = 0;
+        read_batch(loader, step, &whole);
+        for (size_t part = 0; part < PARTS; part++) {
+            assert_int_equal(loader_batch_size(parts[part], step), whole.count);
+            assert_int_equal(loader_share_of(whole.count, part, PARTS).first, read);
+            read_batch(parts[part], step, &share);
+            assert_memory_equal(share.items, whole.items + read, share.count * sizeof *share.items);
+            assert_memory_equal(share.labels, whole.labels + read, share.count * sizeof *share.labels);
+            assert_memory_equal(share.pixels, whole.pixels + read * R * R * 3, share.count * R * R * 3);
+            read += share.count;
+        }
+        assert_int_equal(read, whole.count);
+    }
+    assert_int_equal(loader_share_of(2, 0, PARTS).count, 1); /* the first share is empty last */
+    assert_int_equal(loader_share_of(2, 2, PARTS).count, 0);
+    assert_int_equal(loader_share_of(7, 0, 0).count, 7);
+    for (size_t part = 0; part < PARTS; part++)
+        loader_destroy(parts[part]);
+    loader_destroy(loader);
+    dataset_close(dataset);
+}
+
 static void test_epochs(void **state)
 {
     (void)state;
@@ -223,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_any_step),
         cmocka_unit_test(test_evaluation_in_order_and_subset),

@@ -23,9 +23,14 @@ const char *test_backend_name(void)
 
 void device_open(struct device *d, size_t threads)
 {
+    device_open_at(d, threads, 0);
+}
+
+void device_open_at(struct device *d, size_t threads, size_t device)
+{
+    const struct backend_settings settings = {.name = test_backend_name(), .threads = threads, .device = device};
     *d = (struct device){.bits = 14695981039346656037u};
-    status opened =
-        backend_open(&d->backend, &(struct backend_settings){.name = test_backend_name(), .threads = threads}, &error);
+    status opened = backend_open(&d->backend, &settings, &error);
     if (opened == ERROR_DEVICE) {
         fprintf(stderr, "skipped, %s\n", error.message);
         exit(77);

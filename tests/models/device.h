@@ -38,6 +38,7 @@ void must(status result);
 
 const char *test_backend_name(void);
 void device_open(struct device *d, size_t threads);
+void device_open_at(struct device *d, size_t threads, size_t device); /* the device of that number */
 void device_close(struct device *d);
 
 /* Runs body on a fresh device with 1, 2 and 3 threads and demands the same bits of every result. */

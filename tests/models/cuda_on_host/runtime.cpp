@@ -87,13 +87,14 @@ cudaError_t cudaFreeHost(void *memory)
     return cudaSuccess;
 }
 
-/* --- Streams: a stream belongs to one thread --- */
+/* --- Streams, each of the device that made it; work is asked for by threads that have this device --- */
 
 struct emulation_graph {
     std::shared_ptr<std::vector<std::function<void()>>> work;
 };
 
 struct emulation_stream {
+    int device;
     std::deque<std::function<void()>> waiting;
     std::size_t submitted, done;
     bool capturing, invalid;
@@ -122,6 +123,13 @@ void run_until(emulation_stream *stream, std::size_t position)
 
 void emulation_submit(cudaStream_t stream, std::function<void()> work)
 {
+    int device;
+    cudaGetDevice(&device);
+    if (stream->device != device) {
+        std::fprintf(stderr, "CUDA on the host: work for device %d while device %d is current\n", stream->device,
+                     device);
+        std::abort();
+    }
     if (stream->capturing) {
         stream->captured.work->push_back(std::move(work));
         return;
@@ -165,6 +173,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int)
 {
     *stream = new emulation_stream{};
+    cudaGetDevice(&(*stream)->device);
     return cudaSuccess;
 }
 
@@ -251,20 +260,29 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
 
 /* --- The device --- */
 
+namespace
+{
+
+constexpr int DEVICES = 2;
+thread_local int current; /* device of the calling thread */
+
+} // namespace
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    *count = DEVICES;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = current;
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int)
+cudaError_t cudaSetDevice(int device)
 {
+    current = device;
     return cudaSuccess;
 }
 

@@ -1,0 +1,168 @@
+/* The only file that calls NCCL: sums over several GPUs. The library is opened with the first team, so that a program
+ * that uses one GPU does not need it. */
+#include "models/cuda/cuda.h"
+
+status cuda_bind(struct backend *backend, struct error *error)
+{
+    cudaError_t result = cudaSetDevice((int)cuda_of(backend)->device);
+    return result == cudaSuccess ? OK : cuda_failed(result, "choosing the device", error);
+}
+
+#if __has_include(<nccl.h>)
+
+#include <atomic>
+#include <dlfcn.h>
+#include <nccl.h>
+#include <new>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef NCCL_LIBRARY
+#define NCCL_LIBRARY "libnccl.so.2"
+#endif
+
+enum { MEMBERS = GPUS };
+
+struct library {
+    void *handle;
+    decltype(&ncclCommInitAll) init_all;
+    decltype(&ncclCommDestroy) destroy;
+    decltype(&ncclCommAbort) give_up;
+    decltype(&ncclAllReduce) all_reduce;
+    decltype(&ncclGetErrorString) get_error_string;
+};
+
+struct communicators {
+    struct library library;
+    bool made;
+    std::atomic<bool> aborted;
+    ncclComm_t of[MEMBERS];
+};
+
+static status open_library(struct library *library, struct error *error)
+{
+    library->handle = dlopen(NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library->handle == NULL)
+        return error_set(
+            error, ERROR_DEVICE,
+            "cuda: NCCL cannot be opened: %s; put its folder on LD_LIBRARY_PATH, or use one GPU (run.gpus=1)",
+            dlerror());
+    const struct {
+        const char *name;
+        void *function;
+    } wanted[] = {
+        {"ncclCommInitAll", &library->init_all},
+        {"ncclCommDestroy", &library->destroy},
+        {"ncclCommAbort", &library->give_up},
+        {"ncclAllReduce", &library->all_reduce},
+        {"ncclGetErrorString", &library->get_error_string},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *found = dlsym(library->handle, wanted[i].name);
+        if (found == NULL)
+            return error_set(error, ERROR_DEVICE, "cuda: NCCL lacks %s; a newer one is needed", wanted[i].name);
+        memcpy(wanted[i].function, &found, sizeof found);
+    }
+    return OK;
+}
+
+static status check(const struct communicators *c, ncclResult_t result, const char *what, struct error *error)
+{
+    return result == ncclSuccess
+               ? OK
+               : error_set(error, ERROR_DEVICE, "NCCL: %s failed: %s", what, c->library.get_error_string(result));
+}
+
+static status create(struct communicators *c, struct backend *const *members, size_t size, struct error *error)
+{
+    int devices[MEMBERS];
+    if (size == 0 || size > MEMBERS)
+        return error_set(error, ERROR_ARGUMENT, "cuda: %zu GPUs cannot work together, at most %d", size, MEMBERS);
+    for (size_t i = 0; i < size; i++)
+        devices[i] = (int)cuda_of(members[i])->device;
+    TRY(open_library(&c->library, error));
+    setenv("NCCL_ALGO", "Ring", 0);            /* sums in the order of the ring, whatever their size */
+    setenv("NCCL_P2P_DIRECT_DISABLE", "1", 1); /* our arenas are mapped for their own device alone */
+    TRY(check(c, c->library.init_all(c->of, (int)size, devices), "starting the team", error));
+    c->made = true;
+    return OK;
+}
+
+status cuda_team_create(struct backend *const *members, struct team *team, struct error *error)
+{
+    team->owner = new (std::nothrow) communicators();
+    if (team->owner == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory for a team");
+    status created = create((struct communicators *)team->owner, members, team->size, error);
+    if (created != OK)
+        cuda_team_destroy(members[0], team);
+    return created;
+}
+
+status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
+{
+    const struct communicators *c = (const struct communicators *)o->team->owner;
+    if (c->aborted)
+        return error_set(error, ERROR_STOPPED, "cuda: the GPUs no longer work together");
+    return check(c,
+                 c->library.all_reduce(o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
+                                       o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->member],
+                                       cuda_of(backend)->stream),
+                 "a sum over all GPUs", error);
+}
+
+void cuda_team_abort(struct backend *backend, struct team *team)
+{
+    (void)backend;
+    struct communicators *c = (struct communicators *)team->owner;
+    if (!c->made || c->aborted.exchange(true))
+        return;
+    for (size_t i = 0; i < team->size; i++)
+        c->library.give_up(c->of[i]);
+}
+
+void cuda_team_destroy(struct backend *backend, struct team *team)
+{
+    (void)backend;
+    struct communicators *c = (struct communicators *)team->owner;
+    if (c == NULL)
+        return;
+    for (size_t i = 0; c->made && !c->aborted && i < team->size; i++)
+        c->library.destroy(c->of[i]);
+    if (c->library.handle != NULL)
+        dlclose(c->library.handle);
+    delete c;
+    *team = {};
+}
+
+#else
+
+status cuda_team_create(struct backend *const *members, struct team *team, struct error *error)
+{
+    (void)members;
+    *team = {};
+    return error_set(error, ERROR_DEVICE,
+                     "cuda: this program was built without NCCL (its header nccl.h was not found); use one GPU "
+                     "(run.gpus=1)");
+}
+
+status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
+{
+    (void)backend;
+    (void)o;
+    return error_set(error, ERROR_DEVICE, "cuda: this program was built without NCCL");
+}
+
+void cuda_team_abort(struct backend *backend, struct team *team)
+{
+    (void)backend;
+    (void)team;
+}
+
+void cuda_team_destroy(struct backend *backend, struct team *team)
+{
+    (void)backend;
+    *team = {};
+}
+
+#endif
