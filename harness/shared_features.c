@@ -178,8 +178,8 @@ static status write_file(const struct shared_features *shared, const struct plac
     return result;
 }
 
-status shared_features_take(const struct shared_features *shared, const struct task *task, float *means,
-                            float *features, const struct stop *stop, struct error *error)
+status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,
+                            const struct stop *stop, struct error *error)
 {
     struct experiment *e = shared->experiment;
     size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->clip->dimensions.image_width,
@@ -192,9 +192,11 @@ status shared_features_take(const struct shared_features *shared, const struct t
     if (!read)
         result = frozen_features(e, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
     struct error reason;
-    if (result == OK && !read && place.path != NULL &&
-        write_file(shared, &place, task, means, mean_count, features, feature_count, &reason) != OK)
+    if (result == OK && !read && place.path != NULL && !shared->gave_up &&
+        write_file(shared, &place, task, means, mean_count, features, feature_count, &reason) != OK) {
+        shared->gave_up = true;
         log_warn(e->log, "features are not kept: %s", reason.message);
+    }
     free(place.path);
     return result;
 }

@@ -22,13 +22,14 @@ struct shared_features {
     char *folder;              /* NULL: nothing is shared */
     char origin[DIGEST_SIZE];  /* of all but the images and the program */
     char program[DIGEST_SIZE]; /* this one's */
+    bool gave_up;              /* writing files, after a warning */
 };
 
 status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error);
 void shared_features_close(struct shared_features *shared); /* of zeros is allowed */
 
 /* frozen_features (selector.h) of a task's whole test set. */
-status shared_features_take(const struct shared_features *shared, const struct task *task, float *means,
-                            float *features, const struct stop *stop, struct error *error);
+status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,
+                            const struct stop *stop, struct error *error);
 
 #endif
