@@ -125,14 +125,7 @@ static bool aligned_right(const struct table *table, size_t column)
 {
     if (table->column[column].align != ALIGN_AUTO)
         return table->column[column].align == ALIGN_RIGHT;
-    bool number = false;
-    for (size_t row = 0; row < table_rows(table); row++) {
-        enum cell_kind kind = table_cell_at(table, row, column)->kind;
-        if (kind == CELL_TEXT)
-            return false;
-        number |= kind != CELL_EMPTY;
-    }
-    return number;
+    return table_column_is_numeric(table, column);
 }
 
 /* What a column's best cell reads, "" when the column has none; cells that read the same are as good. */

@@ -97,6 +97,18 @@ const struct table_cell *table_cell_at(const struct table *table, size_t row, si
     return &table->cell[row * table->columns + column];
 }
 
+bool table_column_is_numeric(const struct table *table, size_t column)
+{
+    bool number = false;
+    for (size_t row = 0; row < table_rows(table); row++) {
+        enum cell_kind kind = table_cell_at(table, row, column)->kind;
+        if (kind == CELL_TEXT)
+            return false;
+        number |= kind != CELL_EMPTY;
+    }
+    return number;
+}
+
 void table_free(struct table *table)
 {
     for (size_t i = 0; i < table->columns; i++)

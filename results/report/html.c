@@ -115,16 +115,10 @@ int html_level(double value, double low, double high)
 
 /* --- Tables --- */
 
+/* A column of numbers that has none yet is one still. */
 static bool is_numeric(const struct table *table, size_t column)
 {
-    bool number = table->column[column].decimals > 0;
-    for (size_t row = 0; row < table_rows(table); row++) {
-        enum cell_kind kind = table_cell_at(table, row, column)->kind;
-        if (kind == CELL_TEXT)
-            return false;
-        number |= kind != CELL_EMPTY;
-    }
-    return number;
+    return table->column[column].decimals > 0 || table_column_is_numeric(table, column);
 }
 
 static double number_of(const struct table_cell *cell)
@@ -132,19 +126,31 @@ static double number_of(const struct table_cell *cell)
     return cell->kind == CELL_REAL ? cell->real : cell->kind == CELL_INTEGER ? (double)cell->integer : (double)NAN;
 }
 
-/* The best of a column, NAN when it has none: one value alone is no best. */
+/* The best of a column, NAN when it has none: one value alone is no best, nor is one among blocks, which sorting mixes. */
 static double best_of(const struct table *table, size_t column)
 {
     enum table_best wanted = table->column[column].best;
     double best = (double)NAN;
     size_t known = 0;
-    for (size_t row = 0; wanted != BEST_NONE && row < table_rows(table); row++) {
+    for (size_t row = 0; wanted != BEST_NONE && table->blocks == 0 && row < table_rows(table); row++) {
         double value = number_of(table_cell_at(table, row, column));
         known += !isnan(value);
         if (isnan(best) || (wanted == BEST_HIGHEST ? value > best : value < best))
             best = isnan(value) ? best : value;
     }
     return known > 1 ? best : (double)NAN;
+}
+
+/* Those that read the same are as good. */
+static bool is_best(double value, double best, int decimals)
+{
+    struct text a = {0}, b = {0};
+    html_number(&a, value, decimals);
+    html_number(&b, best, decimals);
+    bool same = !isnan(best) && a.data != NULL && b.data != NULL && strcmp(a.data, b.data) == 0;
+    text_free(&a);
+    text_free(&b);
+    return same;
 }
 
 static void add_classes(struct text *html, const struct html_table *shown, size_t row, size_t column, double value,
@@ -192,7 +198,8 @@ static void add_cell(struct text *html, const struct html_table *shown, size_t r
     if (cell->kind == CELL_EMPTY)
         text_add(html, " data-v=\"\"");
     text_add(html, ">");
-    add_value(html, cell, shown->table->column[column].decimals, !isnan(best) && value == best);
+    int decimals = shown->table->column[column].decimals;
+    add_value(html, cell, decimals, is_best(value, best, decimals));
     text_add(html, "</%s>", element);
 }
 

@@ -99,13 +99,34 @@ static void a_table_has_all_digits_and_its_best_in_bold(void **state)
     text_free(&html);
 }
 
+static void what_reads_the_same_is_as_good(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    struct text html = {0};
+    table_add_column(&table, &(struct table_column){.title = "Last", .decimals = 1, .best = BEST_HIGHEST});
+    table_add_real(&table, 70.01);
+    table_add_real(&table, 70.04);
+    table_add_real(&table, 69.94);
+    html_table(&html, &(struct html_table){.table = &table, .name = "t"});
+    expect_part(&html, "data-v=\"70.01\"><b>70.0</b>");
+    expect_part(&html, "data-v=\"70.04\"><b>70.0</b>");
+    expect_part(&html, "data-v=\"69.94\">69.9<");
+    table_begin_block(&table);
+    table_add_real(&table, 30);
+    text_free(&html);
+    html_table(&html, &(struct html_table){.table = &table, .name = "t"});
+    assert_null(strstr(html.data, "<b>"));
+    table_free(&table);
+    text_free(&html);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_of_a_text_is_markup),
-        cmocka_unit_test(numbers_are_for_people),
-        cmocka_unit_test(shades_span_the_range),
-        cmocka_unit_test(a_table_has_all_digits_and_its_best_in_bold),
+        cmocka_unit_test(nothing_of_a_text_is_markup),    cmocka_unit_test(numbers_are_for_people),
+        cmocka_unit_test(shades_span_the_range),          cmocka_unit_test(a_table_has_all_digits_and_its_best_in_bold),
+        cmocka_unit_test(what_reads_the_same_is_as_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
