@@ -38,12 +38,15 @@ static size_t fitting(const struct machine *machine, const struct placement_wish
 
 struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish)
 {
-    size_t threads = wish->threads > 0 ? wish->threads : 1,
-           places = machine->gpus > 0 ? machine->gpus : machine->cores / threads;
+    size_t threads = wish->threads > 0 ? wish->threads : 1, each = wish->gpus > 0 ? wish->gpus : 1,
+           places = machine->gpus > 0 ? machine->gpus / each : machine->cores / threads;
     size_t jobs = wish->jobs > 0 ? wish->jobs : least(places, fitting(machine, wish));
     jobs = least(jobs, wish->runs);
-    return (struct placement){
-        .jobs = jobs > 0 ? jobs : 1, .cores = machine->cores, .gpus = machine->gpus, .threads = wish->threads};
+    return (struct placement){.jobs = jobs > 0 ? jobs : 1,
+                              .cores = machine->cores,
+                              .gpus = machine->gpus,
+                              .threads = wish->threads,
+                              .gpus_each = each};
 }
 
 size_t placement_threads(const struct placement *placement, size_t slot)
@@ -56,7 +59,8 @@ size_t placement_threads(const struct placement *placement, size_t slot)
 
 size_t placement_gpu(const struct placement *placement, size_t slot)
 {
-    return placement->gpus > 0 ? slot % placement->gpus : 0;
+    size_t places = placement->gpus / placement->gpus_each;
+    return places > 0 ? slot % places * placement->gpus_each : 0;
 }
 
 double placement_speed(const struct placement *placement)

@@ -113,6 +113,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->first = sweep->run_count;
     c->runs = settings_seeds(suite);
     c->threads = settings.threads;
+    c->gpus = settings.gpus;
     c->shares = !options_given(suite_options(suite, "run"), "cache");
     c->moves = !options_given(suite_options(suite, "run"), "device");
     memcpy(c->hash, suite_hash(suite), sizeof c->hash);

@@ -78,6 +78,18 @@ static struct placement place_on_cluster(const struct command_call *call, const 
     return placement_choose(&cluster, &wish);
 }
 
+/* Of the runs to come, the most that one takes: all places are alike. */
+static size_t most_gpus(const struct sweep *sweep)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        size_t gpus = sweep->configurations[sweep->runs[i].configuration].gpus;
+        if (sweep_wants(&sweep->runs[i]) && gpus > most)
+            most = gpus;
+    }
+    return most;
+}
+
 static struct placement place(const struct command_call *call, const struct sweep *sweep)
 {
     struct machine machine = machine_look();
@@ -85,6 +97,7 @@ static struct placement place(const struct command_call *call, const struct swee
     struct placement_wish wish = {.runs = sweep_work(sweep),
                                   .jobs = number(call, "jobs"),
                                   .threads = sweep->configurations[0].threads,
+                                  .gpus = most_gpus(sweep),
                                   .memory = sweep_cost_memory(sweep)};
     return asked(call, "slurm") ? place_on_cluster(call, sweep) : placement_choose(&machine, &wish);
 }

@@ -60,6 +60,17 @@ static void gpus_are_shared_out(void **state)
     assert_int_equal(placement_gpu(&placement, 0), 0);
     assert_int_equal(placement_gpu(&placement, 1), 1);
     assert_true(placement_speed(&placement) == 1);
+    machine.gpus = 5;
+    wish.gpus = 2; /* a run takes two next to each other; the fifth stays free */
+    placement = placement_choose(&machine, &wish);
+    assert_int_equal(placement.jobs, 2);
+    assert_int_equal(placement_gpu(&placement, 1), 2);
+    wish.gpus = 8; /* more than there are: the run itself tells */
+    placement = placement_choose(&machine, &wish);
+    assert_int_equal(placement.jobs, 1);
+    assert_int_equal(placement_gpu(&placement, 0), 0);
+    machine.gpus = 2;
+    wish.gpus = 0;
     wish.jobs = 5;
     placement = placement_choose(&machine, &wish);
     assert_int_equal(placement.jobs, 5);
