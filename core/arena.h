@@ -25,7 +25,7 @@ struct arena {
     /* For memory that the system does not back by itself, such as a device's; otherwise NULL and 0. */
     bool (*back)(struct arena *arena, size_t needed); /* makes the first `needed` bytes usable; false: there are none */
     void *owner;                                      /* what back needs */
-    size_t backed;
+    size_t backed, left;                              /* bytes usable; what there was when `back` found too little */
 };
 
 struct arena_mark {

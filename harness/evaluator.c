@@ -132,7 +132,8 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
                         struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    size_t batch = e->settings.evaluation_batch, embed = e->clip->dimensions.embed, r = e->clip->dimensions.resolution;
+    size_t batch = experiment_evaluation_batch(e), embed = e->clip->dimensions.embed,
+           r = e->clip->dimensions.resolution;
     *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
                                    .pixels = malloc(array_size(batch, r * r * 3)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
@@ -159,7 +160,7 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                        .items = room->list,
                                        .item_count = n,
                                        .resolution = (int)e->clip->dimensions.resolution,
-                                       .batch = e->settings.evaluation_batch,
+                                       .batch = experiment_evaluation_batch(e),
                                        .threads = 1,
                                        .ahead = 4,
                                        .cache = e->cache};

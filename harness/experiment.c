@@ -8,6 +8,7 @@
 #include "harness/replicas.h"
 #include "harness/tasks.h"
 #include "harness/weights.h"
+#include "models/cost.h"
 
 static status require_file(const char *path, const char *key, const char *expected, struct error *error)
 {
@@ -49,6 +50,25 @@ static status open_model(struct experiment *e, struct error *error)
     return OK;
 }
 
+static void choose_evaluation_batch(struct experiment *e)
+{
+    enum { USUAL = 64, MOST = 512 };
+    const struct adapter_settings *adapter = &e->settings.adapter;
+    size_t left = e->backend->ops->memory_left(e->backend),
+           each = cost_evaluation_bytes(&e->clip->dimensions, 1, adapter->top_k, adapter->bottleneck), batch = MOST;
+    while (batch > 1 && batch > left / 2 / each)
+        batch /= 2;
+    e->evaluation_batch = e->settings.evaluation_batch > 0 ? e->settings.evaluation_batch
+                          : left == SIZE_MAX               ? USUAL
+                                                           : batch;
+    log_debug(e->log, "%zu test images at a time", e->evaluation_batch);
+}
+
+size_t experiment_evaluation_batch(const struct experiment *e)
+{
+    return e->evaluation_batch;
+}
+
 static status open_tokenizer(struct experiment *e, struct error *error)
 {
     char *path = vocabulary_path(e->settings.vocabulary);
@@ -87,6 +107,8 @@ static status open_experiment(struct experiment **result, const struct suite *su
         e->trains = frozen ? TRAINS_NOTHING : e->settings.method->trains(e->settings.method_options);
         opened = open_model(e, error);
     }
+    if (opened == OK)
+        choose_evaluation_batch(e);
     if (opened == OK)
         opened = open_tokenizer(e, error);
     if (opened == OK)

@@ -35,6 +35,7 @@ struct experiment {
     const struct suite *suite;
     struct settings settings;
     uint64_t seed;
+    size_t evaluation_batch;
     enum method_trains trains;
     const struct log *log;
     struct tokenizer *tokenizer;
@@ -98,6 +99,10 @@ status experiment_restart(struct experiment *experiment, struct error *error);
 
 /* Parameters that training a task updates. */
 size_t experiment_trainable(const struct experiment *experiment);
+
+/* Test images to encode at a time: run.evaluation_batch, or what half of the device's free memory holds, at most 512, a
+ * power of two; 64 where the device is the host. Decided when the experiment is opened. */
+size_t experiment_evaluation_batch(const struct experiment *experiment);
 
 /* What the model is called in results: the weights' file name without its folder and ending. The caller frees. */
 char *experiment_model_name(const struct experiment *experiment);

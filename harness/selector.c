@@ -76,7 +76,7 @@ static status encode_all(struct experiment *e, struct loader *loader, size_t n, 
 status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items,
                        size_t n, float *means, float *features, const struct stop *stop, struct error *error)
 {
-    size_t r = e->clip->dimensions.resolution, batch = e->settings.evaluation_batch;
+    size_t r = e->clip->dimensions.resolution, batch = experiment_evaluation_batch(e);
     struct loader_settings settings = {.dataset = dataset,
                                        .split = split,
                                        .items = items,

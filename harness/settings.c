@@ -228,10 +228,12 @@ static const struct option run_options[] = {
      .help = "0: one per core; results do not depend on it"},
     {.name = "evaluation_batch",
      .type = OPTION_INTEGER,
-     .minimum = 1,
+     .minimum = 0,
      .maximum = 65536,
-     .fallback = "64",
-     .help = "test images encoded at a time; results do not depend on it"},
+     .fallback = "0",
+     .help =
+         "test images encoded at a time; 0: what a GPU's memory allows, 64 on the CPU; results do not depend on it, "
+         "but for rounding on a GPU"},
     {.name = "keep_features",
      .type = OPTION_BOOLEAN,
      .fallback = "yes",

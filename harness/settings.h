@@ -59,7 +59,7 @@ struct settings {
     const struct method *method;
     const struct options *method_options;
     struct selector_settings selector;
-    size_t evaluation_batch;
+    size_t evaluation_batch;     /* 0: see experiment.h */
     struct cache_settings cache; /* without its log */
     bool keep_features;
     enum per_image_kind per_image;

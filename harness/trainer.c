@@ -5,6 +5,7 @@
 #include "harness/batches.h"
 #include "harness/replicas.h"
 #include "models/contrastive.h"
+#include "models/cost.h"
 #include "models/schedule.h"
 
 static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS])
@@ -157,6 +158,16 @@ static status run_iterations(struct iterations *i, struct error *error)
     return OK;
 }
 
+/* What a user can judge what to lower by. */
+static status tell_need(const struct experiment *e, const struct task *task, struct error *error)
+{
+    const struct adapter_settings *adapter = &e->settings.adapter;
+    size_t bytes = cost_step_bytes(&e->clip->dimensions, task->settings.batch, e->prompts.count, e->prompts.positions,
+                                   adapter->top_k, adapter->bottleneck);
+    return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
+                         task->settings.batch, e->prompts.count, (bytes >> 20) + 1);
+}
+
 /* The iterations of one member: the whole of them where it works alone. */
 static status train_share(const struct training *training, struct error *error)
 {
@@ -176,7 +187,7 @@ static status train_share(const struct training *training, struct error *error)
     status result = run_iterations(&iterations, error);
     e->backend->ops->recording_destroy(e->backend, &iterations.recording);
     batches_close(iterations.batches);
-    return result;
+    return result == ERROR_MEMORY ? tell_need(e, task, error) : result;
 }
 
 status train_task(const struct training *training, struct error *error)

@@ -48,6 +48,7 @@ static const struct {
     OPERATION(adamw),
     OPERATION(arena_create),
     OPERATION(arena_destroy),
+    OPERATION(memory_left),
     OPERATION(upload),
     OPERATION(download),
     OPERATION(zero),

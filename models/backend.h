@@ -392,6 +392,7 @@ struct backend_ops {
     /* Memory: an arena over the device's memory (0: as much as is sensible), and copies to and from the host. */
     status (*arena_create)(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
     void (*arena_destroy)(struct backend *, struct arena *);
+    size_t (*memory_left)(struct backend *); /* bytes; SIZE_MAX: it computes in the host's memory */
     status (*upload)(struct backend *, void *device, const void *host, size_t bytes, struct error *);
     status (*download)(struct backend *, void *host, const void *device, size_t bytes, struct error *);
     status (*zero)(struct backend *, void *device, size_t bytes, struct error *);
@@ -429,7 +430,8 @@ struct backend {
     void *context;           /* the backend's own */
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
     bool asynchronous;       /* operations return before they are done: the cores of the host are free meanwhile */
-    const char *arithmetic;  /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits; NULL: nothing
+    const char
+        *arithmetic; /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits; NULL: nothing
                               * is promised */
     enum precision precision;
 };

@@ -72,3 +72,10 @@ size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t te
     size_t text = n->text_blocks * texts * positions * (10 * n->text_width + bottleneck * top_k);
     return 4 * (image + text);
 }
+
+/* Per row: the patches, their embeddings, the stream in and out, and what a block takes on the way. */
+size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, size_t top_k, size_t bottleneck)
+{
+    size_t row = 3 * n->patch * n->patch + 16 * n->image_width + top_k * (n->image_width + bottleneck);
+    return 4 * images * image_positions(n) * row;
+}

@@ -29,4 +29,7 @@ size_t cost_weights(const struct clip_dimensions *dimensions);
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
                        size_t top_k, size_t bottleneck);
 
+/* Bytes that encoding images without a backward pass needs at a time. */
+size_t cost_evaluation_bytes(const struct clip_dimensions *dimensions, size_t images, size_t top_k, size_t bottleneck);
+
 #endif

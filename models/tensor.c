@@ -29,6 +29,21 @@ size_t tensor_bytes(const struct tensor *tensor)
     return array_size(tensor_elements(tensor), tensor_type_size(tensor->type));
 }
 
+static status no_memory(const struct tensor *tensor, const struct arena *arena, struct error *error)
+{
+    size_t bytes = tensor_bytes(tensor);
+    if (arena->back != NULL && bytes < arena->limit - arena->used)
+        return error_set(
+            error, ERROR_MEMORY,
+            "memory: %s needs %zu KiB, but the device has %zu KiB left beside the %zu MiB of the %s; lower "
+            "training.batch, run.evaluation_batch or adapter.experts, or end what else uses the device",
+            tensor->name, bytes >> 10, arena->left >> 10, arena->used >> 20, arena->name);
+    return error_set(error, ERROR_MEMORY,
+                     "memory: %s needs %zu MiB, but only %zu of %zu MiB are left for the %s; lower the batch size, the "
+                     "number of experts or the resolution",
+                     tensor->name, bytes >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20, arena->name);
+}
+
 status tensor_take(struct tensor *tensor, struct arena *arena, enum tensor_type type, const char *name, int rank,
                    const size_t *shape, struct error *error)
 {
@@ -37,13 +52,7 @@ status tensor_take(struct tensor *tensor, struct arena *arena, enum tensor_type 
     for (int i = 0; i < rank; i++)
         tensor->shape[i] = shape[i];
     tensor->data = arena_take(arena, tensor_bytes(tensor));
-    if (tensor->data == NULL)
-        return error_set(
-            error, ERROR_MEMORY,
-            "memory: %s needs %zu MiB, but only %zu of %zu MiB are left for the %s; lower the batch size, the "
-            "number of experts or the resolution",
-            name, tensor_bytes(tensor) >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20, arena->name);
-    return OK;
+    return tensor->data != NULL ? OK : no_memory(tensor, arena, error);
 }
 
 struct matrix matrix_of(const struct tensor *tensor)

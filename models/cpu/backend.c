@@ -60,6 +60,12 @@ static void close_cpu(struct backend *backend)
     free(cpu);
 }
 
+static size_t memory_left(struct backend *backend)
+{
+    (void)backend;
+    return SIZE_MAX;
+}
+
 static const struct backend_ops cpu_ops = {
     .name = "cpu",
     .gemm = cpu_gemm,
@@ -95,6 +101,7 @@ static const struct backend_ops cpu_ops = {
     .adamw = cpu_adamw,
     .arena_create = create_arena,
     .arena_destroy = destroy_arena,
+    .memory_left = memory_left,
     .upload = upload,
     .download = download,
     .zero = zero,

@@ -25,9 +25,9 @@ status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error
     *memory = arena_take(&cuda->scratch, bytes);
     if (*memory == NULL)
         return error_set(error, ERROR_MEMORY,
-                         "cuda: an operation needs %zu MiB of scratch memory beside the %zu MiB it has; lower the "
-                         "batch size",
-                         bytes >> 20, cuda->scratch.used >> 20);
+                         "cuda: an operation needs %zu MiB of scratch memory beside the %zu MiB it has, and the device "
+                         "has %zu MiB left; lower training.batch, run.evaluation_batch or adapter.experts",
+                         bytes >> 20, cuda->scratch.used >> 20, cuda->scratch.left >> 20);
     return OK;
 }
 
@@ -91,6 +91,7 @@ static const struct backend_ops cuda_ops = {
     .adamw = cuda_adamw,
     .arena_create = cuda_arena_create,
     .arena_destroy = cuda_arena_destroy,
+    .memory_left = cuda_memory_left,
     .upload = cuda_upload,
     .download = cuda_download,
     .zero = zero,

@@ -67,6 +67,7 @@ status cuda_failed(cudaError_t result, const char *what, struct error *error); /
 /* Device memory whose pages come when an arena reaches them (memory.cu). */
 status cuda_arena_create(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
 void cuda_arena_destroy(struct backend *, struct arena *);
+size_t cuda_memory_left(struct backend *);
 
 /* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out
  * (product.cu). */

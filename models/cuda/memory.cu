@@ -60,6 +60,13 @@ struct backing {
     size_t reserved, chunk;
 };
 
+size_t cuda_memory_left(struct backend *backend)
+{
+    size_t left = 0, total;
+    (void)backend;
+    return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
+}
+
 static bool back(struct arena *arena, size_t needed)
 {
     struct backing *b = (struct backing *)arena->owner;
@@ -71,8 +78,10 @@ static bool back(struct arena *arena, size_t needed)
         CUmemAccessDesc access = {};
         access.location = b->properties.location;
         access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        if (b->driver.create(&pages, b->chunk, &b->properties, 0) != CUDA_SUCCESS)
+        if (b->driver.create(&pages, b->chunk, &b->properties, 0) != CUDA_SUCCESS) {
+            arena->left = cuda_memory_left(NULL);
             return false;
+        }
         bool mapped = b->driver.map(at, b->chunk, 0, pages, 0) == CUDA_SUCCESS;
         b->driver.release(pages); /* the mapping keeps them */
         if (!mapped)

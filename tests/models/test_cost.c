@@ -73,12 +73,21 @@ static void bytes_of_a_step_grow_with_it(void **state)
                      4 * 2 * 64 * (12 * 16 * 197 + 12 * 100 * 14));
 }
 
+/* Between twelve and twenty times the residual stream; test_device_memory.c measures it. */
+static void bytes_of_an_evaluation(void **state)
+{
+    (void)state;
+    size_t bytes = cost_evaluation_bytes(&vit_b_16, 64, 2, 64);
+    assert_int_equal(cost_evaluation_bytes(&vit_b_16, 128, 2, 64), 2 * bytes);
+    assert_true(bytes > 4u * 64 * 197 * 12 * 768 && bytes < 4u * 64 * 197 * 20 * 768);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_a_model), cmocka_unit_test(weights_of_vit_b_16),
         cmocka_unit_test(operations_of_vit_b_16),       cmocka_unit_test(operations_by_hand),
-        cmocka_unit_test(bytes_of_a_step_grow_with_it),
+        cmocka_unit_test(bytes_of_a_step_grow_with_it), cmocka_unit_test(bytes_of_an_evaluation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
