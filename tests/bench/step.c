@@ -1,9 +1,10 @@
-/* Times a training step of the adapters and an evaluation batch, as a share of the machine's own f32 product rate in
- * the same run.
+/* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate in the
+ * same run.
  *
- *     build/tests/step [vit_b_16|mini] [images] [prompts] [experts]
+ *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16] [vit_b_16|mini] [images] [prompts] [experts]
  *
- * Nothing is asserted: the figures are for people. Weights are random; that changes no time. */
+ * Nothing is asserted: the figures are for people. Weights are random; that changes no time. Images lie on the device
+ * already: what feeding costs is seen in a run. A step is recorded where the backend can, as in training. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 
 #include "adapters/adapter.h"
 #include "core/rng.h"
-#include "harness/estimate.h"
 #include "models/clip.h"
 #include "models/contrastive.h"
 #include "models/cost.h"
@@ -56,23 +56,34 @@ static const struct shape {
      20},
 };
 
+enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
+
 struct bench {
     const struct shape *shape;
-    size_t images, prompts, experts;
+    size_t images, evaluated, prompts, experts;
+    struct backend_settings settings;
     struct backend *backend;
+    size_t left; /* memory of the device when the backend was opened */
     struct arena model, step;
     struct clip *clip;
     struct adapters *adapters;
-    struct step_state *state;
+    struct step_state *state; /* device, as all below */
     float *loss;
-    uint8_t *pixels;
-    int32_t *tokens, *labels;
+    struct tensor pixels, labels, routers;
+    struct texts texts;
+    uint32_t steps;
+    bool ran;
+    struct recording recording;
 };
 
 static struct error error;
 
 static void must(status result)
 {
+    if (result == ERROR_DEVICE) {
+        fprintf(stderr, "step: skipped, %s\n", error.message);
+        exit(77);
+    }
     if (result != OK) {
         fprintf(stderr, "step: %s\n", error.message);
         exit(1);
@@ -86,7 +97,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void open_bench(struct bench *b)
+/* --- What is timed --- */
+
+static void open_model(struct bench *b)
 {
     const struct clip_dimensions *n = &b->shape->dimensions;
     struct adapter_settings settings = {.experts = b->experts,
@@ -96,7 +109,6 @@ static void open_bench(struct bench *b)
                                         .scale = 0.1f,
                                         .dropout = 0.1f,
                                         .noise_epsilon = 0.01f};
-    must(backend_open(&b->backend, &(struct backend_settings){.name = "cpu"}, &error));
     must(b->backend->ops->arena_create(b->backend, &b->model, 0, "model", &error));
     must(b->backend->ops->arena_create(b->backend, &b->step, 0, "step", &error));
     must(clip_create(&b->clip, b->backend, &b->model, n, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
@@ -104,154 +116,274 @@ static void open_bench(struct bench *b)
     must(adapters_create(&b->adapters, b->backend, &b->model, n, &settings, PARAMETERS_TRAINED, &error));
     must(adapters_initialize(b->adapters, 1, &error));
     must(adapters_begin_task(b->adapters, 0, &error));
-    b->state = arena_take(&b->model, sizeof *b->state);
-    b->loss = arena_take(&b->model, sizeof *b->loss);
-    *b->state = (struct step_state){.seed = 1, .learning_rate = 1e-3f};
-    b->pixels = malloc(b->images * n->resolution * n->resolution * 3);
-    b->tokens = calloc(b->prompts * n->context, sizeof *b->tokens);
-    b->labels = calloc(b->images, sizeof *b->labels);
+}
+
+/* Host memory of count bytes, gone when the device has it. */
+static void upload(struct bench *b, struct tensor *tensor, enum tensor_type type, int rank, const size_t *shape,
+                   void *host)
+{
+    if (host == NULL)
+        must(error_set(&error, ERROR_MEMORY, "no memory for a batch"));
+    must(tensor_take(tensor, &b->model, type, "batch", rank, shape, &error));
+    must(b->backend->ops->upload(b->backend, tensor->data, host, tensor_bytes(tensor), &error));
+    free(host);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static void open_batch(struct bench *b)
+{
+    const struct clip_dimensions *n = &b->shape->dimensions;
+    size_t most = larger(b->images, b->evaluated), pixels = most * n->resolution * n->resolution * 3,
+           samples = larger(most, b->prompts), one = 1, state = sizeof *b->state;
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
-    for (size_t i = 0; i < b->images * n->resolution * n->resolution * 3; i++)
-        b->pixels[i] = (uint8_t)rng_below(&rng, i, 256);
-    for (size_t c = 0; c < b->prompts; c++)
+    uint8_t *values = malloc(pixels);
+    int32_t *labels = calloc(b->images, sizeof *labels), *tokens = calloc(b->prompts * n->context, sizeof *tokens);
+    struct tensor memory;
+    for (size_t i = 0; values != NULL && i < pixels; i++)
+        values[i] = (uint8_t)rng_below(&rng, i, 256);
+    for (size_t i = 0; labels != NULL && i < b->images; i++)
+        labels[i] = (int32_t)(i % b->prompts);
+    for (size_t c = 0; tokens != NULL && c < b->prompts; c++)
         for (size_t l = 0; l < b->shape->positions; l++)
-            b->tokens[c * n->context + l] =
+            tokens[c * n->context + l] =
                 l + 1 < b->shape->positions ? (int32_t)rng_below(&rng, c * 100 + l, 800) : (int32_t)n->vocabulary - 1;
-    for (size_t i = 0; i < b->images; i++)
-        b->labels[i] = (int32_t)(i % b->prompts);
+    upload(b, &b->pixels, TENSOR_U8, 4, (size_t[]){most, n->resolution, n->resolution, 3}, values);
+    upload(b, &b->labels, TENSOR_I32, 1, &b->images, labels);
+    must(texts_create(&b->texts, b->clip, &b->model, tokens, b->prompts, &error));
+    free(tokens);
+    must(tensor_take(&b->routers, &b->model, TENSOR_I32, "routers", 1, &samples, &error));
+    must(b->backend->ops->zero(b->backend, b->routers.data, tensor_bytes(&b->routers), &error));
+    must(tensor_take(&memory, &b->model, TENSOR_U8, "state", 1, &state, &error));
+    b->state = memory.data;
+    must(tensor_take(&memory, &b->model, TENSOR_F32, "loss", 1, &one, &error));
+    b->loss = memory.data;
 }
 
-static const int32_t *routers(struct bench *b, size_t n)
+static struct encoding encoding_of(struct bench *b, bool training, const struct block_hook *hook)
 {
-    int32_t *router = arena_take(&b->step, n * sizeof *router);
-    memset(router, 0, n * sizeof *router);
-    return router;
+    return (struct encoding){
+        .arena = &b->step, .training = training, .hook = hook, .state = b->state, .router = b->routers.data};
 }
 
-static void encode(struct bench *b, bool training, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS],
-                   struct tower_pass passes[TOWERS], struct texts *texts, struct tensor features[TOWERS], bool text)
+static struct image_batch images_of(const struct bench *b, size_t count)
 {
-    size_t r = b->shape->dimensions.resolution;
-    struct image_batch batch = {
-        .images = {.data = b->pixels, .type = TENSOR_U8, .rank = 4, .shape = {b->images, r, r, 3}}};
+    struct image_batch batch = {.images = b->pixels};
+    batch.images.shape[0] = count;
+    return batch;
+}
+
+static status forward_and_backward(void *context, struct error *failure)
+{
+    struct bench *b = context;
+    struct block_hook hooks[TOWERS];
+    struct encoding encodings[TOWERS];
+    struct tower_pass passes[TOWERS];
+    struct tensor features[TOWERS], dfeatures[TOWERS];
+    struct contrastive c;
+    struct image_batch images = images_of(b, b->images);
     arena_reset(&b->step);
     for (int t = 0; t < TOWERS; t++) {
         hooks[t] = adapters_hook(b->adapters, (enum tower)t);
-        encodings[t] = (struct encoding){.arena = &b->step,
-                                         .training = training,
-                                         .hook = &hooks[t],
-                                         .state = b->state,
-                                         .router = routers(b, t == TOWER_IMAGE ? b->images : b->prompts)};
+        encodings[t] = encoding_of(b, true, &hooks[t]);
     }
-    must(clip_encode_images(b->clip, &encodings[0], &batch, &passes[0], &features[0], &error));
-    if (!text)
-        return;
-    must(texts_create(texts, b->clip, &b->step, b->tokens, b->prompts, &error));
-    must(clip_encode_texts(b->clip, &encodings[1], texts, &passes[1], &features[1], &error));
+    TRY(b->backend->ops->zero(b->backend, b->loss, sizeof *b->loss, failure));
+    TRY(clip_encode_images(b->clip, &encodings[0], &images, &passes[0], &features[0], failure));
+    TRY(clip_encode_texts(b->clip, &encodings[1], &b->texts, &passes[1], &features[1], failure));
+    TRY(contrastive_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, failure));
+    TRY(contrastive_loss(b->backend, &c, b->labels.data, 0.2f, 1.0f, b->loss, failure));
+    TRY(contrastive_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], failure));
+    for (int t = 0; t < TOWERS; t++)
+        TRY(clip_encode_backward(b->clip, &encodings[t], &passes[t], &dfeatures[t], failure));
+    return OK;
 }
 
 static void train_step(struct bench *b)
 {
-    struct block_hook hooks[TOWERS];
-    struct encoding encodings[TOWERS];
-    struct tower_pass passes[TOWERS];
-    struct texts texts;
-    struct tensor features[TOWERS], dfeatures[TOWERS];
-    struct contrastive c;
-    b->state->step++;
-    encode(b, true, hooks, encodings, passes, &texts, features, true);
-    must(contrastive_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, &error));
-    *b->loss = 0;
-    must(contrastive_loss(b->backend, &c, b->labels, 0.2f, 1.0f, b->loss, &error));
-    must(contrastive_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], &error));
-    for (int t = 0; t < TOWERS; t++)
-        must(clip_encode_backward(b->clip, &encodings[t], &passes[t], &dfeatures[t], &error));
+    const struct backend_ops *ops = b->backend->ops;
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    struct step_state state = {.seed = 1, .step = b->steps++, .learning_rate = 1e-3f};
+    must(ops->upload(b->backend, b->state, &state, sizeof state, &error));
+    if (b->recording.owner != NULL)
+        must(ops->replay(b->backend, &b->recording, &error));
+    else if (b->ran)
+        must(ops->record(b->backend, &b->recording, forward_and_backward, b, &error));
+    else
+        must(forward_and_backward(b, &error));
+    b->ran = true;
     must(adapters_step(b->adapters, b->state, &rule, &error));
 }
 
 static void evaluate(struct bench *b)
 {
-    struct block_hook hooks[TOWERS];
-    struct encoding encodings[TOWERS];
-    struct tower_pass passes[TOWERS];
-    struct texts texts;
-    struct tensor features[TOWERS];
-    encode(b, false, hooks, encodings, passes, &texts, features, false);
+    struct block_hook hook = adapters_hook(b->adapters, TOWER_IMAGE);
+    struct encoding encoding = encoding_of(b, false, &hook);
+    struct image_batch images = images_of(b, b->evaluated);
+    struct tower_pass pass;
+    struct tensor features;
+    arena_reset(&b->step);
+    must(clip_encode_images(b->clip, &encoding, &images, &pass, &features, &error));
 }
 
-/* The fastest of some repeats: what the machine can do when it is left alone. */
+/* --- Time --- */
+
+static void wait_for_it(struct bench *b)
+{
+    float any;
+    must(b->backend->ops->download(b->backend, &any, b->loss, sizeof any, &error));
+}
+
+/* The fastest of some repeats: what the machine can do when it is left alone. Where the host does not wait for what it
+ * asks for, a repeat is several of them. */
 static double fastest(struct bench *b, void (*what)(struct bench *))
 {
     double best = 1e30;
-    what(b);
-    for (size_t i = 0; i < b->shape->repeats; i++) {
-        double start = now();
+    size_t together = b->backend->asynchronous ? DEVICE_TOGETHER : 1;
+    for (size_t i = 0; i < 3; i++) /* made, recorded, replayed */
         what(b);
-        double seconds = now() - start;
+    for (size_t i = 0; i < b->shape->repeats; i++) {
+        wait_for_it(b);
+        double start = now();
+        for (size_t k = 0; k < together; k++)
+            what(b);
+        wait_for_it(b);
+        double seconds = (now() - start) / (double)together;
         best = seconds < best ? seconds : best;
     }
     return best;
 }
 
+enum { PRODUCT_N = 3072, PRODUCT_K = 768 };
+
+/* Rows of a batch in the precision of the run; a CPU is asked for fewer. */
+static size_t product_rows(const struct bench *b)
+{
+    return b->backend->asynchronous ? 12608 : 1024;
+}
+
+static double product_seconds(struct bench *b)
+{
+    enum { REPEATS = 50 };
+    enum tensor_type type = b->backend->precision == PRECISION_BF16 ? TENSOR_BF16 : TENSOR_F32;
+    struct tensor x, w, y;
+    size_t rows = product_rows(b), repeats = b->backend->asynchronous ? REPEATS : 10;
+    arena_reset(&b->step);
+    must(tensor_take(&x, &b->step, type, "x", 2, (size_t[]){rows, PRODUCT_K}, &error));
+    must(tensor_take(&w, &b->step, type, "w", 2, (size_t[]){PRODUCT_N, PRODUCT_K}, &error));
+    must(tensor_take(&y, &b->step, type, "y", 2, (size_t[]){rows, PRODUCT_N}, &error));
+    must(b->backend->ops->zero(b->backend, x.data, tensor_bytes(&x), &error));
+    must(b->backend->ops->zero(b->backend, w.data, tensor_bytes(&w), &error));
+    struct gemm gemm = {.a = matrix_of(&x), .b = matrix_of(&w), .transpose_b = true, .out = matrix_of(&y)};
+    must(b->backend->ops->gemm(b->backend, &gemm, &error));
+    wait_for_it(b);
+    double start = now();
+    for (size_t i = 0; i < repeats; i++)
+        must(b->backend->ops->gemm(b->backend, &gemm, &error));
+    wait_for_it(b);
+    return (now() - start) / (double)repeats;
+}
+
 static double best_rate(struct bench *b)
 {
-    double best = 0;
+    double best = 1e30;
     for (int i = 0; i < 8; i++) {
-        double rate;
-        arena_reset(&b->step);
-        must(product_rate(b->backend, &b->step, &rate, &error));
-        best = rate > best ? rate : best;
+        double seconds = product_seconds(b);
+        best = seconds < best ? seconds : best;
     }
-    return best;
+    return 2.0 * (double)product_rows(b) * PRODUCT_N * PRODUCT_K / best;
+}
+
+static void print_memory(const struct bench *b)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    if (b->left != SIZE_MAX)
+        printf("  peak device memory    %.2f GB\n", (double)(b->left - b->backend->ops->memory_left(b->backend)) / 1e9);
+    printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
 }
 
 static void report(struct bench *b)
 {
     const struct clip_dimensions *n = &b->shape->dimensions;
-    struct rusage usage;
     double rate = best_rate(b);
     double step = fastest(b, train_step),
            step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, TOP_K, BOTTLENECK);
     double evaluation = fastest(b, evaluate),
-           evaluation_cost = cost_images(n, b->images) + cost_image_experts(n, b->images, TOP_K, BOTTLENECK);
+           evaluation_cost = cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, TOP_K, BOTTLENECK);
     double again = best_rate(b);
     rate = again > rate ? again : rate;
-    getrusage(RUSAGE_SELF, &usage);
     size_t values = adapters_values(b->adapters);
     printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts\n", b->shape->name, b->backend->description,
            b->images, b->prompts, b->shape->positions, b->experts);
     printf("  trainable parameters  %zu, %.1f MiB\n", values, (double)values * 4 / (1 << 20));
-    printf("  product rate          %.0f GFLOP/s (f32, 1024 x 768 x 3072)\n", rate / 1e9);
-    printf("  training step         %.3f s, %.3f TFLOP, %.0f%% of the product rate\n", step, step_cost / 1e12,
-           100 * step_cost / step / rate);
-    printf("  evaluation            %.1f images/s, %.0f%% of the product rate\n", (double)b->images / evaluation,
-           100 * evaluation_cost / evaluation / rate);
-    printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
+    printf("  product rate          %.0f GFLOP/s (%s, %zu x %d x %d)\n", rate / 1e9,
+           precision_name(b->backend->precision), product_rows(b), PRODUCT_K, PRODUCT_N);
+    printf("  training step         %.4f s, %.3f TFLOP, %.0f%% of the product rate%s\n", step, step_cost / 1e12,
+           100 * step_cost / step / rate, b->recording.owner != NULL ? ", recorded" : "");
+    printf("  evaluation            %.1f images/s in batches of %zu, %.0f%% of the product rate\n",
+           (double)b->evaluated / evaluation, b->evaluated, 100 * evaluation_cost / evaluation / rate);
+    print_memory(b);
+}
+
+/* --- Command line --- */
+
+static bool read_words(struct bench *b, int argc, char **argv, size_t numbers[3])
+{
+    size_t given = 0;
+    for (int i = 1; i < argc; i++) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+            if (strcmp(shapes[k].name, argv[i]) == 0) {
+                b->shape = &shapes[k];
+                known = true;
+            }
+        if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc) {
+            b->settings.name = argv[++i];
+        } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
+            b->settings.precision = strcmp(argv[++i], "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
+        } else if (!known) {
+            char *end;
+            size_t number = strtoul(argv[i], &end, 10);
+            if (*end != 0 || number == 0 || given == 3)
+                return false;
+            numbers[given++] = number;
+        }
+    }
+    return true;
+}
+
+static void close_bench(struct bench *b)
+{
+    b->backend->ops->recording_destroy(b->backend, &b->recording);
+    adapters_destroy(b->adapters);
+    clip_destroy(b->clip);
+    b->backend->ops->arena_destroy(b->backend, &b->step);
+    b->backend->ops->arena_destroy(b->backend, &b->model);
+    backend_close(b->backend);
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.shape = &shapes[0]};
-    for (size_t i = 0; argc > 1 && i < sizeof shapes / sizeof *shapes; i++)
-        if (strcmp(shapes[i].name, argv[1]) == 0)
-            b.shape = &shapes[i];
-    if (argc > 1 && strcmp(argv[1], b.shape->name) != 0) {
-        fprintf(stderr, "usage: step [vit_b_16|mini] [images] [prompts] [experts]\n");
+    struct bench b = {.shape = &shapes[0], .settings = {.name = "cpu"}};
+    size_t numbers[3] = {0};
+    if (!read_words(&b, argc, argv, numbers)) {
+        fprintf(stderr, "usage: step [--backend cpu|cuda] [--precision f32|bf16] [vit_b_16|mini] [images] [prompts] "
+                        "[experts]\n");
         return 2;
     }
-    b.images = argc > 2 ? strtoul(argv[2], NULL, 10) : b.shape->images;
-    b.prompts = argc > 3 ? strtoul(argv[3], NULL, 10) : b.shape->prompts;
-    b.experts = argc > 4 ? strtoul(argv[4], NULL, 10) : b.shape->experts;
-    open_bench(&b);
+    must(backend_open(&b.backend, &b.settings, &error));
+    b.left = b.backend->ops->memory_left(b.backend);
+    bool device = b.backend->asynchronous;
+    b.images = numbers[0] > 0 ? numbers[0] : device ? DEVICE_IMAGES : b.shape->images;
+    b.evaluated = device ? DEVICE_EVALUATION : b.images;
+    b.prompts = numbers[1] > 0 ? numbers[1] : b.shape->prompts;
+    b.experts = numbers[2] > 0 ? numbers[2] : b.shape->experts;
+    open_model(&b);
+    open_batch(&b);
     report(&b);
-    free(b.pixels);
-    free(b.tokens);
-    free(b.labels);
-    adapters_destroy(b.adapters);
-    clip_destroy(b.clip);
-    b.backend->ops->arena_destroy(b.backend, &b.step);
-    b.backend->ops->arena_destroy(b.backend, &b.model);
-    backend_close(b.backend);
+    close_bench(&b);
     return 0;
 }
