@@ -155,8 +155,8 @@ static void failed_jobs_are_told_and_submitted_again(void **state)
     outcome_free(&outcome);
     expect_rows(workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "2\n");
     expect_words(run(workshop, "sweep tiny.yaml " GRID "--collect", 1),
-                 WORDS("weights=other.safetensors seed=2 is not finished: ", "No such file", "logs/3.log",
-                       "2 of 4 runs are not finished", "--slurm"));
+                 WORDS("weights=other.safetensors seed=2 is not finished: ", "there is no file other.safetensors",
+                       "logs/3.log", "2 of 4 runs are not finished", "--slurm"));
     char *weights = workshop_path(workshop, "clip.safetensors"), *other = workshop_path(workshop, "other.safetensors");
     assert_int_equal(link(weights, other), 0);
     free(weights);
