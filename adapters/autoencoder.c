@@ -33,8 +33,8 @@ status autoencoder_create(struct autoencoder **result, struct backend *backend, 
     struct weight w[4];
     for (size_t i = 0; i < 4; i++)
         w[i] = parameters_weight(coder->parameters, index[i]);
-    coder->encoder = (struct linear){.weight = w[0], .bias = w[1], .out = code, .in = width};
-    coder->decoder = (struct linear){.weight = w[2], .bias = w[3], .out = width, .in = code};
+    coder->encoder = (struct linear){.weight = w[0], .bias = w[1], .out = code, .in = width, .exact = true};
+    coder->decoder = (struct linear){.weight = w[2], .bias = w[3], .out = width, .in = code, .exact = true};
     *result = coder;
     return OK;
 }
@@ -142,6 +142,7 @@ static status backward(struct autoencoder *coder, struct arena *arena, const str
                            &(struct gemm){.a = doutput,
                                           .b = matrix_rows(coder->decoder.weight.value, coder->width, coder->code),
                                           .out = matrix_of(&dcode),
+                                          .exact = true,
                                           .activation = ACTIVATION_RELU,
                                           .before = matrix_of(&pass->before_code),
                                           .backward = true},

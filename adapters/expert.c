@@ -109,16 +109,19 @@ static status forward(void *state, const struct block_site *site, const struct t
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
     struct arena_mark start = arena_mark(site->arena);
     TRY(take_dispatch(tower, pass, site, batch, error));
-    TRY(take(&pass->hidden, site, TENSOR_F32, "expert hidden units", rows, s->bottleneck, error));
+    enum tensor_type type = backend_operand_type(backend);
+    TRY(take(&pass->hidden, site, type, "expert hidden units", rows, s->bottleneck, error));
     struct arena_mark kept = arena_mark(site->arena);
     struct tensor gathered; /* the samples by slot, then the experts' outputs */
-    TRY(take(&gathered, site, TENSOR_F32, "samples by expert", rows, tower->width, error));
+    TRY(take(&gathered, site, type, "samples by expert", rows, tower->width, error));
 
     TRY(run_router(tower, site, x, pass, error));
     TRY(backend->ops->dispatch_gather(backend,
                                       &(struct dispatch_gather){.dispatch = &pass->dispatch,
                                                                 .rows_per_sample = length,
                                                                 .width = tower->width,
+                                                                .x_type = input->type,
+                                                                .out_type = gathered.type,
                                                                 .x = input->data,
                                                                 .out = gathered.data},
                                       error));
@@ -132,6 +135,7 @@ static status forward(void *state, const struct block_site *site, const struct t
                                                                       .probability = s->dropout,
                                                                       .base = numbers_of(site) + before,
                                                                       .state = site->state,
+                                                                      .type = pass->hidden.type,
                                                                       .hidden = pass->hidden.data},
                                            error));
     TRY(expert_product(tower, site, pass, bank->up_weight, &bank->up_bias, true, &pass->hidden, &gathered,
@@ -140,6 +144,7 @@ static status forward(void *state, const struct block_site *site, const struct t
                                        &(struct dispatch_combine){.dispatch = &pass->dispatch,
                                                                   .rows_per_sample = length,
                                                                   .width = tower->width,
+                                                                  .rows_type = gathered.type,
                                                                   .rows = gathered.data,
                                                                   .weights = pass->dispatch.gates,
                                                                   .scale = s->scale,
@@ -178,6 +183,8 @@ static status gather(const struct block_site *site, const struct expert_pass *pa
                                                &(struct dispatch_gather){.dispatch = &pass->dispatch,
                                                                          .rows_per_sample = x->shape[1],
                                                                          .width = x->shape[2],
+                                                                         .x_type = x->type,
+                                                                         .out_type = out->type,
                                                                          .x = x->data,
                                                                          .out = out->data},
                                                error);
@@ -224,8 +231,9 @@ static status backward(void *state, const struct block_site *site, const struct 
     size_t length = x->shape[1], rows = x->shape[0] * s->top_k * length;
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor gathered, dhidden, dgates;
-    TRY(take(&gathered, site, TENSOR_F32, "gradients by expert", rows, tower->width, error));
-    TRY(take(&dhidden, site, TENSOR_F32, "gradient of the expert hidden units", rows, s->bottleneck, error));
+    enum tensor_type type = backend_operand_type(backend);
+    TRY(take(&gathered, site, type, "gradients by expert", rows, tower->width, error));
+    TRY(take(&dhidden, site, type, "gradient of the expert hidden units", rows, s->bottleneck, error));
     TRY(take(&dgates, site, TENSOR_F32, "gradient of the gates", x->shape[0], s->top_k, error));
 
     TRY(gather(site, pass, dy, &gathered, error));
@@ -238,6 +246,7 @@ static status backward(void *state, const struct block_site *site, const struct 
                                                                           .width = tower->width,
                                                                           .scale = s->scale,
                                                                           .keep = 1.0f - s->dropout,
+                                                                          .type = type,
                                                                           .h = pass->hidden.data,
                                                                           .dh = dhidden.data,
                                                                           .dy = gathered.data,
@@ -257,6 +266,7 @@ static status backward(void *state, const struct block_site *site, const struct 
                                            &(struct dispatch_combine){.dispatch = &pass->dispatch,
                                                                       .rows_per_sample = length,
                                                                       .width = tower->width,
+                                                                      .rows_type = type,
                                                                       .rows = gathered.data,
                                                                       .scale = 1.0f,
                                                                       .y = post_ln ? dln2->data : dx->data},

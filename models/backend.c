@@ -162,6 +162,11 @@ const char *precision_name(enum precision precision)
     return precision == PRECISION_BF16 ? "bf16" : "f32";
 }
 
+enum tensor_type backend_operand_type(const struct backend *backend)
+{
+    return backend->precision == PRECISION_BF16 ? TENSOR_BF16 : TENSOR_F32;
+}
+
 void backend_close(struct backend *backend)
 {
     if (backend != NULL)

@@ -35,10 +35,12 @@ struct step_state {
 
 /* out = act(scale · op(a) op(b) + bias + addend), or with `before` and backward = true: out = (scale · op(a) op(b)) ⊙
  * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting
- * it (no bias, addend or activation then). */
+ * it (no bias, addend or activation then). In bf16 precision a and b of either type are rounded to bf16 and summed in
+ * f32, unless the product is exact; addend has out's type, bias is f32. */
 struct gemm {
     struct matrix a, b, out;
     bool transpose_a, transpose_b, accumulate, backward;
+    bool exact;           /* in f32 whatever the precision: losses, selectors */
     float scale;          /* 0 means 1 */
     const void *bias;     /* [columns of out], NULL: none */
     struct matrix addend; /* like out; data NULL: none; may be out itself */
@@ -51,7 +53,7 @@ struct gemm {
  * GROUPED_ROWS:    out[rows of e] = act(a[rows of e] · op(b[e]) + bias[e])     b [E, N, K] transposed or [E, K, N]
  * GROUPED_WEIGHTS: out[e] += aᵀ[rows of e] · b[rows of e]                     out [E, columns of a, columns of b]
  * In GROUPED_WEIGHTS, column_sums [E, columns of a] += sums over a's rows, when given, and experts with frozen[e] ≠ 0
- * are left. */
+ * are left. In bf16 precision operands are rounded as in struct gemm. */
 enum grouped_kind { GROUPED_ROWS, GROUPED_WEIGHTS };
 struct grouped_gemm {
     enum grouped_kind kind;
@@ -94,12 +96,14 @@ struct activate_backward {
 struct attention {
     size_t batch, positions, width;
     bool causal;
+    enum tensor_type type; /* of qkv and out; bf16 only in bf16 precision */
     const void *qkv;
     void *out;
 };
 struct attention_backward {
     size_t batch, positions, width;
     bool causal;
+    enum tensor_type type; /* of all three */
     const void *qkv, *dout;
     void *dqkv; /* set, not added to */
 };
@@ -260,13 +264,15 @@ struct route_backward {
 struct dispatch_gather {
     const struct dispatch *dispatch;
     size_t rows_per_sample, width;
+    enum tensor_type x_type, out_type;
     const void *x;
     void *out;
 };
-/* y[b] += scale · Σ_k weight[b, k] · rows[slot[b, k]]; weights NULL: 1 */
+/* y[b] += scale · Σ_k weight[b, k] · rows[slot[b, k]]; weights NULL: 1; y is f32 */
 struct dispatch_combine {
     const struct dispatch *dispatch;
     size_t rows_per_sample, width;
+    enum tensor_type rows_type;
     const void *rows;
     const float *weights;
     float scale;
@@ -282,6 +288,7 @@ struct dispatch_dropout {
     float probability;
     uint64_t base;
     const struct step_state *state;
+    enum tensor_type type; /* of hidden */
     void *hidden;
 };
 
@@ -292,7 +299,8 @@ struct dispatch_dropout {
 struct expert_gate_backward {
     const struct dispatch *dispatch;
     size_t rows_per_sample, hidden, width;
-    float scale, keep; /* keep = 1 − p */
+    float scale, keep;     /* keep = 1 − p */
+    enum tensor_type type; /* of h, dh and dy */
     void *h, *dh;
     const void *dy, *up_bias;
     float *dgates;
@@ -435,6 +443,10 @@ struct backend {
                               * is promised */
     enum precision precision;
 };
+
+/* How to store what only products, and the operations between two of them, read: TENSOR_BF16 in bf16 precision, else
+ * TENSOR_F32. The residual stream, norms, losses, weights and the optimizer are f32 in any precision. */
+enum tensor_type backend_operand_type(const struct backend *backend);
 
 struct backend_settings {
     const char *name; /* cpu, cuda, or auto: cuda where a GPU is found, else cpu */

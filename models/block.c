@@ -11,6 +11,7 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
                                              .addend = o->addend,
                                              .activation = o->activation,
                                              .before = o->before,
+                                             .exact = linear->exact,
                                              .out = o->y},
                               error);
 }
@@ -19,9 +20,12 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
 static status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy,
                                     struct matrix dx, struct error *error)
 {
-    return backend->ops->gemm(
-        backend, &(struct gemm){.a = dy, .b = matrix_rows(linear->weight.value, linear->out, linear->in), .out = dx},
-        error);
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = dy,
+                                             .b = matrix_rows(linear->weight.value, linear->out, linear->in),
+                                             .exact = linear->exact,
+                                             .out = dx},
+                              error);
 }
 
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
@@ -33,6 +37,7 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
                                               .transpose_a = true,
                                               .b = x,
                                               .out = matrix_rows(linear->weight.gradient, linear->out, linear->in),
+                                              .exact = linear->exact,
                                               .accumulate = true},
                                error));
     if (linear->bias.gradient != NULL)
@@ -74,6 +79,20 @@ static status take(struct tensor *tensor, const struct block_site *site, const s
     return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], positions, width}, error);
 }
 
+/* What only products, and the operations between two of them, read. */
+static status take_operand(struct tensor *tensor, const struct block_site *site, const struct tensor *x,
+                           size_t positions, size_t width, const char *name, struct error *error)
+{
+    return tensor_take(tensor, site->arena, backend_operand_type(site->backend), name, 3,
+                       (size_t[]){x->shape[0], positions, width}, error);
+}
+
+static status take_operand_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x,
+                                size_t width, const char *name, struct error *error)
+{
+    return take_operand(tensor, site, x, x->shape[1], width, name, error);
+}
+
 static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width,
                         const char *name, struct error *error)
 {
@@ -95,9 +114,9 @@ static status take_saved(const struct block_site *site, const struct block *bloc
     size_t d = block->width, positions = site->rows != NULL ? site->rows_per_sample : x->shape[1];
     saved->x = *x;
     TRY(take(&saved->x_mid, site, x, positions, d, "residual stream", error));
-    TRY(take(&saved->attended, site, x, positions, d, "attention", error));
-    TRY(take(&saved->hidden, site, x, positions, 4 * d, "hidden units", error));
-    TRY(take_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
+    TRY(take_operand(&saved->attended, site, x, positions, d, "attention", error));
+    TRY(take_operand(&saved->hidden, site, x, positions, 4 * d, "hidden units", error));
+    TRY(take_operand_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
     TRY(take_statistics(&saved->ln_1, site, x, x->shape[1], error));
     return take_statistics(&saved->ln_2, site, x, positions, error);
 }
@@ -124,17 +143,18 @@ static status attention_half(const struct block_site *site, const struct block *
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor normal, attended = saved->attended, stream = *x;
-    TRY(take_like(&normal, site, x, block->width, "layer norm", error));
+    TRY(take_operand_like(&normal, site, x, block->width, "layer norm", error));
     TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
     TRY(linear_forward(backend, &block->in_proj,
                        &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
     if (site->rows != NULL)
-        TRY(take_like(&attended, site, x, block->width, "attention", error));
+        TRY(take_operand_like(&attended, site, x, block->width, "attention", error));
     TRY(backend->ops->attention(backend,
                                 &(struct attention){.batch = x->shape[0],
                                                     .positions = x->shape[1],
                                                     .width = block->width,
                                                     .causal = block->causal,
+                                                    .type = saved->qkv.type,
                                                     .qkv = saved->qkv.data,
                                                     .out = attended.data},
                                 error));
@@ -159,7 +179,7 @@ static status mlp(const struct block_site *site, const struct block *block, cons
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor active;
     struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
-    TRY(take_like(&active, site, normal, 4 * block->width, "activation", error));
+    TRY(take_operand_like(&active, site, normal, 4 * block->width, "activation", error));
     TRY(linear_forward(
         site->backend, &block->c_fc,
         &(struct linear_forward){
@@ -184,7 +204,7 @@ status block_forward(const struct block_site *site, const struct block *block, c
     struct arena_mark kept = arena_mark(site->arena);
     struct tensor normal;
     TRY(attention_half(site, block, x, saved, error));
-    TRY(take_like(&normal, site, &saved->x_mid, block->width, "layer norm", error));
+    TRY(take_operand_like(&normal, site, &saved->x_mid, block->width, "layer norm", error));
     TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
     if (hook == NULL || hook->place == BESIDE_MLP)
         TRY(mlp(site, block, saved, &normal, y, error));
@@ -205,7 +225,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
 {
     struct backend *backend = site->backend;
     struct tensor dhidden, other;
-    TRY(take_like(&dhidden, site, &saved->x_mid, 4 * block->width, "gradient of the hidden units", error));
+    TRY(take_operand_like(&dhidden, site, &saved->x_mid, 4 * block->width, "gradient of the hidden units", error));
     struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
     TRY(backend->ops->gemm(
         backend,
@@ -217,12 +237,12 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .backward = true},
         error));
     if (block_is_trained(block)) {
-        TRY(take_like(&other, site, &saved->x_mid, 4 * block->width, "hidden units again", error));
+        TRY(take_operand_like(&other, site, &saved->x_mid, 4 * block->width, "hidden units again", error));
         TRY(backend->ops->activate(
             backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
             error));
         TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
-        TRY(take_like(&other, site, &saved->x_mid, block->width, "layer norm again", error));
+        TRY(take_operand_like(&other, site, &saved->x_mid, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
         TRY(linear_backward_weights(backend, &block->c_fc, matrix_of(&other), dh, error));
     }
@@ -236,13 +256,13 @@ static status attention_half_backward(const struct block_site *site, const struc
 {
     struct backend *backend = site->backend;
     struct tensor dwanted, dattended, dqkv, normal;
-    TRY(take_like(&dwanted, site, &saved->x_mid, block->width, "gradient of the attention", error));
-    TRY(take_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
+    TRY(take_operand_like(&dwanted, site, &saved->x_mid, block->width, "gradient of the attention", error));
+    TRY(take_operand_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(dmid), error));
     TRY(linear_backward_input(backend, &block->out_proj, matrix_of(dmid), matrix_of(&dwanted), error));
     dattended = dwanted;
     if (site->rows != NULL) {
-        TRY(take_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
+        TRY(take_operand_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
         TRY(scatter(site, &dwanted, &dattended, error));
         TRY(scatter(site, dmid, dx, error));
     } else {
@@ -253,12 +273,13 @@ static status attention_half_backward(const struct block_site *site, const struc
                                                                       .positions = saved->x.shape[1],
                                                                       .width = block->width,
                                                                       .causal = block->causal,
+                                                                      .type = saved->qkv.type,
                                                                       .qkv = saved->qkv.data,
                                                                       .dout = dattended.data,
                                                                       .dqkv = dqkv.data},
                                          error));
     if (block_is_trained(block)) {
-        TRY(take_like(&normal, site, &saved->x, block->width, "layer norm again", error));
+        TRY(take_operand_like(&normal, site, &saved->x, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
     }
@@ -285,7 +306,7 @@ status block_backward(const struct block_site *site, const struct block *block, 
         TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
     if (hook != NULL && hook->backward != NULL) {
         struct tensor normal;
-        TRY(take_like(&normal, site, dy, block->width, "layer norm again", error));
+        TRY(take_operand_like(&normal, site, dy, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
         TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, dy, attention ? &dmid : &none, &dln2, error));
     }

@@ -47,6 +47,7 @@ struct block_hook {
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */
     size_t out, in;
+    bool exact; /* products in f32 whatever the precision */
 };
 
 struct layer_norm_weights {

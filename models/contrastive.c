@@ -23,6 +23,7 @@ status contrastive_logits(struct backend *backend, struct arena *arena, const st
                               &(struct gemm){.a = matrix_of(&c->image),
                                              .b = matrix_of(&c->text),
                                              .transpose_b = true,
+                                             .exact = true,
                                              .scale = scale,
                                              .out = matrix_of(&c->logits)},
                               error);
@@ -53,6 +54,7 @@ static status side_backward(struct backend *backend, struct arena *arena, const 
                            &(struct gemm){.a = matrix_of(&c->dlogits),
                                           .transpose_a = !image,
                                           .b = matrix_of(other),
+                                          .exact = true,
                                           .scale = c->scale,
                                           .out = matrix_of(&dnormal)},
                            error));

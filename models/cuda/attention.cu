@@ -1,17 +1,9 @@
 /* Attention over tiles of 32 queries and 32 keys in shared memory, with the softmax carried along (Dao et al.,
  * "FlashAttention", 2022, Algorithm 1): no [L, L] matrix is stored. A block has the tile of one head of one sample;
  * eight neighbouring lanes have a row of it. */
-#include "models/cuda/kernel.cuh"
+#include "models/cuda/attention.cuh"
 
 enum { TILE = 32, LANES = 8, KEYS = TILE / LANES, VALUES = HEAD / LANES, PADDED = HEAD + 1 };
-
-struct heads {
-    size_t positions, width, count; /* count: heads a sample */
-    bool causal;
-    const float *qkv, *dout;
-    float *out, *dqkv;
-    float *log_sums, *alongs; /* [B · heads, L]: log Σ exp of a row's scores, and dout · out */
-};
 
 struct tile {
     float value[TILE][PADDED];
@@ -19,7 +11,7 @@ struct tile {
 
 static __device__ inline const float *part_of(const struct heads *h, size_t head, size_t part)
 {
-    return h->qkv + (head / h->count * h->positions * 3 + part) * h->width + head % h->count * HEAD;
+    return (const float *)h->qkv + (head / h->count * h->positions * 3 + part) * h->width + head % h->count * HEAD;
 }
 
 /* Rows first … first + 31 of a [L, 64] slice with a stride; rows past the end are zero. */
@@ -53,11 +45,6 @@ static __device__ inline float dot_rows(const float *a, const float *b)
     return total;
 }
 
-static __device__ inline bool sees(const struct heads *h, size_t query, size_t key)
-{
-    return key < h->positions && (!h->causal || key <= query);
-}
-
 static __device__ inline size_t keys_of_tile(const struct heads *h, size_t first_query)
 {
     size_t last = first_query + TILE;
@@ -69,7 +56,7 @@ static __global__ void attend(struct heads h)
 {
     __shared__ struct tile query, key, value;
     __shared__ float p[TILE][TILE + 1];
-    size_t first = (size_t)blockIdx.x * TILE, head = blockIdx.y, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
+    size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
     float most = -INFINITY, total = 0, result[VALUES] = {};
     load_tile(&query, part_of(&h, head, 0), 3 * h.width, first, h.positions);
     for (size_t begin = 0; begin < keys_of_tile(&h, first); begin += TILE) {
@@ -80,7 +67,7 @@ static __global__ void attend(struct heads h)
         float score[KEYS], highest = most;
         for (int k = 0; k < KEYS; k++) {
             size_t j = at + (size_t)k * LANES;
-            score[k] = sees(&h, first + row, begin + j) ? 0.125f * dot_rows(query.value[row], key.value[j]) : -INFINITY;
+            score[k] = sees(&h, first + row, begin + j) ? SCALE * dot_rows(query.value[row], key.value[j]) : -INFINITY;
             highest = fmaxf(highest, score[k]);
         }
         highest = row_max(highest);
@@ -106,9 +93,9 @@ static __global__ void attend(struct heads h)
     for (int v = 0; v < VALUES; v++) {
         float output = result[v] * inverse;
         if (here && h.out != NULL)
-            h.out[to + at + (size_t)v * LANES] = output;
+            ((float *)h.out)[to + at + (size_t)v * LANES] = output;
         if (here && h.dout != NULL)
-            along += output * h.dout[to + at + (size_t)v * LANES];
+            along += output * ((const float *)h.dout)[to + at + (size_t)v * LANES];
     }
     along = row_sum(along);
     if (here && h.log_sums != NULL && at == 0) {
@@ -125,8 +112,8 @@ static __device__ inline float slope_of_score(const struct heads *h, size_t head
     *weight = 0;
     if (i >= h->positions || !sees(h, i, j))
         return 0;
-    *weight = expf(0.125f * dot_rows(query, key) - h->log_sums[head * h->positions + i]);
-    return *weight * (dot_rows(dout, value) - h->alongs[head * h->positions + i]) * 0.125f;
+    *weight = expf(SCALE * dot_rows(query, key) - h->log_sums[head * h->positions + i]);
+    return *weight * (dot_rows(dout, value) - h->alongs[head * h->positions + i]) * SCALE;
 }
 
 /* dq_i = Σ_j ds_ij k_j, a tile of queries over all keys. Dynamic shared memory: query, key, value, dout */
@@ -135,11 +122,11 @@ static __global__ void query_gradients(struct heads h)
     DYNAMIC_SHARED(struct tile, tiles);
     struct tile *query = tiles, *key = tiles + 1, *value = tiles + 2, *dout = tiles + 3;
     __shared__ float ds[TILE][TILE + 1];
-    size_t first = (size_t)blockIdx.x * TILE, head = blockIdx.y, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
+    size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
     size_t sample = head / h.count * h.positions * h.width, column = head % h.count * HEAD;
     float result[VALUES] = {}, weight;
     load_tile(query, part_of(&h, head, 0), 3 * h.width, first, h.positions);
-    load_tile(dout, h.dout + sample + column, h.width, first, h.positions);
+    load_tile(dout, (const float *)h.dout + sample + column, h.width, first, h.positions);
     for (size_t begin = 0; begin < keys_of_tile(&h, first); begin += TILE) {
         __syncthreads();
         load_tile(key, part_of(&h, head, 1), 3 * h.width, begin, h.positions);
@@ -157,7 +144,7 @@ static __global__ void query_gradients(struct heads h)
     }
     if (first + row < h.positions)
         for (int v = 0; v < VALUES; v++)
-            h.dqkv[3 * sample + (first + row) * 3 * h.width + column + at + (size_t)v * LANES] = result[v];
+            ((float *)h.dqkv)[3 * sample + (first + row) * 3 * h.width + column + at + (size_t)v * LANES] = result[v];
 }
 
 /* dk_j = Σ_i ds_ij q_i and dv_j = Σ_i p_ij dout_i, a tile of keys over all queries. Shared memory as above. */
@@ -166,7 +153,7 @@ static __global__ void key_gradients(struct heads h)
     DYNAMIC_SHARED(struct tile, tiles);
     struct tile *query = tiles, *key = tiles + 1, *value = tiles + 2, *dout = tiles + 3;
     __shared__ float ds[TILE][TILE + 1], p[TILE][TILE + 1];
-    size_t first = (size_t)blockIdx.x * TILE, head = blockIdx.y, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
+    size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
     size_t sample = head / h.count * h.positions * h.width, column = head % h.count * HEAD;
     float dkey[VALUES] = {}, dvalue[VALUES] = {}, weight;
     load_tile(key, part_of(&h, head, 1), 3 * h.width, first, h.positions);
@@ -174,7 +161,7 @@ static __global__ void key_gradients(struct heads h)
     for (size_t begin = h.causal ? first : 0; begin < h.positions; begin += TILE) {
         __syncthreads();
         load_tile(query, part_of(&h, head, 0), 3 * h.width, begin, h.positions);
-        load_tile(dout, h.dout + sample + column, h.width, begin, h.positions);
+        load_tile(dout, (const float *)h.dout + sample + column, h.width, begin, h.positions);
         __syncthreads();
         for (int k = 0; k < KEYS; k++) {
             size_t i = at + (size_t)k * LANES;
@@ -191,7 +178,7 @@ static __global__ void key_gradients(struct heads h)
     }
     if (first + row >= h.positions)
         return;
-    float *to = h.dqkv + 3 * sample + (first + row) * 3 * h.width + column;
+    float *to = (float *)h.dqkv + 3 * sample + (first + row) * 3 * h.width + column;
     for (int v = 0; v < VALUES; v++) {
         to[h.width + at + (size_t)v * LANES] = dkey[v];
         to[2 * h.width + at + (size_t)v * LANES] = dvalue[v];
@@ -200,7 +187,7 @@ static __global__ void key_gradients(struct heads h)
 
 static dim3 tiles_of(const struct heads *h, size_t batch)
 {
-    return dim3(blocks_for(h->positions, TILE), (unsigned int)(batch * h->count));
+    return dim3((unsigned int)(batch * h->count), blocks_for(h->positions, TILE));
 }
 
 status cuda_attention(struct backend *backend, const struct attention *o, struct error *error)
@@ -211,9 +198,13 @@ status cuda_attention(struct backend *backend, const struct attention *o, struct
     h.width = o->width;
     h.count = o->width / HEAD;
     h.causal = o->causal;
-    h.qkv = (const float *)o->qkv;
-    h.out = (float *)o->out;
-    if (o->batch * o->positions > 0)
+    h.qkv = o->qkv;
+    h.out = o->out;
+    if (o->batch * o->positions == 0)
+        return OK;
+    if (o->type == TENSOR_BF16)
+        cuda_attend_bf16(cuda, &h, o->batch);
+    else
         CUDA_LAUNCH(cuda, attend, tiles_of(&h, o->batch), TILE * LANES, 0, h);
     return cuda_finish(cuda, "attention", error);
 }
@@ -227,9 +218,9 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
     h.width = o->width;
     h.count = o->width / HEAD;
     h.causal = o->causal;
-    h.qkv = (const float *)o->qkv;
-    h.dout = (const float *)o->dout;
-    h.dqkv = (float *)o->dqkv;
+    h.qkv = o->qkv;
+    h.dout = o->dout;
+    h.dqkv = o->dqkv;
     size_t rows = o->batch * h.count * o->positions;
     void *memory;
     if (rows == 0)
@@ -237,9 +228,14 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
     TRY(cuda_scratch(cuda, 2 * rows * sizeof(float), &memory, error));
     h.log_sums = (float *)memory;
     h.alongs = h.log_sums + rows;
-    CUDA_LAUNCH(cuda, attend, tiles_of(&h, o->batch), TILE * LANES, 0, h);
-    CUDA_LAUNCH(cuda, query_gradients, tiles_of(&h, o->batch), TILE * LANES, 4 * sizeof(struct tile), h);
-    CUDA_LAUNCH(cuda, key_gradients, tiles_of(&h, o->batch), TILE * LANES, 4 * sizeof(struct tile), h);
+    if (o->type == TENSOR_BF16) {
+        cuda_attend_bf16(cuda, &h, o->batch);
+        cuda_attention_gradients_bf16(cuda, &h, o->batch);
+    } else {
+        CUDA_LAUNCH(cuda, attend, tiles_of(&h, o->batch), TILE * LANES, 0, h);
+        CUDA_LAUNCH(cuda, query_gradients, tiles_of(&h, o->batch), TILE * LANES, 4 * sizeof(struct tile), h);
+        CUDA_LAUNCH(cuda, key_gradients, tiles_of(&h, o->batch), TILE * LANES, 4 * sizeof(struct tile), h);
+    }
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "attention_backward", error);
 }

@@ -170,8 +170,6 @@ static status choose_device(const struct backend_settings *settings, struct erro
     if (settings->device >= (size_t)count)
         return error_set(error, ERROR_ARGUMENT, "cuda: device %zu was asked for, but there %s %d, counted from 0",
                          settings->device, count == 1 ? "is" : "are", count);
-    if (settings->precision != PRECISION_F32)
-        return error_set(error, ERROR_ARGUMENT, "cuda: products are computed in f32 alone; set run.precision=f32");
     cudaError_t result = cudaSetDevice((int)settings->device);
     return result == cudaSuccess ? OK : cuda_failed(result, "choosing the device", error);
 }

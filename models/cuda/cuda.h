@@ -13,6 +13,8 @@
 
 #include <cuda_runtime.h>
 
+#include <assert.h>
+
 extern "C" {
 #include "models/backend.h"
 }
@@ -49,15 +51,28 @@ static inline unsigned int blocks_for(size_t n, size_t each)
     return (unsigned int)((n + each - 1) / each);
 }
 
-/* Rows of f32 values for kernels. */
+/* Rows of f32 values for kernels, and rows of any floating type. */
 struct rows {
     float *data;
     size_t count, columns, stride;
 };
 
+struct typed_rows {
+    void *data;
+    enum tensor_type type;
+    size_t count, columns, stride;
+};
+
 static inline struct rows rows_of(struct matrix m)
 {
+    assert(m.type == TENSOR_F32);
     return {(float *)m.data, m.rows, m.columns, m.stride};
+}
+
+static inline struct typed_rows typed_rows_of(struct matrix m)
+{
+    assert(m.type == TENSOR_F32 || m.type == TENSOR_BF16);
+    return {m.data, m.type, m.rows, m.columns, m.stride};
 }
 
 status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error *error);
@@ -69,8 +84,8 @@ status cuda_arena_create(struct backend *, struct arena *, size_t limit, const c
 void cuda_arena_destroy(struct backend *, struct arena *);
 size_t cuda_memory_left(struct backend *);
 
-/* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out
- * (product.cu). */
+/* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out. a and b
+ * have one type, out, bias and addend another or the same (product.cu). */
 struct cuda_product {
     struct matrix a, b, out, addend;
     bool transpose_a, transpose_b;
@@ -81,8 +96,12 @@ status cuda_products_create(struct cuda *cuda, struct error *error);
 void cuda_products_destroy(struct cuda *cuda);
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, struct error *error);
 
+/* The matrix, or its values rounded to bf16 in scratch memory; the same for n values of a vector (cast.cu). */
+status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *error);
+status cuda_vector_as_bf16(struct cuda *cuda, const void **values, size_t n, struct error *error);
+
 /* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
-status cuda_add_column_sums(struct cuda *cuda, struct rows x, float *out, struct error *error);
+status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);
 
 status cuda_gemm(struct backend *, const struct gemm *, struct error *);
 status cuda_grouped_gemm(struct backend *, const struct grouped_gemm *, struct error *);

@@ -279,15 +279,32 @@ static __device__ inline bool is_slot(const struct slots *d, size_t slot)
     return slot < (size_t)d->offsets[d->experts];
 }
 
-/* A row of blocks has a slot, here and below. */
-static __global__ void gather_slots(struct slots d, size_t values, const float *x, float *out)
+/* Values of samples or slots, `each` of one. */
+struct batch_values {
+    void *data;
+    enum tensor_type type;
+    size_t each;
+};
+
+static bool lies_by_eight(struct batch_values v)
 {
-    size_t s = blockIdx.y;
+    return goes_by_eight({v.data, v.type, 0, v.each, v.each});
+}
+
+/* A row of blocks has a slot, here and below. */
+static __global__ void gather_slots(struct slots d, struct batch_values x, struct batch_values out, bool by_eight)
+{
+    size_t s = blockIdx.y, step = (size_t)gridDim.x * blockDim.x;
     if (!is_slot(&d, s))
         return;
-    const float *from = x + (size_t)d.sample[s] * values;
-    for (size_t i = global_thread(); i < values; i += (size_t)gridDim.x * blockDim.x)
-        out[s * values + i] = from[i];
+    size_t from = (size_t)d.sample[s] * x.each, to = s * x.each;
+    for (size_t i = global_thread() * EIGHT; by_eight && i < x.each; i += step * EIGHT) {
+        float values[EIGHT];
+        load_eight(x.data, x.type, from + i, values);
+        store_eight(out.data, out.type, to + i, values);
+    }
+    for (size_t i = global_thread(); !by_eight && i < x.each; i += step)
+        set_value(out.data, out.type, to + i, value_at(x.data, x.type, from + i));
 }
 
 enum { ACROSS = 32 }; /* blocks that share the values of a slot or sample at most */
@@ -303,25 +320,55 @@ status cuda_dispatch_gather(struct backend *backend, const struct dispatch_gathe
     struct cuda *cuda = cuda_of(backend);
     struct slots d = slots_of(o->dispatch);
     size_t values = o->rows_per_sample * o->width;
+    struct batch_values x = {(void *)o->x, o->x_type, values}, out = {o->out, o->out_type, values};
     if (d.samples * d.top_k * values > 0)
-        CUDA_LAUNCH(cuda, gather_slots, dim3(across(values), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d, values,
-                    (const float *)o->x, (float *)o->out);
+        CUDA_LAUNCH(cuda, gather_slots, dim3(across(values), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d, x, out,
+                    lies_by_eight(x) && lies_by_eight(out));
     return cuda_finish(cuda, "dispatch_gather", error);
 }
 
-static __global__ void combine_samples(struct slots d, size_t values, const float *rows, const float *weights,
-                                       float scale, float *y)
+struct mixture {
+    struct batch_values rows;
+    const float *weights;
+    float scale;
+    float *y;
+};
+
+static __device__ inline float weight_of_choice(const struct mixture *m, size_t choice)
 {
-    size_t b = blockIdx.y;
+    return m->scale * (m->weights != NULL ? m->weights[choice] : 1.0f);
+}
+
+static __global__ void combine_samples(struct slots d, struct mixture m)
+{
+    size_t b = blockIdx.y, values = m.rows.each;
     for (size_t i = global_thread(); i < values; i += (size_t)gridDim.x * blockDim.x) {
-        float total = y[b * values + i];
+        float total = m.y[b * values + i];
         for (size_t k = 0; k < d.top_k; k++) {
             int32_t slot = d.slot[b * d.top_k + k];
-            float weight = scale * (weights != NULL ? weights[b * d.top_k + k] : 1.0f);
             if (slot >= 0)
-                total += weight * rows[(size_t)slot * values + i];
+                total += weight_of_choice(&m, b * d.top_k + k) *
+                         value_at(m.rows.data, m.rows.type, (size_t)slot * values + i);
         }
-        y[b * values + i] = total;
+        m.y[b * values + i] = total;
+    }
+}
+
+static __global__ void combine_samples_by_eight(struct slots d, struct mixture m)
+{
+    size_t b = blockIdx.y, values = m.rows.each;
+    for (size_t i = global_thread() * EIGHT; i < values; i += (size_t)gridDim.x * blockDim.x * EIGHT) {
+        float total[EIGHT], more[EIGHT];
+        load_eight(m.y, TENSOR_F32, b * values + i, total);
+        for (size_t k = 0; k < d.top_k; k++) {
+            int32_t slot = d.slot[b * d.top_k + k];
+            if (slot < 0)
+                continue;
+            load_eight(m.rows.data, m.rows.type, (size_t)slot * values + i, more);
+            for (int n = 0; n < EIGHT; n++)
+                total[n] += weight_of_choice(&m, b * d.top_k + k) * more[n];
+        }
+        store_eight(m.y, TENSOR_F32, b * values + i, total);
     }
 }
 
@@ -330,23 +377,29 @@ status cuda_dispatch_combine(struct backend *backend, const struct dispatch_comb
     struct cuda *cuda = cuda_of(backend);
     struct slots d = slots_of(o->dispatch);
     size_t values = o->rows_per_sample * o->width;
-    if (d.samples * values > 0)
-        CUDA_LAUNCH(cuda, combine_samples, dim3(across(values), (unsigned int)d.samples), BLOCK, 0, d, values,
-                    (const float *)o->rows, o->weights, o->scale, (float *)o->y);
+    struct mixture m = {{(void *)o->rows, o->rows_type, values}, o->weights, o->scale, (float *)o->y};
+    dim3 grid(across(values), (unsigned int)d.samples);
+    if (d.samples * values == 0)
+        return OK;
+    if (lies_by_eight(m.rows) && lies_by_eight({o->y, TENSOR_F32, values}))
+        CUDA_LAUNCH(cuda, combine_samples_by_eight, grid, BLOCK, 0, d, m);
+    else
+        CUDA_LAUNCH(cuda, combine_samples, grid, BLOCK, 0, d, m);
     return cuda_finish(cuda, "dispatch_combine", error);
 }
 
 static __global__ void drop_slots(struct slots d, size_t fours, uint64_t base, const struct step_state *state,
-                                  uint32_t threshold, float scale, float *hidden)
+                                  uint32_t threshold, float scale, struct batch_values hidden)
 {
     size_t s = blockIdx.y;
     if (!is_slot(&d, s))
         return;
     for (size_t i = global_thread(); i < fours; i += (size_t)gridDim.x * blockDim.x) {
         struct four_words words = philox(state, RNG_DROPOUT, base / 4 + (uint64_t)d.choice[s] * fours + i);
-        float *four = hidden + 4 * (s * fours + i);
-        for (int w = 0; w < 4; w++)
-            four[w] = words.word[w] < threshold ? 0.0f : four[w] * scale;
+        size_t four = 4 * (s * fours + i);
+        for (size_t w = 0; w < 4; w++)
+            set_value(hidden.data, hidden.type, four + w,
+                      words.word[w] < threshold ? 0.0f : value_at(hidden.data, hidden.type, four + w) * scale);
     }
 }
 
@@ -361,10 +414,11 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
     if (o->probability <= 0)
         return OK;
     struct slots d = slots_of(o->dispatch);
+    struct batch_values hidden = {o->hidden, o->type, values};
     if (d.samples * d.top_k * values > 0)
         CUDA_LAUNCH(cuda, drop_slots, dim3(across(values / 4), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d,
                     values / 4, o->base, o->state, (uint32_t)((double)o->probability * 4294967296.0),
-                    1.0f / (1.0f - o->probability), (float *)o->hidden);
+                    1.0f / (1.0f - o->probability), hidden);
     return cuda_finish(cuda, "dispatch_dropout", error);
 }
 
@@ -373,8 +427,8 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
 struct gate_values {
     size_t rows, hidden, width;
     float scale, keep;
-    float *h, *dh;
-    const float *dy, *up_bias;
+    struct batch_values h, dh, dy;
+    const float *up_bias;
     float *dgates, *dup_bias, *sums; /* sums [slots, d] Σ over rows of dy */
     const int32_t *frozen;
 };
@@ -401,19 +455,20 @@ static __global__ void gate_slots(struct slots d, struct gate_values g)
     if (!is_slot(&d, s))
         return;
     size_t choice = (size_t)d.choice[s], expert = (size_t)d.chosen[choice], values = g.rows * g.hidden;
-    const float *dy = g.dy + s * g.rows * g.width, *bias = g.up_bias + expert * g.width;
-    float *h = g.h + s * values, *dh = g.dh + s * values, along = 0, weight = g.scale * d.gates[choice];
+    const float *bias = g.up_bias + expert * g.width;
+    float along = 0, weight = g.scale * d.gates[choice];
     for (size_t j = threadIdx.x; j < g.width; j += blockDim.x) {
         float total = 0;
         for (size_t l = 0; l < g.rows; l++)
-            total += dy[l * g.width + j];
+            total += value_at(g.dy.data, g.dy.type, (s * g.rows + l) * g.width + j);
         g.sums[s * g.width + j] = total;
         along += bias[j] * total;
     }
-    for (size_t i = threadIdx.x; i < values; i += blockDim.x) {
-        along += h[i] * dh[i];
-        dh[i] = h[i] > 0 ? weight / g.keep * dh[i] : 0;
-        h[i] = weight * h[i];
+    for (size_t i = s * values + threadIdx.x; i < (s + 1) * values; i += blockDim.x) {
+        float h = value_at(g.h.data, g.h.type, i), dh = value_at(g.dh.data, g.dh.type, i);
+        along += h * dh;
+        set_value(g.dh.data, g.dh.type, i, h > 0 ? weight / g.keep * dh : 0.0f);
+        set_value(g.h.data, g.h.type, i, weight * h);
     }
     along = block_sum(along, warps);
     if (threadIdx.x == 0)
@@ -446,9 +501,9 @@ status cuda_expert_gate_backward(struct backend *backend, const struct expert_ga
                             o->width,
                             o->scale,
                             o->keep,
-                            (float *)o->h,
-                            (float *)o->dh,
-                            (const float *)o->dy,
+                            {o->h, o->type, o->rows_per_sample * o->hidden},
+                            {o->dh, o->type, o->rows_per_sample * o->hidden},
+                            {(void *)o->dy, o->type, o->rows_per_sample * o->width},
                             (const float *)o->up_bias,
                             o->dgates,
                             (float *)o->dup_bias,

@@ -2,12 +2,86 @@
 #ifndef MTIL_MODELS_CUDA_KERNEL_CUH
 #define MTIL_MODELS_CUDA_KERNEL_CUH
 
+#include <cuda_bf16.h>
+
 #include "models/cuda/cuda.h"
 
 /* Shared memory whose size the launch gives. */
 #ifndef DYNAMIC_SHARED
 #define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 #endif
+
+/* Values of either floating type. A whole launch takes the same branch. */
+static __device__ inline float value_at(const void *data, enum tensor_type type, size_t at)
+{
+    return type == TENSOR_BF16 ? __bfloat162float(((const __nv_bfloat16 *)data)[at]) : ((const float *)data)[at];
+}
+
+static __device__ inline void set_value(void *data, enum tensor_type type, size_t at, float value)
+{
+    if (type == TENSOR_BF16)
+        ((__nv_bfloat16 *)data)[at] = __float2bfloat16(value);
+    else
+        ((float *)data)[at] = value;
+}
+
+static __device__ inline float row_value(struct typed_rows x, size_t row, size_t column)
+{
+    return value_at(x.data, x.type, row * x.stride + column);
+}
+
+static __device__ inline void set_row_value(struct typed_rows x, size_t row, size_t column, float value)
+{
+    set_value(x.data, x.type, row * x.stride + column, value);
+}
+
+/* Eight neighbours at a time, 16 bytes an access, where address and stride allow it (goes_by_eight). */
+enum { EIGHT = 8 };
+
+struct alignas(16) four_floats {
+    float value[4];
+};
+
+struct alignas(16) eight_halves {
+    __nv_bfloat16 value[EIGHT];
+};
+
+static inline bool goes_by_eight(struct typed_rows x)
+{
+    return (uintptr_t)x.data % 16 == 0 && x.columns % EIGHT == 0 && x.stride % EIGHT == 0;
+}
+
+static __device__ inline void load_eight(const void *data, enum tensor_type type, size_t at, float values[EIGHT])
+{
+    if (type == TENSOR_BF16) {
+        struct eight_halves packed = *(const struct eight_halves *)((const __nv_bfloat16 *)data + at);
+        for (int i = 0; i < EIGHT; i++)
+            values[i] = __bfloat162float(packed.value[i]);
+        return;
+    }
+    for (int half = 0; half < 2; half++) {
+        struct four_floats packed = *(const struct four_floats *)((const float *)data + at + 4 * half);
+        for (int i = 0; i < 4; i++)
+            values[4 * half + i] = packed.value[i];
+    }
+}
+
+static __device__ inline void store_eight(void *data, enum tensor_type type, size_t at, const float values[EIGHT])
+{
+    if (type == TENSOR_BF16) {
+        struct eight_halves packed;
+        for (int i = 0; i < EIGHT; i++)
+            packed.value[i] = __float2bfloat16(values[i]);
+        *(struct eight_halves *)((__nv_bfloat16 *)data + at) = packed;
+        return;
+    }
+    for (int half = 0; half < 2; half++) {
+        struct four_floats packed;
+        for (int i = 0; i < 4; i++)
+            packed.value[i] = values[4 * half + i];
+        *(struct four_floats *)((float *)data + at + 4 * half) = packed;
+    }
+}
 
 /* Every lane gets the sum (the maximum) over its warp, always in the same order. */
 static __device__ inline float warp_sum(float x)

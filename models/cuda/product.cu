@@ -1,5 +1,6 @@
 /* The only file that calls cuBLASLt. Our matrices are row-major, its are column-major: it is asked for outᵀ = op(b)ᵀ
- * op(a)ᵀ, whose columns are our rows. Products in f32, without TF32. The library is opened with the backend: half a
+ * op(a)ᵀ, whose columns are our rows. Products of f32 values in f32, without TF32; of bf16 values with sums in f32. The
+ * library is opened with the backend: half a
  * gigabyte is too much for commands that need no GPU. */
 #include <cublasLt.h>
 
@@ -14,7 +15,9 @@ enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 /* What decides the algorithm of a product. */
 struct shape {
     uint64_t m, n, k, a_stride, b_stride, c_stride, d_stride;
+    uint32_t a_alignment, b_alignment, c_alignment, d_alignment; /* bytes */
     int transpose_a, transpose_b, bias, in_place;
+    cudaDataType_t operands, result;
 };
 
 struct plan {
@@ -144,15 +147,15 @@ static cublasStatus_t describe(const struct library *library, struct description
     if (result == CUBLAS_STATUS_SUCCESS && bias != NULL)
         result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->a, CUDA_R_32F, s->transpose_b ? s->k : s->m,
+        result = library->matrix_layout_create(&x->a, s->operands, s->transpose_b ? s->k : s->m,
                                                s->transpose_b ? s->m : s->k, (int64_t)s->b_stride);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->b, CUDA_R_32F, s->transpose_a ? s->n : s->k,
+        result = library->matrix_layout_create(&x->b, s->operands, s->transpose_a ? s->n : s->k,
                                                s->transpose_a ? s->k : s->n, (int64_t)s->a_stride);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->c, CUDA_R_32F, s->m, s->n, (int64_t)s->c_stride);
+        result = library->matrix_layout_create(&x->c, s->result, s->m, s->n, (int64_t)s->c_stride);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->d, CUDA_R_32F, s->m, s->n, (int64_t)s->d_stride);
+        result = library->matrix_layout_create(&x->d, s->result, s->m, s->n, (int64_t)s->d_stride);
     return result;
 }
 
@@ -172,10 +175,10 @@ static void forget(const struct library *library, struct description *x)
 
 static size_t place_of(const struct shape *s)
 {
-    const uint64_t values[] = {s->m, s->n, s->k, s->a_stride, s->b_stride, s->c_stride, s->d_stride};
-    uint64_t hash = (uint64_t)(s->transpose_a | s->transpose_b << 1 | s->bias << 2 | s->in_place << 3);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        hash = (hash ^ values[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+    const unsigned char *bytes = (const unsigned char *)s;
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < sizeof *s; i++)
+        hash = (hash ^ bytes[i]) * 1099511628211u;
     return hash % PLANS;
 }
 
@@ -194,8 +197,20 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
     cublasStatus_t result = library->matmul_preference_create(&preference);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
-    result = library->matmul_preference_set_attribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                                      sizeof workspace);
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        const void *value;
+        size_t size;
+    } wishes[] = {
+        {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &s->b_alignment, sizeof s->b_alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &s->a_alignment, sizeof s->a_alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &s->c_alignment, sizeof s->c_alignment},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &s->d_alignment, sizeof s->d_alignment},
+    };
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes && result == CUBLAS_STATUS_SUCCESS; i++)
+        result =
+            library->matmul_preference_set_attribute(preference, wishes[i].attribute, wishes[i].value, wishes[i].size);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->matmul_algo_get_heuristic(products->context, x->product, x->a, x->b, x->c, x->d, preference,
                                                     1, &best, &found);
@@ -208,6 +223,19 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
         (*plan)->algorithm = best.algo;
     }
     return result;
+}
+
+/* The largest power of two that divides the address, as far as the library cares: it otherwise counts on 256. */
+static uint32_t alignment_of(const void *address)
+{
+    enum { MOST = 256 };
+    uintptr_t bits = (uintptr_t)address | MOST;
+    return (uint32_t)(bits & -bits);
+}
+
+static cudaDataType_t type_of(struct matrix m)
+{
+    return m.type == TENSOR_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
@@ -224,6 +252,14 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
     s.d_stride = p->out.stride;
     s.transpose_a = p->transpose_a;
     s.transpose_b = p->transpose_b;
+    s.a_alignment = alignment_of(p->a.data);
+    s.b_alignment = alignment_of(p->b.data);
+    s.c_alignment = alignment_of(c.data);
+    s.d_alignment = alignment_of(p->out.data);
+    if (p->bias != NULL && alignment_of(p->bias) < s.d_alignment)
+        s.d_alignment = alignment_of(p->bias);
+    s.operands = type_of(p->a);
+    s.result = type_of(p->out);
     s.bias = p->bias != NULL;
     s.in_place = c.data == p->out.data;
     const struct library *library = &cuda->products->library;

@@ -4,14 +4,14 @@
 enum { CHUNK_ROWS = 256 };
 
 /* partial [chunks, columns]: sums over CHUNK_ROWS rows each */
-static __global__ void sum_chunks(struct rows x, float *partial)
+static __global__ void sum_chunks(struct typed_rows x, float *partial)
 {
     size_t column = global_thread(), first = (size_t)blockIdx.y * CHUNK_ROWS, last = first + CHUNK_ROWS;
     if (column >= x.columns)
         return;
     float total = 0;
     for (size_t i = first; i < last && i < x.count; i++)
-        total += x.data[i * x.stride + column];
+        total += row_value(x, i, column);
     partial[blockIdx.y * x.columns + column] = total;
 }
 
@@ -26,7 +26,7 @@ static __global__ void add_chunks(size_t chunks, size_t columns, const float *pa
     out[column] += total;
 }
 
-status cuda_add_column_sums(struct cuda *cuda, struct rows x, float *out, struct error *error)
+status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error)
 {
     if (x.count == 0 || x.columns == 0)
         return OK;
@@ -43,6 +43,6 @@ status cuda_add_column_sums(struct cuda *cuda, struct rows x, float *out, struct
 status cuda_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    TRY(cuda_add_column_sums(cuda, rows_of(o->x), (float *)o->out, error));
+    TRY(cuda_add_column_sums(cuda, typed_rows_of(o->x), (float *)o->out, error));
     return cuda_finish(cuda, "column_sum", error);
 }

@@ -3,14 +3,14 @@
 
 enum { ROWS_PER_BLOCK = BLOCK / WARP };
 
-static __global__ void layer_norm_rows(struct rows x, const float *gain, const float *bias, struct rows y,
+static __global__ void layer_norm_rows(struct rows x, const float *gain, const float *bias, struct typed_rows y,
                                        float *statistics)
 {
     size_t i = global_warp();
     if (i >= x.count)
         return;
     const float *from = x.data + i * x.stride;
-    float *to = y.data + i * y.stride, total = 0, squares = 0;
+    float total = 0, squares = 0;
     for (size_t j = lane(); j < x.columns; j += WARP)
         total += from[j];
     float mean = warp_sum(total) / (float)x.columns;
@@ -18,7 +18,7 @@ static __global__ void layer_norm_rows(struct rows x, const float *gain, const f
         squares += (from[j] - mean) * (from[j] - mean);
     float rstd = 1.0f / sqrtf(warp_sum(squares) / (float)x.columns + 1e-5f);
     for (size_t j = lane(); j < x.columns; j += WARP)
-        to[j] = (from[j] - mean) * rstd * gain[j] + bias[j];
+        set_row_value(y, i, j, (from[j] - mean) * rstd * gain[j] + bias[j]);
     if (statistics != NULL && lane() == 0) {
         statistics[2 * i] = mean;
         statistics[2 * i + 1] = rstd;
@@ -30,41 +30,43 @@ status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, stru
     struct cuda *cuda = cuda_of(backend);
     if (o->x.rows > 0)
         CUDA_LAUNCH(cuda, layer_norm_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x),
-                    (const float *)o->gain, (const float *)o->bias, rows_of(o->y), (float *)o->statistics);
+                    (const float *)o->gain, (const float *)o->bias, typed_rows_of(o->y), (float *)o->statistics);
     return cuda_finish(cuda, "layer_norm", error);
 }
 
 /* With x̂ the normalised x and g = dy ⊙ gain: dx += rstd (g − mean(g) − x̂ mean(g ⊙ x̂)). */
-static __global__ void layer_norm_backward_rows(struct rows x, struct rows dy, const float *gain,
+static __global__ void layer_norm_backward_rows(struct rows x, struct typed_rows dy, const float *gain,
                                                 const float *statistics, struct rows dx)
 {
     size_t i = global_warp();
     if (i >= x.count)
         return;
-    const float *from = x.data + i * x.stride, *slope = dy.data + i * dy.stride;
+    const float *from = x.data + i * x.stride;
     float *to = dx.data + i * dx.stride, mean = statistics[2 * i], rstd = statistics[2 * i + 1], total = 0, product = 0;
     for (size_t j = lane(); j < x.columns; j += WARP) {
-        total += slope[j] * gain[j];
-        product += slope[j] * gain[j] * ((from[j] - mean) * rstd);
+        float slope = row_value(dy, i, j) * gain[j];
+        total += slope;
+        product += slope * ((from[j] - mean) * rstd);
     }
     total = warp_sum(total) / (float)x.columns;
     product = warp_sum(product) / (float)x.columns;
     for (size_t j = lane(); j < x.columns; j += WARP)
-        to[j] += rstd * (slope[j] * gain[j] - total - (from[j] - mean) * rstd * product);
+        to[j] += rstd * (row_value(dy, i, j) * gain[j] - total - (from[j] - mean) * rstd * product);
 }
 
 /* dy ⊙ x̂, whose column sums are the gain's gradient */
-static __global__ void scaled_by_normalised(struct rows x, struct rows dy, const float *statistics, float *out)
+static __global__ void scaled_by_normalised(struct rows x, struct typed_rows dy, const float *statistics, float *out)
 {
     size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
     if (i < x.count)
-        out[at] = dy.data[i * dy.stride + j] * ((x.data[i * x.stride + j] - statistics[2 * i]) * statistics[2 * i + 1]);
+        out[at] = row_value(dy, i, j) * ((x.data[i * x.stride + j] - statistics[2 * i]) * statistics[2 * i + 1]);
 }
 
 status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    struct rows x = rows_of(o->x), dy = rows_of(o->dy);
+    struct rows x = rows_of(o->x);
+    struct typed_rows dy = typed_rows_of(o->dy);
     if (x.count == 0)
         return OK;
     CUDA_LAUNCH(cuda, layer_norm_backward_rows, blocks_for(x.count, ROWS_PER_BLOCK), BLOCK, 0, x, dy,
@@ -75,18 +77,18 @@ status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm
         TRY(cuda_scratch(cuda, x.count * x.columns * sizeof(float), &scaled, error));
         CUDA_LAUNCH(cuda, scaled_by_normalised, blocks_for(x.count * x.columns, BLOCK), BLOCK, 0, x, dy,
                     (const float *)o->statistics, (float *)scaled);
-        TRY(cuda_add_column_sums(cuda, {(float *)scaled, x.count, x.columns, x.columns}, (float *)o->dgain, error));
+        TRY(cuda_add_column_sums(cuda, {scaled, TENSOR_F32, x.count, x.columns, x.columns}, (float *)o->dgain, error));
         TRY(cuda_add_column_sums(cuda, dy, (float *)o->dbias, error));
         arena_release(&cuda->scratch, mark);
     }
     return cuda_finish(cuda, "layer_norm_backward", error);
 }
 
-static __global__ void activate_values(enum activation activation, struct rows x, struct rows out)
+static __global__ void activate_values(enum activation activation, struct typed_rows x, struct typed_rows out)
 {
     size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
     if (i < x.count)
-        out.data[i * out.stride + j] = activated(activation, x.data[i * x.stride + j]);
+        set_row_value(out, i, j, activated(activation, row_value(x, i, j)));
 }
 
 status cuda_activate(struct backend *backend, const struct activate *o, struct error *error)
@@ -94,7 +96,7 @@ status cuda_activate(struct backend *backend, const struct activate *o, struct e
     struct cuda *cuda = cuda_of(backend);
     if (o->x.rows * o->x.columns > 0)
         CUDA_LAUNCH(cuda, activate_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, o->activation,
-                    rows_of(o->x), rows_of(o->out));
+                    typed_rows_of(o->x), typed_rows_of(o->out));
     return cuda_finish(cuda, "activate", error);
 }
 
@@ -131,35 +133,35 @@ status cuda_number_rows(struct backend *backend, const struct number_rows *o, st
     return cuda_finish(cuda, "number_rows", error);
 }
 
-static __global__ void gather_values(struct rows x, const int32_t *rows, struct rows out)
+static __global__ void gather_values(struct typed_rows x, const int32_t *rows, struct typed_rows out)
 {
     size_t at = global_thread(), i = at / out.columns, j = at % out.columns;
     if (i < out.count)
-        out.data[i * out.stride + j] = x.data[(size_t)rows[i] * x.stride + j];
+        set_row_value(out, i, j, row_value(x, (size_t)rows[i], j));
 }
 
 status cuda_gather_rows(struct backend *backend, const struct gather_rows *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->out.rows * o->out.columns > 0)
-        CUDA_LAUNCH(cuda, gather_values, blocks_for(o->out.rows * o->out.columns, BLOCK), BLOCK, 0, rows_of(o->x),
-                    o->rows, rows_of(o->out));
+        CUDA_LAUNCH(cuda, gather_values, blocks_for(o->out.rows * o->out.columns, BLOCK), BLOCK, 0, typed_rows_of(o->x),
+                    o->rows, typed_rows_of(o->out));
     return cuda_finish(cuda, "gather_rows", error);
 }
 
-static __global__ void scatter_values(struct rows x, const int32_t *rows, struct rows out)
+static __global__ void scatter_values(struct typed_rows x, const int32_t *rows, struct typed_rows out)
 {
     size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
     if (i < x.count)
-        out.data[(size_t)rows[i] * out.stride + j] += x.data[i * x.stride + j];
+        set_row_value(out, (size_t)rows[i], j, row_value(out, (size_t)rows[i], j) + row_value(x, i, j));
 }
 
 status cuda_scatter_rows(struct backend *backend, const struct scatter_rows *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->x.rows * o->x.columns > 0)
-        CUDA_LAUNCH(cuda, scatter_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, rows_of(o->x), o->rows,
-                    rows_of(o->out));
+        CUDA_LAUNCH(cuda, scatter_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, typed_rows_of(o->x),
+                    o->rows, typed_rows_of(o->out));
     return cuda_finish(cuda, "scatter_rows", error);
 }
 

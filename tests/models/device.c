@@ -21,6 +21,12 @@ const char *test_backend_name(void)
     return name != NULL && name[0] != '\0' ? name : "cpu";
 }
 
+static enum precision test_precision(void)
+{
+    const char *name = getenv("MTIL_TEST_PRECISION");
+    return name != NULL && strcmp(name, "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
+}
+
 void device_open(struct device *d, size_t threads)
 {
     device_open_at(d, threads, 0);
@@ -28,7 +34,8 @@ void device_open(struct device *d, size_t threads)
 
 void device_open_at(struct device *d, size_t threads, size_t device)
 {
-    const struct backend_settings settings = {.name = test_backend_name(), .threads = threads, .device = device};
+    const struct backend_settings settings = {
+        .name = test_backend_name(), .threads = threads, .device = device, .precision = test_precision()};
     *d = (struct device){.bits = 14695981039346656037u};
     status opened = backend_open(&d->backend, &settings, &error);
     if (opened == ERROR_DEVICE) {
@@ -51,12 +58,13 @@ void device_close(struct device *d)
 void on_device(device_body body, const void *parameters)
 {
     uint64_t bits = 0;
-    for (size_t threads = 1; threads <= 3; threads++) {
+    size_t most = strcmp(test_backend_name(), "cuda") == 0 ? 2 : 3; /* it has no threads: twice the same is enough */
+    for (size_t threads = 1; threads <= most; threads++) {
         struct device d;
         device_open(&d, threads);
         body(&d, parameters);
         if (threads > 1 && d.bits != bits)
-            fail_msg("the results of %zu threads differ from those of one", threads);
+            fail_msg("the results of run %zu, or of %zu threads, differ from those of the first", threads, threads);
         bits = d.bits;
         device_close(&d);
     }
@@ -112,6 +120,80 @@ struct operand blank(struct device *d, size_t n)
     return operand;
 }
 
+static bool stores_bf16(const struct device *d)
+{
+    return backend_operand_type(d->backend) == TENSOR_BF16;
+}
+
+/* To the nearest, ties to even. */
+static uint16_t round_to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float widened(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void *operand_to_device(struct device *d, float *values, size_t n)
+{
+    if (!stores_bf16(d))
+        return to_device(d, values, n * sizeof *values);
+    uint16_t *halves = host_room(d, n * sizeof *halves);
+    for (size_t i = 0; i < n; i++) {
+        halves[i] = round_to_bf16(values[i]);
+        values[i] = widened(halves[i]);
+    }
+    return to_device(d, halves, n * sizeof *halves);
+}
+
+static float *widen(struct device *d, const uint16_t *halves, size_t n)
+{
+    float *values = host_room(d, n * sizeof *values);
+    for (size_t i = 0; i < n; i++)
+        values[i] = widened(halves[i]);
+    return values;
+}
+
+float *operand_from_device(struct device *d, const void *device, size_t n)
+{
+    if (!stores_bf16(d))
+        return from_device(d, device, n * sizeof(float));
+    return widen(d, from_device(d, device, n * sizeof(uint16_t)), n);
+}
+
+struct operand draw_operand(struct device *d, size_t n, float deviation)
+{
+    struct operand operand = draw(d, n, deviation);
+    operand.device = operand_to_device(d, operand.host, n);
+    return operand;
+}
+
+struct operand blank_operand(struct device *d, size_t n)
+{
+    struct operand operand = blank(d, n);
+    operand.device = operand_to_device(d, operand.host, n);
+    return operand;
+}
+
+struct matrix operand_rows(const struct device *d, void *device, size_t rows, size_t columns)
+{
+    struct matrix m = matrix_rows(device, rows, columns);
+    m.type = backend_operand_type(d->backend);
+    return m;
+}
+
+double rounded(const struct device *d, double tolerance)
+{
+    return stores_bf16(d) && tolerance < 0.01 ? 0.01 : tolerance;
+}
+
 double *doubles(struct device *d, const float *values, size_t n)
 {
     double *wide = host_room(d, n * sizeof *wide);
@@ -129,10 +211,8 @@ const void *digest(struct device *d, const void *device, size_t bytes)
     return values;
 }
 
-void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n,
-                  double tolerance)
+static void check_close(const char *what, const float *got, const double *expected, size_t n, double tolerance)
 {
-    const float *got = digest(d, device, n * sizeof *got);
     double largest = 1;
     for (size_t i = 0; i < n; i++)
         largest = fabs(expected[i]) > largest ? fabs(expected[i]) : largest;
@@ -142,13 +222,39 @@ void expect_close(struct device *d, const char *what, const void *device, const 
                      (double)got[i], tolerance * largest);
 }
 
-void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n)
+static void check_floats(const char *what, const float *got, const float *expected, size_t n)
 {
-    const float *got = digest(d, device, n * sizeof *got);
     for (size_t i = 0; i < n; i++)
         if (memcmp(&got[i], &expected[i], sizeof *got) != 0)
             fail_msg("%s: value %zu of %zu: expected %.9g, found %.9g", what, i, n, (double)expected[i],
                      (double)got[i]);
+}
+
+static const float *digest_operand(struct device *d, const void *device, size_t n)
+{
+    return stores_bf16(d) ? widen(d, digest(d, device, n * sizeof(uint16_t)), n) : digest(d, device, n * sizeof(float));
+}
+
+void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n,
+                  double tolerance)
+{
+    check_close(what, digest(d, device, n * sizeof(float)), expected, n, tolerance);
+}
+
+void expect_close_operand(struct device *d, const char *what, const void *device, const double *expected, size_t n,
+                          double tolerance)
+{
+    check_close(what, digest_operand(d, device, n), expected, n, rounded(d, tolerance));
+}
+
+void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n)
+{
+    check_floats(what, digest(d, device, n * sizeof(float)), expected, n);
+}
+
+void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n)
+{
+    check_floats(what, digest_operand(d, device, n), expected, n);
 }
 
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n)

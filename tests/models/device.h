@@ -8,7 +8,9 @@
  *     }
  *     static void test(void **state) { on_device(doubles_values, NULL); }  // with 1, 2 and 3 threads: the same bits
  *
- * MTIL_TEST_BACKEND names the backend; cpu unless set, so that another backend runs the same tests.
+ * MTIL_TEST_BACKEND names the backend; cpu unless set, so that another backend runs the same tests. With
+ * MTIL_TEST_PRECISION=bf16 they run in that precision: operands of products are stored as bf16 (draw_operand rounds what
+ * the reference sees, too), and results that pass through bf16 have the tolerance that rounded() gives.
  */
 #ifndef MTIL_TESTS_MODELS_DEVICE_H
 #define MTIL_TESTS_MODELS_DEVICE_H
@@ -50,6 +52,14 @@ struct operand blank(struct device *d, size_t n);                 /* a number th
 void *to_device(struct device *d, const void *values, size_t bytes);
 void *room(struct device *d, size_t bytes); /* on the device, zero */
 void *from_device(struct device *d, const void *device, size_t bytes);
+/* The same, stored as the backend stores what only products read; the host's values are rounded like the device's. */
+struct operand draw_operand(struct device *d, size_t n, float deviation);
+struct operand blank_operand(struct device *d, size_t n);
+struct matrix operand_rows(const struct device *d, void *device, size_t rows, size_t columns);
+void *operand_to_device(struct device *d, float *values, size_t n); /* rounds the values, too */
+float *operand_from_device(struct device *d, const void *device, size_t n);
+double rounded(const struct device *d, double tolerance); /* at least 1% in bf16 */
+
 double *doubles(struct device *d, const float *values, size_t n); /* on the host; NULL: zeros */
 
 /* Largest deviation at most tolerance times the largest expected magnitude (at least 1); NaN never passes. */
@@ -57,6 +67,10 @@ void expect_close(struct device *d, const char *what, const void *device, const 
                   double tolerance);
 void expect_floats(struct device *d, const char *what, const void *device, const float *expected,
                    size_t n); /* bit for bit */
+/* The same of operands; the tolerance is rounded. */
+void expect_close_operand(struct device *d, const char *what, const void *device, const double *expected, size_t n,
+                          double tolerance);
+void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n);
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
 
 /* A host copy of a result; it joins the digest, as those of the expectations do. */

@@ -324,27 +324,30 @@ static void gathers_and_combines(struct device *d, const void *parameters)
     struct route forward;
     struct problem p = routed(d, c, &forward);
     size_t values = c->positions * c->width, n = c->batch * values, slots = (size_t)p.expected.offsets[c->experts];
-    struct operand rows = blank(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f), plain = draw(d, n, 1.0f),
-                   weights = draw(d, c->batch * c->top_k, 1.0f);
+    float *x = operand_from_device(d, operand_to_device(d, p.x.host, n), n); /* rounded */
+    struct operand rows = blank_operand(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f),
+                   plain = draw(d, n, 1.0f), weights = draw(d, c->batch * c->top_k, 1.0f);
     double *weighted = doubles(d, y.host, n), *unweighted = doubles(d, plain.host, n);
     for (size_t s = 0; s < slots; s++)
         for (size_t i = 0; i < values; i++) {
             size_t at = (size_t)p.expected.sample[s] * values + i;
-            rows.host[s * values + i] = p.x.host[at];
-            weighted[at] += 0.1 * (double)weights.host[p.expected.choice[s]] * (double)p.x.host[at];
-            unweighted[at] += 2.0 * (double)p.x.host[at];
+            rows.host[s * values + i] = x[at];
+            weighted[at] += 0.1 * (double)weights.host[p.expected.choice[s]] * (double)x[at];
+            unweighted[at] += 2.0 * (double)x[at];
         }
     must(d->ops->dispatch_gather(d->backend,
                                  &(struct dispatch_gather){.dispatch = &p.device,
                                                            .rows_per_sample = c->positions,
                                                            .width = c->width,
+                                                           .out_type = backend_operand_type(d->backend),
                                                            .x = p.x.device,
                                                            .out = rows.device},
                                  &error));
-    expect_floats(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
+    expect_operand(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
     struct dispatch_combine op = {.dispatch = &p.device,
                                   .rows_per_sample = c->positions,
                                   .width = c->width,
+                                  .rows_type = backend_operand_type(d->backend),
                                   .rows = rows.device,
                                   .weights = weights.device,
                                   .scale = 0.1f,
@@ -375,7 +378,7 @@ static void drops(struct device *d, const void *parameters)
     struct rng rng = rng_make(state.seed, RNG_DROPOUT, state.task, state.step);
     const float probabilities[] = {0.0f, 0.1f, 0.75f};
     for (size_t k = 0; k < 3; k++) {
-        struct operand hidden = draw(d, n, 1.0f);
+        struct operand hidden = draw_operand(d, n, 1.0f);
         double probability = (double)probabilities[k];
         struct dispatch_dropout op = {.dispatch = &p.device,
                                       .rows_per_sample = c->positions,
@@ -383,6 +386,7 @@ static void drops(struct device *d, const void *parameters)
                                       .probability = probabilities[k],
                                       .base = ((uint64_t)1 << 56) + 40,
                                       .state = to_device(d, &state, sizeof state),
+                                      .type = backend_operand_type(d->backend),
                                       .hidden = hidden.device};
         double *expected = doubles(d, hidden.host, n);
         for (size_t i = 0; i < slots * values; i++) {
@@ -392,7 +396,7 @@ static void drops(struct device *d, const void *parameters)
             expected[i] *= words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
         }
         must(d->ops->dispatch_dropout(d->backend, &op, &error));
-        expect_close(d, "hidden units that stay", hidden.device, expected, n, 1e-6);
+        expect_close_operand(d, "hidden units that stay", hidden.device, expected, n, 1e-6);
     }
 }
 
@@ -448,7 +452,7 @@ static void gates_back(struct device *d, const void *parameters)
     struct problem p = routed(d, c, &forward);
     size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden,
            rows = choices * c->positions * c->width;
-    struct operand h = draw(d, units, 1.0f), dh = draw(d, units, 1.0f), dy = draw(d, rows, 1.0f),
+    struct operand h = draw(d, units, 1.0f), dh = draw_operand(d, units, 1.0f), dy = draw_operand(d, rows, 1.0f),
                    dgates = blank(d, choices);
     struct operand up_bias = draw(d, c->experts * c->width, 1.0f), dup_bias = draw(d, c->experts * c->width, 1.0f);
     int32_t frozen[64];
@@ -456,7 +460,7 @@ static void gates_back(struct device *d, const void *parameters)
         frozen[e] = e % 3 == 2;
     for (size_t i = 0; i < units; i++)
         h.host[i] = h.host[i] > 0 ? h.host[i] : 0; /* hidden units after their ReLU */
-    h.device = to_device(d, h.host, units * sizeof(float));
+    h.device = operand_to_device(d, h.host, units);
     struct gate_gradients expected = {doubles(d, h.host, units), doubles(d, dh.host, units), doubles(d, NULL, choices),
                                       doubles(d, dup_bias.host, c->experts * c->width)};
     struct expert_gate_backward op = {.dispatch = &p.device,
@@ -465,6 +469,7 @@ static void gates_back(struct device *d, const void *parameters)
                                       .width = c->width,
                                       .scale = 0.1f,
                                       .keep = 0.9f,
+                                      .type = backend_operand_type(d->backend),
                                       .h = h.device,
                                       .dh = dh.device,
                                       .dy = dy.device,
@@ -474,11 +479,11 @@ static void gates_back(struct device *d, const void *parameters)
                                       .frozen = to_device(d, frozen, sizeof frozen)};
     reference_gate_backward(&p, &op, h.host, dh.host, dy.host, up_bias.host, frozen, &expected);
     must(d->ops->expert_gate_backward(d->backend, &op, &error));
-    expect_close(d, "gated hidden units", h.device, expected.h, units, 1e-5);
-    expect_close(d, "gradient of the hidden units", dh.device, expected.dh, units, 1e-5);
+    expect_close_operand(d, "gated hidden units", h.device, expected.h, units, 1e-5);
+    expect_close_operand(d, "gradient of the hidden units", dh.device, expected.dh, units, 1e-5);
     expect_close(d, "gradient of the gates", dgates.device, expected.dgates, choices, 1e-5);
     expect_close(d, "gradient of the upper bias", dup_bias.device, expected.dup_bias, c->experts * c->width, 1e-5);
-    expect_floats(d, "dy stays", dy.device, dy.host, rows);
+    expect_operand(d, "dy stays", dy.device, dy.host, rows);
 }
 
 static void gate_gradients_spare_the_frozen(void **state)

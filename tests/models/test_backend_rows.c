@@ -34,31 +34,31 @@ static void layer_norms(struct device *d, const void *parameters)
     const struct rows_case *c = parameters;
     size_t n = c->rows * c->columns;
     struct operand x = draw_rows(d, c), gain = draw(d, c->columns, 1.0f), bias = draw(d, c->columns, 1.0f);
-    struct operand y = blank(d, n), again = blank(d, n), statistics = blank(d, 2 * c->rows);
+    struct operand y = blank_operand(d, n), again = blank_operand(d, n), statistics = blank(d, 2 * c->rows);
     struct matrix host = matrix_rows(x.host, c->rows, c->columns), device = matrix_rows(x.device, c->rows, c->columns);
     double *expected = doubles(d, NULL, n), *moments = doubles(d, NULL, 2 * c->rows);
     reference_layer_norm(expected, moments, host, gain.host, bias.host);
     struct layer_norm forward = {.x = device,
-                                 .y = matrix_rows(y.device, c->rows, c->columns),
+                                 .y = operand_rows(d, y.device, c->rows, c->columns),
                                  .gain = gain.device,
                                  .bias = bias.device,
                                  .statistics = statistics.device};
     must(d->ops->layer_norm(d->backend, &forward, &error));
-    expect_close(d, "layer norm", y.device, expected, n, 1e-5);
+    expect_close_operand(d, "layer norm", y.device, expected, n, 1e-5);
     expect_close(d, "statistics", statistics.device, moments, 2 * c->rows, 1e-5);
-    forward.y = matrix_rows(again.device, c->rows, c->columns);
+    forward.y = operand_rows(d, again.device, c->rows, c->columns);
     forward.statistics = NULL;
     must(d->ops->layer_norm(d->backend, &forward, &error));
-    expect_floats(d, "layer norm without statistics", again.device, from_device(d, y.device, n * sizeof(float)), n);
+    expect_operand(d, "layer norm without statistics", again.device, operand_from_device(d, y.device, n), n);
 
-    struct operand dy = draw(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f),
+    struct operand dy = draw_operand(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f),
                    dbias = draw(d, c->columns, 1.0f);
     struct operand frozen_dx = {.device = to_device(d, dx.host, n * sizeof(float))};
     double *edx = doubles(d, dx.host, n), *egain = doubles(d, dgain.host, c->columns),
            *ebias = doubles(d, dbias.host, c->columns);
     reference_layer_norm_backward(edx, egain, ebias, host, matrix_rows(dy.host, c->rows, c->columns), gain.host);
     struct layer_norm_backward backward = {.x = device,
-                                           .dy = matrix_rows(dy.device, c->rows, c->columns),
+                                           .dy = operand_rows(d, dy.device, c->rows, c->columns),
                                            .dx = matrix_rows(dx.device, c->rows, c->columns),
                                            .gain = gain.device,
                                            .statistics = statistics.device,
@@ -120,8 +120,10 @@ static void gathers(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
     size_t picked = (c->rows + 1) / 2;
-    struct operand x = draw_rows(d, c), out = blank(d, picked * c->columns), sum = draw(d, c->rows * c->columns, 1.0f);
-    float *expected = from_device(d, out.device, picked * c->columns * sizeof(float)); /* a host copy to fill */
+    struct operand x = draw_rows(d, c), out = blank_operand(d, picked * c->columns),
+                   sum = draw(d, c->rows * c->columns, 1.0f);
+    x.device = operand_to_device(d, x.host, c->rows * c->columns);
+    float *expected = operand_from_device(d, out.device, picked * c->columns); /* a host copy to fill */
     double *added = doubles(d, sum.host, c->rows * c->columns);
     int32_t rows[577];
     for (size_t i = 0; i < picked; i++)
@@ -132,12 +134,12 @@ static void gathers(struct device *d, const void *parameters)
         added[at] += (double)x.host[at];
     }
     const int32_t *device_rows = to_device(d, rows, picked * sizeof *rows);
-    struct matrix chosen = matrix_rows(out.device, picked, c->columns);
+    struct matrix chosen = operand_rows(d, out.device, picked, c->columns);
     must(d->ops->gather_rows(
         d->backend,
-        &(struct gather_rows){.x = matrix_rows(x.device, c->rows, c->columns), .out = chosen, .rows = device_rows},
+        &(struct gather_rows){.x = operand_rows(d, x.device, c->rows, c->columns), .out = chosen, .rows = device_rows},
         &error));
-    expect_floats(d, "gathered rows", out.device, expected, picked * c->columns);
+    expect_operand(d, "gathered rows", out.device, expected, picked * c->columns);
     must(d->ops->scatter_rows(
         d->backend,
         &(struct scatter_rows){.x = chosen, .out = matrix_rows(sum.device, c->rows, c->columns), .rows = device_rows},
@@ -156,7 +158,8 @@ static void numbers(struct device *d, const void *parameters)
     const struct rows_case *c = parameters;
     struct operand out = blank(d, c->rows);
     must(d->ops->number_rows(
-        d->backend, &(struct number_rows){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device}, &error));
+        d->backend, &(struct number_rows){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device},
+        &error));
     const int32_t *found = from_device(d, out.device, c->rows * sizeof *found);
     for (size_t i = 0; i < c->rows; i++)
         assert_int_equal(found[i], -3 + 7 * (int32_t)i);
@@ -269,8 +272,8 @@ static void attends(struct device *d, const void *parameters)
 {
     const struct attention_case *c = parameters;
     size_t n = c->batch * c->positions * c->width;
-    struct operand qkv = draw(d, 3 * n, c->deviation), dout = draw(d, n, 1.0f), out = blank(d, n),
-                   dqkv = blank(d, 3 * n);
+    struct operand qkv = draw_operand(d, 3 * n, c->deviation), dout = draw_operand(d, n, 1.0f),
+                   out = blank_operand(d, n), dqkv = blank_operand(d, 3 * n);
     double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
     struct reference_attention reference = {c->batch, c->positions, c->width, c->causal, qkv.host, dout.host};
     reference_attention(expected, &reference);
@@ -280,6 +283,7 @@ static void attends(struct device *d, const void *parameters)
                                                .positions = c->positions,
                                                .width = c->width,
                                                .causal = c->causal,
+                                               .type = backend_operand_type(d->backend),
                                                .qkv = qkv.device,
                                                .out = out.device},
                            &error));
@@ -288,13 +292,14 @@ static void attends(struct device *d, const void *parameters)
                                                                  .positions = c->positions,
                                                                  .width = c->width,
                                                                  .causal = c->causal,
+                                                                 .type = backend_operand_type(d->backend),
                                                                  .qkv = qkv.device,
                                                                  .dout = dout.device,
                                                                  .dqkv = dqkv.device},
                                     &error));
     double tolerance = c->deviation > 1 ? 1e-4 : 5e-6; /* scores of ±1000 are themselves rounded to 1e-4 */
-    expect_close(d, "attention", out.device, expected, n, tolerance);
-    expect_close(d, "attention's gradient", dqkv.device, gradient, 3 * n, tolerance);
+    expect_close_operand(d, "attention", out.device, expected, n, tolerance);
+    expect_close_operand(d, "attention's gradient", dqkv.device, gradient, 3 * n, tolerance);
 }
 
 static void attention_and_back(void **state)

@@ -18,8 +18,29 @@ double fixture_number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
+/* What products of bf16 values may add, several times what was seen. An expert chosen otherwise changes a trajectory
+ * from there on, and a row of counts is another when one choice is: some values and decisions may lie outside. */
+static const struct {
+    const char *key;
+    double tolerance;
+} bf16_tolerances[] = {{"features", 0.05},
+                       {"gates", 0.05},
+                       {"eval_logits", 0.5},
+                       {"logits", 0.1},
+                       {"loss", 0.02},
+                       {"grad_rel", 0.25},
+                       {"trajectory_losses", 0.05},
+                       {"trajectory_params_max", 0.02},
+                       {"trajectory_params_rms", 0.005},
+                       {"trajectory_digest", 0.005}};
+#define BF16_VALUES_OUTSIDE 0.05
+#define BF16_DECISIONS_OUTSIDE 0.5
+
 double fixture_tolerance(const struct fixture *fixture, const char *key)
 {
+    for (size_t i = 0; i < sizeof bf16_tolerances / sizeof *bf16_tolerances; i++)
+        if (fixture->backend->precision == PRECISION_BF16 && strcmp(key, bf16_tolerances[i].key) == 0)
+            return bf16_tolerances[i].tolerance;
     return fixture_number(fixture->tolerances, key);
 }
 
@@ -60,12 +81,16 @@ static status open_models(struct fixture *fixture, struct error *error)
     return OK;
 }
 
-status fixture_open(struct fixture *fixture, const char *folder, const char *backend, struct report *report,
-                    struct error *error)
+status fixture_open(struct fixture *fixture, const char *folder, const struct backend_settings *backend,
+                    struct report *report, struct error *error)
 {
     *fixture = (struct fixture){.folder = folder, .report = report};
     TRY(load_config(fixture, error));
-    TRY(backend_open(&fixture->backend, &(struct backend_settings){.name = backend}, error));
+    TRY(backend_open(&fixture->backend, backend, error));
+    if (fixture->backend->precision == PRECISION_BF16) {
+        report->values_outside = BF16_VALUES_OUTSIDE;
+        report->decisions_outside = BF16_DECISIONS_OUTSIDE;
+    }
     TRY(fixture->backend->ops->arena_create(fixture->backend, &fixture->model, 0, "model", error));
     TRY(fixture->backend->ops->arena_create(fixture->backend, &fixture->step, 0, "step", error));
     return open_models(fixture, error);

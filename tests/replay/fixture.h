@@ -20,8 +20,8 @@ struct fixture {
     struct report *report;
 };
 
-status fixture_open(struct fixture *fixture, const char *folder, const char *backend, struct report *report,
-                    struct error *error);
+status fixture_open(struct fixture *fixture, const char *folder, const struct backend_settings *backend,
+                    struct report *report, struct error *error);
 void fixture_close(struct fixture *fixture);
 
 /* Numbers of config.json; a missing one aborts with its name. */

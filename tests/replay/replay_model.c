@@ -1,6 +1,6 @@
 /* Replays folders in the format of the model fixtures and compares every number.
  *
- *     build/tests/replay_model [--backend cpu|cuda|auto] FOLDER…
+ *     build/tests/replay_model [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER…
  *
  * Prints a line per quantity with the largest deviation and its tolerance; exits with 0 only when all hold, with 77
  * when a folder is absent. */
@@ -10,7 +10,7 @@
 #include "core/file.h"
 #include "tests/replay/fixture.h"
 
-static status replay(const char *folder, const char *backend, bool *good, struct error *error)
+static status replay(const char *folder, const struct backend_settings *backend, bool *good, struct error *error)
 {
     struct report report = {.folder = folder};
     struct fixture fixture;
@@ -24,16 +24,27 @@ static status replay(const char *folder, const char *backend, bool *good, struct
     return result;
 }
 
+static bool read_option(struct backend_settings *backend, const char *name, const char *value)
+{
+    bool bf16 = strcmp(value, "bf16") == 0;
+    if (strcmp(name, "--backend") == 0)
+        backend->name = value;
+    else if (strcmp(name, "--precision") == 0 && (bf16 || strcmp(value, "f32") == 0))
+        backend->precision = bf16 ? PRECISION_BF16 : PRECISION_F32;
+    else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    const char *backend = "auto";
+    struct backend_settings backend = {.name = "auto"};
     int first = 1, failed = 0, absent = 0;
-    if (argc > 2 && strcmp(argv[1], "--backend") == 0) {
-        backend = argv[2];
-        first = 3;
-    }
-    if (first >= argc) {
-        fprintf(stderr, "usage: replay_model [--backend cpu|cuda|auto] FOLDER...\n");
+    for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2)
+        if (!read_option(&backend, argv[first], argv[first + 1]))
+            break;
+    if (first >= argc || strncmp(argv[first], "--", 2) == 0) {
+        fprintf(stderr, "usage: replay_model [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER...\n");
         return 2;
     }
     for (int i = first; i < argc; i++) {
@@ -42,7 +53,7 @@ int main(int argc, char **argv)
         if (!file_is_directory(argv[i])) {
             printf("%s: skipped, no such folder\n", argv[i]);
             absent++;
-        } else if (replay(argv[i], backend, &good, &error) != OK) {
+        } else if (replay(argv[i], &backend, &good, &error) != OK) {
             bool no_device = error.code == ERROR_DEVICE;
             fprintf(stderr, "%s: %s%s\n", argv[i], no_device ? "skipped, " : "", error.message);
             absent += no_device;

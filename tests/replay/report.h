@@ -23,6 +23,7 @@ struct report_line {
 
 struct report {
     const char *folder;
+    double values_outside, decisions_outside; /* shares of a quantity that may be; 0: none */
     size_t count;
     struct report_line lines[REPORT_LINES];
 };

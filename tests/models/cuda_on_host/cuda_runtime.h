@@ -33,7 +33,13 @@ void *emulation_shared();
 void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::function<void()> &thread);
 std::uint64_t emulation_exchange(std::uint64_t value,
                                  int lanes); /* the value of the lane whose number differs by xor */
+[[noreturn]] void emulation_fault(const char *what);
 void __syncthreads();
+
+static inline void __syncwarp()
+{
+    emulation_exchange(0, 0);
+}
 
 /* Arguments have their values of now, whenever the kernel runs. */
 template <typename Kernel, typename... Arguments>

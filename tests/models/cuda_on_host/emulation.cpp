@@ -4,6 +4,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <ucontext.h>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace
 
 enum state { READY, AT_BARRIER, AT_SHUFFLE, DONE };
 
-constexpr std::size_t STACK = 256 << 10;
+constexpr std::size_t STACK = 256 << 10, ALIGNMENT = 128;
 constexpr unsigned int THREADS = 1024, LANES = 32;
 
 struct coroutine {
@@ -27,7 +28,7 @@ struct coroutine {
 
 struct block {
     std::vector<coroutine> threads; /* kept for all launches; they are made as they are needed */
-    std::vector<char> shared;
+    std::vector<char> shared;       /* with room to align */
     const std::function<void()> *body;
     unsigned int count, current;
     bool reversed;
@@ -39,8 +40,7 @@ block running;
 
 [[noreturn]] void fault(const char *what)
 {
-    std::fprintf(stderr, "CUDA on the host: block %u %u %u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, what);
-    std::abort();
+    emulation_fault(what);
 }
 
 /* The life of a coroutine: the body once for every block that it takes part in. */
@@ -145,7 +145,7 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::func
     }
     running.body = &thread;
     running.reversed = !running.reversed;
-    running.shared.assign(shared, static_cast<char>(0xff)); /* NaN: nobody may count on zeros */
+    running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nobody may count on zeros */
     blockDim = block;
     gridDim = grid;
     for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
@@ -160,9 +160,17 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::func
     emulation_shut();
 }
 
+void emulation_fault(const char *what)
+{
+    std::fprintf(stderr, "CUDA on the host: block %u %u %u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, what);
+    std::abort();
+}
+
 void *emulation_shared()
 {
-    return running.shared.data();
+    void *place = running.shared.data();
+    std::size_t room = running.shared.size();
+    return std::align(ALIGNMENT, room - ALIGNMENT, place, room);
 }
 
 void __syncthreads()

@@ -1,4 +1,6 @@
 /* In place of models/cuda/product.cu: the product in plain loops. */
+#include <cuda_bf16.h>
+
 #include "models/cuda/cuda.h"
 
 status cuda_products_create(struct cuda *cuda, struct error *error)
@@ -15,12 +17,23 @@ void cuda_products_destroy(struct cuda *cuda)
 
 static float at(struct matrix m, bool transpose, size_t row, size_t column)
 {
-    size_t i = transpose ? column : row, j = transpose ? row : column;
-    return ((const float *)m.data)[i * m.stride + j];
+    size_t place = (transpose ? column : row) * m.stride + (transpose ? row : column);
+    return m.type == TENSOR_BF16 ? __bfloat162float(((const __nv_bfloat16 *)m.data)[place])
+                                 : ((const float *)m.data)[place];
+}
+
+static void set(struct matrix m, size_t row, size_t column, float value)
+{
+    size_t place = row * m.stride + column;
+    if (m.type == TENSOR_BF16)
+        ((__nv_bfloat16 *)m.data)[place] = __float2bfloat16(value);
+    else
+        ((float *)m.data)[place] = value;
 }
 
 static void multiply(const struct cuda_product *p)
 {
+    struct matrix bias = {(void *)p->bias, p->out.type, 1, p->out.columns, p->out.columns};
     size_t depth = p->transpose_a ? p->a.rows : p->a.columns;
     emulation_open();
     for (size_t i = 0; i < p->out.rows; i++)
@@ -29,18 +42,20 @@ static void multiply(const struct cuda_product *p)
             for (size_t k = 0; k < depth; k++)
                 total += at(p->a, p->transpose_a, i, k) * at(p->b, p->transpose_b, k, j);
             total *= p->scale;
-            if (p->bias != NULL)
-                total += ((const float *)p->bias)[j];
-            if (p->addend.data != NULL)
+            if (p->bias != nullptr)
+                total += at(bias, false, 0, j);
+            if (p->addend.data != nullptr)
                 total += p->beta * at(p->addend, false, i, j);
-            ((float *)p->out.data)[i * p->out.stride + j] = total;
+            set(p->out, i, j, total);
         }
     emulation_shut();
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
 {
-    (void)error;
+    bool same = p->a.type == p->b.type && (p->addend.data == nullptr || p->addend.type == p->out.type);
+    if (!same)
+        return error_set(error, ERROR_ARGUMENT, "a product of types that the library refuses");
     emulation_submit(cuda->stream, [product = *p] { multiply(&product); });
     return OK;
 }

@@ -1,0 +1,44 @@
+/* What the kernels of products grouped by expert share: grouped.cu has those in f32, grouped_bf16.cu those on tensor
+ * cores. */
+#ifndef MTIL_MODELS_CUDA_GROUP_CUH
+#define MTIL_MODELS_CUDA_GROUP_CUH
+
+#include "models/cuda/kernel.cuh"
+
+enum { GROUP_TILE = 64 }; /* a block has 64 × 64 values of the result */
+
+struct group {
+    size_t groups, rows_per_slot;
+    const int32_t *offsets, *frozen;
+    struct typed_rows a, b, out; /* b of GROUPED_ROWS: the first expert's */
+    const float *bias;
+    size_t n, k; /* of GROUPED_ROWS: columns of out and of a; of GROUPED_WEIGHTS: columns of b and of a */
+    bool transpose_b;
+    enum activation activation;
+};
+
+/* Row tiles are numbered through all groups; tile `number` is tile `within` of group e, or of none. */
+static __device__ inline bool find_tile(const struct group *g, size_t number, size_t *e, size_t *within)
+{
+    for (*e = 0; *e < g->groups; ++*e) {
+        size_t rows = (size_t)(g->offsets[*e + 1] - g->offsets[*e]) * g->rows_per_slot,
+               tiles = (rows + GROUP_TILE - 1) / GROUP_TILE;
+        if (number < tiles) {
+            *within = number;
+            return true;
+        }
+        number -= tiles;
+    }
+    return false;
+}
+
+static __device__ inline bool is_frozen(const struct group *g, size_t e)
+{
+    return g->frozen != NULL && g->frozen[e] != 0;
+}
+
+/* On tensor cores: operands rounded to bf16, sums in f32. */
+void cuda_group_rows_bf16(struct cuda *cuda, const struct group *g, dim3 grid);
+void cuda_group_weights_bf16(struct cuda *cuda, const struct group *g, dim3 grid);
+
+#endif
