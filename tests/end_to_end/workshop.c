@@ -221,10 +221,17 @@ int workshop_leftovers(const struct workshop *workshop)
 
 /* --- The program --- */
 
+/* Another build of it where the environment names one. */
+static const char *program_path(void)
+{
+    const char *other = getenv("MTIL_TEST_PROGRAM");
+    return other != NULL && other[0] != '\0' ? other : PROGRAM;
+}
+
 static void split_arguments(char *text, char **argv)
 {
     int count = 0;
-    argv[count++] = (char *)PROGRAM;
+    argv[count++] = (char *)program_path();
     for (char *word = strtok(text, " "); word != NULL && count < ARGUMENTS_MOST - 1; word = strtok(NULL, " "))
         argv[count++] = word;
     argv[count] = NULL;
@@ -233,7 +240,7 @@ static void split_arguments(char *text, char **argv)
 /* In the child; the program is opened first, because nobody may not see the folder it is in. */
 static void become(const struct workshop *workshop, const struct launch *launch, struct process *process, char **argv)
 {
-    int program = open(PROGRAM, O_RDONLY | O_CLOEXEC);
+    int program = open(program_path(), O_RDONLY | O_CLOEXEC);
     if (program < 0 || chdir(workshop->scratch.path) != 0 ||
         setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) != 0 ||
         dup2(fileno(process->out), STDOUT_FILENO) < 0 || dup2(fileno(process->errors), STDERR_FILENO) < 0)
