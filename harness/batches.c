@@ -3,15 +3,15 @@
 #include <stdlib.h>
 
 #include "core/threads.h"
-#include "datasets/loader.h"
 
 struct batches {
     struct experiment *experiment;
     struct loader *loader;
-    struct feed feed;         /* a load has a batch's labels, then its pixels */
-    size_t most, pixels_from; /* images of a batch; the place of the pixels in a load */
-    size_t next, end;         /* the iteration whose batch is read next */
-    size_t count;             /* images of the batch on its way; with `failed`, what became of it */
+    size_t part, parts; /* the share of each batch, as in struct loader_settings */
+    struct feed feed;   /* a load has a batch's labels, then its pixels */
+    size_t pixels_from; /* their place in a load */
+    size_t next, end;   /* the batch that is read next */
+    size_t count;       /* images of the batch on its way; with `failed`, what became of it */
     status failed;
     struct error error;
 };
@@ -22,45 +22,43 @@ static size_t image_bytes(const struct batches *b)
     return r * r * 3;
 }
 
-static status open_loader(struct batches *b, const struct task *task, struct error *error)
+/* A device that computes by itself leaves the cores of the host to decoding. */
+static size_t decoding_threads(const struct experiment *e)
 {
-    struct experiment *e = b->experiment;
     size_t members = e->work.members > 0 ? e->work.members : 1,
            threads = (e->settings.threads > 0 ? e->settings.threads : threads_available()) / members;
-    struct loader_settings settings = {.dataset = task->dataset,
-                                       .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->clip->dimensions.resolution,
-                                       .batch = task->settings.batch,
-                                       .shuffle = true,
-                                       .augment = true,
-                                       .seed = e->seed,
-                                       .task = (uint32_t)task->index,
-                                       .threads = e->backend->asynchronous && threads > 0 ? threads : 1,
-                                       .ahead = 4,
-                                       .cache = e->cache,
-                                       .part = e->work.member,
-                                       .parts = e->work.members};
+    return e->backend->asynchronous && threads > 0 ? threads : 1;
+}
+
+static status open_loader(struct batches *b, const struct loader_settings *wanted, struct error *error)
+{
+    struct loader_settings settings = *wanted;
+    settings.threads = decoding_threads(b->experiment);
+    settings.ahead = 4;
     return loader_create(&b->loader, &settings, error);
 }
 
-status batches_open(struct batches **result, struct experiment *e, const struct task *task, size_t first,
-                    struct error *error)
+static status open_feed(struct batches *b, size_t batch, struct error *error)
 {
     enum { ALIGNMENT = 64 };
+    struct backend *backend = b->experiment->backend;
+    b->pixels_from = (batch * sizeof(int32_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t pixels = array_size(batch, image_bytes(b));
+    if (pixels > SIZE_MAX - b->pixels_from)
+        return error_set(error, ERROR_MEMORY, "a batch of %zu images fits no memory; lower its size", batch);
+    return backend->ops->feed_open(backend, &b->feed, b->pixels_from + pixels, error);
+}
+
+status batches_open(struct batches **result, struct experiment *e, const struct loader_settings *settings, size_t first,
+                    size_t end, struct error *error)
+{
     struct batches *b = calloc(1, sizeof *b);
     if (b == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for batches", task->settings.name);
-    *b = (struct batches){
-        .experiment = e, .most = task->settings.batch, .next = first, .end = task->settings.iterations};
-    b->pixels_from = (b->most * sizeof(int32_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    size_t pixels = array_size(b->most, image_bytes(b));
-    status opened =
-        pixels < SIZE_MAX - b->pixels_from
-            ? e->backend->ops->feed_open(e->backend, &b->feed, b->pixels_from + pixels, error)
-            : error_set(error, ERROR_MEMORY, "%s: a batch of %zu images fits no memory; lower training.batch",
-                        task->settings.name, b->most);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for batches", dataset_name(settings->dataset));
+    *b = (struct batches){.experiment = e, .part = settings->part, .parts = settings->parts, .next = first, .end = end};
+    status opened = open_feed(b, settings->batch, error);
     if (opened == OK)
-        opened = open_loader(b, task, error);
+        opened = open_loader(b, settings, error);
     if (opened != OK) {
         batches_close(b);
         return opened;
@@ -106,7 +104,7 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
     }
     batch->count = b->count;
     batch->total = loader_batch_size(b->loader, b->next - 1);
-    batch->first = loader_share_of(batch->total, e->work.member, e->work.members).first;
+    batch->first = loader_share_of(batch->total, b->part, b->parts).first;
     TRY(tensor_take(&batch->images, &e->step, TENSOR_U8, "images", 4, (size_t[]){b->count, r, r, 3}, error));
     TRY(tensor_take(&labels, &e->step, TENSOR_I32, "labels", 1, &b->count, error));
     batch->labels = labels.data;

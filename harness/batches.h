@@ -1,24 +1,26 @@
-/* The batches of a task on their way to the device: decoded by threads of the host, copied while the step before is
- * computed.
+/* Batches of images on their way to the device: decoded by threads of the host, copied while the one before is computed.
  *
  *     struct batches *batches;
- *     TRY(batches_open(&batches, e, task, first, error));             // iterations first … task->settings.iterations − 1
- *     for (each iteration) {
+ *     TRY(batches_open(&batches, e, &loader_settings, first, end, error));    // batches first … end − 1 of the loader
+ *     for (each of them) {
  *         TRY(batches_take(batches, &batch, error));                  // in the step's arena, which the caller has reset
- *         ... the operations of the step ...
+ *         ... operations ...
  *         batches_advance(batches);                                   // the next one sets out
+ *         ... what waits for the device ...
  *     }
  *     batches_close(batches);
  */
 #ifndef MTIL_HARNESS_BATCHES_H
 #define MTIL_HARNESS_BATCHES_H
 
+#include "datasets/loader.h"
 #include "harness/experiment.h"
 
 struct batches;
 
-status batches_open(struct batches **batches, struct experiment *experiment, const struct task *task, size_t first,
-                    struct error *error);
+/* settings as for loader_create; threads and `ahead` are chosen here. */
+status batches_open(struct batches **batches, struct experiment *experiment, const struct loader_settings *settings,
+                    size_t first, size_t end, struct error *error);
 
 /* The next batch, at the same addresses for every batch of a size. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);

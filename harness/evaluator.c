@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/loader.h"
+#include "harness/batches.h"
 #include "harness/routing.h"
 #include "models/contrastive.h"
 
@@ -100,21 +100,23 @@ static status predict(struct experiment *e, const struct tensor *images, const s
     return e->backend->ops->download(e->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
-/* Features of count images, host [count, embed], and the experts that each chose, [count, blocks, K] or NULL. */
-static status encode_pixels(struct experiment *e, const uint8_t *pixels, size_t count, int router, float *features,
-                            int32_t *chosen, struct error *error)
+/* Features of the next batch's images, host [count, embed], and the experts that each chose, [count, blocks, K] or
+ * NULL. */
+static status encode_batch(struct experiment *e, struct batches *batches, int router, float *features, int32_t *chosen,
+                           size_t *count, struct error *error)
 {
     struct routing routing;
     struct encoding encoding;
-    struct image_batch batch = {0};
+    struct batch batch;
     struct tower_pass pass;
     struct tensor encoded;
-    size_t r = e->clip->dimensions.resolution;
     arena_reset(&e->step);
-    TRY(tensor_take(&batch.images, &e->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
-    TRY(e->backend->ops->upload(e->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
-    TRY(routing_begin(&routing, e, TOWER_IMAGE, count, router, &encoding, error));
-    status result = clip_encode_images(e->clip, &encoding, &batch, &pass, &encoded, error);
+    TRY(batches_take(batches, &batch, error));
+    *count = batch.count;
+    TRY(routing_begin(&routing, e, TOWER_IMAGE, batch.count, router, &encoding, error));
+    status result =
+        clip_encode_images(e->clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &encoded, error);
+    batches_advance(batches);
     TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
     TRY(result);
     return e->backend->ops->download(e->backend, features, encoded.data, tensor_bytes(&encoded), error);
@@ -123,8 +125,7 @@ static status encode_pixels(struct experiment *e, const uint8_t *pixels, size_t 
 /* What encoding a list of images needs besides the model. */
 struct encoding_room {
     uint32_t *list;
-    uint8_t *pixels; /* of a batch, as all below */
-    float *features;
+    float *features; /* of a batch, as below */
     int32_t *chosen;
 };
 
@@ -132,13 +133,11 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
                         struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    size_t batch = experiment_evaluation_batch(e), embed = e->clip->dimensions.embed,
-           r = e->clip->dimensions.resolution;
+    size_t batch = experiment_evaluation_batch(e), embed = e->clip->dimensions.embed;
     *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
-                                   .pixels = malloc(array_size(batch, r * r * 3)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
                                    .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
-    if (room->list == NULL || room->pixels == NULL || room->features == NULL || room->chosen == NULL)
+    if (room->list == NULL || room->features == NULL || room->chosen == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
     return OK;
 }
@@ -146,7 +145,6 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
 static void free_room(struct encoding_room *room)
 {
     free(room->list);
-    free(room->pixels);
     free(room->features);
     free(room->chosen);
 }
@@ -161,27 +159,21 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                        .item_count = n,
                                        .resolution = (int)e->clip->dimensions.resolution,
                                        .batch = experiment_evaluation_batch(e),
-                                       .threads = 1,
-                                       .ahead = 4,
                                        .cache = e->cache};
-    struct loader *loader = NULL;
+    struct batches *batches = NULL;
     size_t embed = set->routed.embed, choices = set->routed.choices;
-    status result = n > 0 ? loader_create(&loader, &settings, error) : OK;
-    for (size_t done = 0, step = 0; result == OK && done < n; step++) {
-        size_t count = 0;
+    status result =
+        n > 0 ? batches_open(&batches, e, &settings, 0, (n + settings.batch - 1) / settings.batch, error) : OK;
+    for (size_t done = 0, count = 0; result == OK && done < n; done += count) {
         if (stop_requested(stop))
             result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
         if (result == OK)
-            result = loader_read(loader, step, room->pixels, NULL, NULL, &count, error);
-        if (result == OK)
-            result =
-                encode_pixels(e, room->pixels, count, router, room->features, choices > 0 ? room->chosen : NULL, error);
+            result = encode_batch(e, batches, router, room->features, choices > 0 ? room->chosen : NULL, &count, error);
         for (size_t i = 0; result == OK && i < count; i++)
             known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
                         room->features + i * embed);
-        done += count;
     }
-    loader_destroy(loader);
+    batches_close(batches);
     return result;
 }
 

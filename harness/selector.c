@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/loader.h"
+#include "harness/batches.h"
 
 status selector_create(struct selector **result, struct experiment *e, struct error *error)
 {
@@ -39,36 +39,34 @@ void selector_destroy(struct selector *selector)
     free(selector);
 }
 
-status frozen_features_of(struct experiment *e, const uint8_t *pixels, size_t count, float *means, float *features,
+/* The next batch: means [count, width] and, unless NULL, features [count, embed]. */
+static status encode_next(struct experiment *e, struct batches *batches, float *means, float *features, size_t *count,
                           struct error *error)
 {
-    size_t r = e->clip->dimensions.resolution;
     struct encoding encoding = {.arena = &e->step, .whole = true};
-    struct image_batch batch = {0};
+    struct batch batch;
     struct tower_pass pass;
     struct tensor output, mean;
     arena_reset(&e->step);
-    TRY(tensor_take(&batch.images, &e->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
-    TRY(e->backend->ops->upload(e->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
-    TRY(clip_encode_images(e->clip, &encoding, &batch, &pass, &output, error));
+    TRY(batches_take(batches, &batch, error));
+    *count = batch.count;
+    TRY(clip_encode_images(e->clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &output, error));
+    TRY(clip_mean_patches(e->clip, &e->step, &pass, &mean, error));
+    batches_advance(batches);
     if (features != NULL)
         TRY(e->backend->ops->download(e->backend, features, output.data, tensor_bytes(&output), error));
-    TRY(clip_mean_patches(e->clip, &e->step, &pass, &mean, error));
     return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
 }
 
-static status encode_all(struct experiment *e, struct loader *loader, size_t n, uint8_t *pixels, float *means,
-                         float *features, const struct stop *stop, struct error *error)
+static status encode_all(struct experiment *e, struct batches *batches, size_t n, float *means, float *features,
+                         const struct stop *stop, struct error *error)
 {
     size_t width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
-    for (size_t done = 0, step = 0; done < n; step++) {
-        size_t count;
+    for (size_t done = 0, count; done < n; done += count) {
         if (stop_requested(stop))
             return error_set(error, ERROR_STOPPED, "stopped while features were computed");
-        TRY(loader_read(loader, step, pixels, NULL, NULL, &count, error));
-        TRY(frozen_features_of(e, pixels, count, means + done * width,
-                               features != NULL ? features + done * embed : NULL, error));
-        done += count;
+        TRY(encode_next(e, batches, means + done * width, features != NULL ? features + done * embed : NULL, &count,
+                        error));
     }
     return OK;
 }
@@ -76,27 +74,19 @@ static status encode_all(struct experiment *e, struct loader *loader, size_t n, 
 status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items,
                        size_t n, float *means, float *features, const struct stop *stop, struct error *error)
 {
-    size_t r = e->clip->dimensions.resolution, batch = experiment_evaluation_batch(e);
+    size_t batch = experiment_evaluation_batch(e);
     struct loader_settings settings = {.dataset = dataset,
                                        .split = split,
                                        .items = items,
                                        .item_count = n,
-                                       .resolution = (int)r,
+                                       .resolution = (int)e->clip->dimensions.resolution,
                                        .batch = batch,
-                                       .threads = 1,
-                                       .ahead = 4,
                                        /* Training images are read once, test images for every row of the matrix. */
                                        .cache = split == SPLIT_TEST ? e->cache : NULL};
-    struct loader *loader;
-    uint8_t *pixels = malloc(array_size(batch, r * r * 3));
-    if (pixels == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for a batch of %zu images", batch);
-    status result = loader_create(&loader, &settings, error);
-    if (result == OK) {
-        result = encode_all(e, loader, n, pixels, means, features, stop, error);
-        loader_destroy(loader);
-    }
-    free(pixels);
+    struct batches *batches;
+    TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
+    status result = encode_all(e, batches, n, means, features, stop, error);
+    batches_close(batches);
     return result;
 }
 

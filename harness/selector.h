@@ -36,12 +36,8 @@ status selector_errors(struct selector *selector, size_t k, const float *feature
 /* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
 
-/* Frozen features of count images, pixels [count, R, R, 3] on the host: means [count, image_width] and, unless NULL,
- * features [count, embed], unnormalised. */
-status frozen_features_of(struct experiment *experiment, const uint8_t *pixels, size_t count, float *means,
-                          float *features, struct error *error);
-
-/* The same of n items of a split, decoded on the way: means [n, image_width], features [n, embed] or NULL. */
+/* Frozen features of n items of a split (NULL: all), decoded on the way: means [n, image_width] and, unless NULL,
+ * features [n, embed], unnormalised, on the host. */
 status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split,
                        const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
                        struct error *error);

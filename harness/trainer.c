@@ -168,6 +168,24 @@ static status tell_need(const struct experiment *e, const struct task *task, str
                          task->settings.batch, e->prompts.count, (bytes >> 20) + 1);
 }
 
+static status open_batches(struct iterations *i, struct error *error)
+{
+    struct experiment *e = i->experiment;
+    const struct task *task = i->task;
+    struct loader_settings settings = {.dataset = task->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .batch = task->settings.batch,
+                                       .shuffle = true,
+                                       .augment = true,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index,
+                                       .cache = e->cache,
+                                       .part = e->work.member,
+                                       .parts = e->work.members};
+    return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);
+}
+
 /* The iterations of one member: the whole of them where it works alone. */
 static status train_share(const struct training *training, struct error *error)
 {
@@ -183,7 +201,7 @@ static status train_share(const struct training *training, struct error *error)
     TRY(experiment_fill(e, &e->per_task, task->settings.batch, (int32_t)task->index, &e->routers.images, error));
     TRY(experiment_fill(e, &e->per_task, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
     TRY(clip_logit_scale(e->clip, &e->logit_scale, error));
-    TRY(batches_open(&iterations.batches, e, task, training->first, error));
+    TRY(open_batches(&iterations, error));
     status result = run_iterations(&iterations, error);
     e->backend->ops->recording_destroy(e->backend, &iterations.recording);
     batches_close(iterations.batches);

@@ -46,15 +46,18 @@ static void a_chosen_batch_fits(void **state)
     struct experiment *e = run.experiment;
     const struct clip_dimensions *n = &e->clip->dimensions;
     size_t batch = experiment_evaluation_batch(e), pixels = batch * n->resolution * n->resolution * 3;
-    uint8_t *images = calloc(1, pixels);
-    float *means = malloc(batch * n->image_width * sizeof *means);
-    assert_non_null(images);
-    assert_non_null(means);
-    must(frozen_features_of(e, images, batch, means, NULL, &error));
+    struct encoding encoding = {.arena = &e->step, .whole = true};
+    struct image_batch images;
+    struct tower_pass pass;
+    struct tensor features, means;
+    must(tensor_take(&images.images, &e->step, TENSOR_U8, "images", 4,
+                     (size_t[]){batch, n->resolution, n->resolution, 3}, &error));
+    images.kept_patches = NULL;
+    must(e->backend->ops->zero(e->backend, images.images.data, pixels, &error));
+    must(clip_encode_images(e->clip, &encoding, &images, &pass, &features, &error));
+    must(clip_mean_patches(e->clip, &e->step, &pass, &means, &error));
     size_t estimate = cost_evaluation_bytes(n, batch, e->settings.adapter.top_k, e->settings.adapter.bottleneck);
     assert_in_range(e->step.highest, estimate / 4, estimate + pixels);
-    free(means);
-    free(images);
     small_run_close(&run);
 }
 
