@@ -19,7 +19,7 @@ demo: dependencies build
 	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db
 
 test: dependencies build-tests
-	@ctest --test-dir $(BUILD) --output-on-failure
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(nproc)
 
 # 77: skipped, it said why.
 test-cluster: dependencies build
