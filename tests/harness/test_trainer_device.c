@@ -89,9 +89,9 @@ static float *train(struct small_run *run, struct record *record, bool plainly, 
     return small_run_values(run, group->values, group->values_count);
 }
 
-static void expect_same_bits(const char *method)
+static void expect_same_bits(const char *method, const char *precision)
 {
-    const char *const overrides[] = {method, "training.iterations=9", NULL};
+    const char *const overrides[] = {method, precision, "training.iterations=9", NULL};
     struct small_run run;
     struct record plain = {.every = 1}, recorded = {.every = 1};
     size_t n;
@@ -117,13 +117,21 @@ static void expect_same_bits(const char *method)
 static void adapters_recorded_and_plain(void **state)
 {
     (void)state;
-    expect_same_bits("method.name=moe_adapters");
+    expect_same_bits("method.name=moe_adapters", "run.precision=f32");
 }
 
 static void all_weights_recorded_and_plain(void **state)
 {
     (void)state;
-    expect_same_bits("method.name=continual_ft");
+    expect_same_bits("method.name=continual_ft", "run.precision=f32");
+}
+
+static void bf16_recorded_and_plain(void **state)
+{
+    (void)state;
+    if (strcmp(test_backend_name(), "cpu") == 0)
+        skip();
+    expect_same_bits("method.name=moe_adapters", "run.precision=bf16");
 }
 
 /* Waiting for the device: once before the first step, twice (a tower each) for every merge and for the freeze after the
@@ -153,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adapters_recorded_and_plain),
         cmocka_unit_test(all_weights_recorded_and_plain),
+        cmocka_unit_test(bf16_recorded_and_plain),
         cmocka_unit_test(downloads_are_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
