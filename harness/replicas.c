@@ -59,6 +59,9 @@ status replicas_open(struct experiment *leader, struct error *error)
     if (method->loss != NULL)
         return error_set(error, ERROR_ARGUMENT, "method %s: it cannot be trained on %zu GPUs; set run.gpus=1",
                          method->name, size);
+    if (!leader->backend->asynchronous)
+        log_warn(leader->log, "run.gpus=%zu, but there is no GPU: as many replicas share the cores, which is no faster",
+                 size);
     struct replicas *r = calloc(1, sizeof *r);
     if (r == NULL)
         return error_set(error, ERROR_MEMORY, "replicas: no memory for their description");

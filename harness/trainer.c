@@ -162,10 +162,11 @@ static status run_iterations(struct iterations *i, struct error *error)
 static status tell_need(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct adapter_settings *adapter = &e->settings.adapter;
-    size_t bytes = cost_step_bytes(&e->clip->dimensions, task->settings.batch, e->prompts.count, e->prompts.positions,
-                                   adapter->top_k, adapter->bottleneck);
+    size_t images = loader_share_of(task->settings.batch, e->work.member, e->work.members).count,
+           bytes = cost_step_bytes(&e->clip->dimensions, images, e->prompts.count, e->prompts.positions, adapter->top_k,
+                                   adapter->bottleneck);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
-                         task->settings.batch, e->prompts.count, (bytes >> 20) + 1);
+                         images, e->prompts.count, (bytes >> 20) + 1);
 }
 
 static status open_batches(struct iterations *i, struct error *error)
