@@ -16,7 +16,8 @@ CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
-	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db
+	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db \
+		--backend cpu
 
 test: dependencies build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(nproc)
