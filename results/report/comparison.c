@@ -156,11 +156,16 @@ static status draw(const struct section_call *call, const struct comparison *par
 {
     struct figure_panel panels[METRICS];
     struct figure_interval *rows = report_take(call->report, (size_t)METRICS * FIGURE_ROWS, sizeof *rows);
-    size_t count = 0;
+    size_t count = 0, shown = 0;
     TRY(report_check(call->report, error));
-    for (size_t i = 0; i < METRICS; i++)
-        count = fill_panel(call, part, metric_find(metrics[i]), &panels[i], rows + i * FIGURE_ROWS);
-    if (count == 0)
+    for (size_t i = 0; i < METRICS; i++) {
+        size_t pairs = fill_panel(call, part, metric_find(metrics[i]), &panels[shown], rows + shown * FIGURE_ROWS);
+        if (pairs == 0) /* Transfer of a single task */
+            continue;
+        count = pairs;
+        shown++;
+    }
+    if (shown == 0)
         return OK;
     const char *cut =
         count > FIGURE_ROWS ? report_format(call->report, " The first %d of %zu pairs.", FIGURE_ROWS, count) : "";
@@ -174,7 +179,7 @@ static status draw(const struct section_call *call, const struct comparison *par
         .kind = FIGURE_INTERVALS,
         .x_title = "difference, points",
         .panel = panels,
-        .panels = METRICS,
+        .panels = shown,
         .low = (double)NAN,
         .high = (double)NAN,
         .decimals = 2,

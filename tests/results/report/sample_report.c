@@ -29,6 +29,11 @@ static const struct kind kinds[SAMPLE_REPORT_CONFIGURATIONS] = {
     {"other", "none", "every: 5", other_names, 3, 1, 0, false},
 };
 
+static const struct kind single_kinds[] = {
+    {"single", "most_used", "every: 20", mtil_names, 1, 2, 0, true},
+    {"single", "none", "every: 20", mtil_names, 1, 2, -6, true},
+};
+
 int64_t sample_report_correct(int64_t seed, int64_t checkpoint, int64_t task)
 {
     struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(checkpoint + 1));
@@ -154,10 +159,20 @@ static status write_run(struct store *store, const struct kind *kind, int64_t se
     return store_run_end(store, start.run, kind->finished ? RUN_FINISHED : RUN_STOPPED, NULL, error);
 }
 
+static status write_kinds(struct store *store, const struct kind *of, size_t count, struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        for (int64_t seed = 1; seed <= of[i].seeds; seed++)
+            TRY(write_run(store, &of[i], seed, error));
+    return OK;
+}
+
 status sample_report_write(struct store *store, struct error *error)
 {
-    for (size_t i = 0; i < SAMPLE_REPORT_CONFIGURATIONS; i++)
-        for (int64_t seed = 1; seed <= kinds[i].seeds; seed++)
-            TRY(write_run(store, &kinds[i], seed, error));
-    return OK;
+    return write_kinds(store, kinds, SAMPLE_REPORT_CONFIGURATIONS, error);
+}
+
+status sample_report_write_single(struct store *store, struct error *error)
+{
+    return write_kinds(store, single_kinds, sizeof single_kinds / sizeof *single_kinds, error);
 }

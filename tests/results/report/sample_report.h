@@ -15,6 +15,9 @@ enum { SAMPLE_REPORT_TASKS = 11, SAMPLE_REPORT_RUNS = 14, SAMPLE_REPORT_CONFIGUR
 
 status sample_report_write(struct store *store, struct error *error);
 
+/* Two policies on a suite "single" of one task, which has no Transfer. */
+status sample_report_write_single(struct store *store, struct error *error);
+
 /* The accuracy in images of 200 after a task (−1: none) on a task, of the first configuration. */
 int64_t sample_report_correct(int64_t seed, int64_t checkpoint, int64_t task);
 

@@ -216,6 +216,8 @@ static void a_database_without_runs_makes_a_page(void **state)
 
 /* --- gnuplot --- */
 
+static const char *const by[] = {"policy"};
+
 static void without_gnuplot_there_is_a_page(void **state)
 {
     struct fixture *fixture = *state;
@@ -264,11 +266,11 @@ static void a_failing_gnuplot_is_told_and_leaves_nothing(void **state)
     fail_with(*state, "#!/bin/sh\nhead -c 100000 /dev/zero | tr '\\0' 'x' >&2\nexit 1\n", "xxxxxxxx");
 }
 
-/* Every figure as SVG, as PNG, and as what made it; names that mean harm do none. */
-static void gnuplot_draws_every_figure(void **state)
+/* Every figure as SVG, as PNG, and as what made it. */
+static void draw_figures(const struct fixture *fixture, const char *suite, size_t least)
 {
-    struct fixture *fixture = *state;
-    struct report_request request = request_of(fixture);
+    struct report_request request = {
+        .folder = fixture->folder, .filter = {.suite = suite}, .by = by, .by_count = 1, .best = REPORT_BEST};
     struct report_outcome outcome;
     struct directory names;
     if (!plot_is_available()) {
@@ -276,12 +278,10 @@ static void gnuplot_draws_every_figure(void **state)
         skip();
     }
     request.figures = true;
-    request.filter = (struct query_filter){0};
-    request.best = REPORT_BEST;
     assert_ok(report_write(fixture->store, &request, &outcome, &error));
     char *folder = beside(fixture, "report/figures");
     assert_ok(directory_list(&names, folder, &error));
-    assert_true(outcome.figures > 20);
+    assert_true(outcome.figures >= least);
     assert_int_equal(names.count, 4 * outcome.figures); /* and no file "harm" */
     for (size_t i = 0; i < names.count; i++) {
         struct bytes bytes;
@@ -301,6 +301,21 @@ static void gnuplot_draws_every_figure(void **state)
     free(folder);
 }
 
+/* Names that mean harm do none. */
+static void gnuplot_draws_every_figure(void **state)
+{
+    draw_figures(*state, NULL, 21);
+}
+
+/* A single task has no Transfer to be compared. */
+static void a_single_task_is_drawn(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_ok(sample_report_write_single(fixture->store, &error));
+    draw_figures(fixture, "single", 5);
+    assert_true(is_there(fixture, "report/figures/comparison.svg"));
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, create, destroy)
 
 int main(void)
@@ -316,6 +331,7 @@ int main(void)
         WITH_FIXTURE(without_gnuplot_there_is_a_page),
         WITH_FIXTURE(a_failing_gnuplot_is_told_and_leaves_nothing),
         WITH_FIXTURE(gnuplot_draws_every_figure),
+        WITH_FIXTURE(a_single_task_is_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
