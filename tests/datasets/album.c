@@ -83,6 +83,21 @@ void album_remove(struct album *album)
     free(album->folder);
 }
 
+int album_setup(void **state)
+{
+    *state = malloc(sizeof(struct album));
+    assert_non_null(*state);
+    album_create(*state);
+    return 0;
+}
+
+int album_teardown(void **state)
+{
+    album_remove(*state);
+    free(*state);
+    return 0;
+}
+
 struct cache_settings album_settings(const struct album *album, enum cache_kind kind)
 {
     return (struct cache_settings){.kind = kind,

@@ -27,6 +27,10 @@ struct album {
 void album_create(struct album *album);
 void album_remove(struct album *album);
 
+/* The same around a test, whose state the album is. */
+int album_setup(void **state);
+int album_teardown(void **state);
+
 /* A PNG of noise that seed decides, below the root; written again, it has another time. */
 void album_draw(const struct album *album, const char *name, int width, int height, uint32_t seed);
 void album_reopen(struct album *album); /* the dataset, after files have changed */

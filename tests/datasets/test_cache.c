@@ -17,20 +17,6 @@
 static const enum cache_kind kinds[] = {CACHE_NONE, CACHE_MEMORY, CACHE_DISK};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static int create(void **state)
-{
-    *state = malloc(sizeof(struct album));
-    album_create(*state);
-    return 0;
-}
-
-static int destroy(void **state)
-{
-    album_remove(*state);
-    free(*state);
-    return 0;
-}
-
 static void caches_change_no_byte(void **state)
 {
     struct album *album = *state;
@@ -403,17 +389,17 @@ static void clearing_disturbs_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(caches_change_no_byte, create, destroy),
-        cmocka_unit_test_setup_teardown(real_formats_too, create, destroy),
-        cmocka_unit_test_setup_teardown(memory_has_a_limit, create, destroy),
-        cmocka_unit_test_setup_teardown(whole_images_are_let_go, create, destroy),
-        cmocka_unit_test_setup_teardown(changed_files_are_decoded_again, create, destroy),
-        cmocka_unit_test_setup_teardown(images_that_cannot_be_read_say_so_as_ever, create, destroy),
-        cmocka_unit_test_setup_teardown(generated_images_have_no_file, create, destroy),
-        cmocka_unit_test_setup_teardown(making_a_file_is_watched_and_stops, create, destroy),
+        cmocka_unit_test_setup_teardown(caches_change_no_byte, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(real_formats_too, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(memory_has_a_limit, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(whole_images_are_let_go, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(changed_files_are_decoded_again, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(generated_images_have_no_file, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(making_a_file_is_watched_and_stops, album_setup, album_teardown),
         cmocka_unit_test(the_folder_is_the_user_s),
-        cmocka_unit_test_setup_teardown(files_are_listed_and_cleared, create, destroy),
-        cmocka_unit_test_setup_teardown(clearing_disturbs_nobody, create, destroy),
+        cmocka_unit_test_setup_teardown(files_are_listed_and_cleared, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(clearing_disturbs_nobody, album_setup, album_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,20 +18,6 @@
 #include "datasets/cache/cache_layout.h"
 #include "tests/datasets/album.h"
 
-static int create(void **state)
-{
-    *state = malloc(sizeof(struct album));
-    album_create(*state);
-    return 0;
-}
-
-static int destroy(void **state)
-{
-    album_remove(*state);
-    free(*state);
-    return 0;
-}
-
 static void check_with_new_cache(const struct album *album)
 {
     struct cache *cache = album_cache(album, CACHE_DISK);
@@ -407,17 +393,17 @@ static void no_folder_is_told_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(cut_and_grown_files_are_made_anew, create, destroy),
-        cmocka_unit_test_setup_teardown(no_wrong_byte_is_believed, create, destroy),
-        cmocka_unit_test_setup_teardown(damaged_pixels_are_told, create, destroy),
-        cmocka_unit_test_setup_teardown(entries_that_lie_are_refused, create, destroy),
-        cmocka_unit_test_setup_teardown(processes_share_files, create, destroy),
-        cmocka_unit_test_setup_teardown(a_rival_s_file_is_not_waited_for, create, destroy),
-        cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_nothing_wrong, create, destroy),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once, create, destroy),
-        cmocka_unit_test_setup_teardown(the_limit_holds_for_all_files_together, create, destroy),
-        cmocka_unit_test_setup_teardown(a_read_only_folder_can_be_used, create, destroy),
-        cmocka_unit_test_setup_teardown(no_folder_is_told_once, create, destroy),
+        cmocka_unit_test_setup_teardown(cut_and_grown_files_are_made_anew, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(no_wrong_byte_is_believed, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(damaged_pixels_are_told, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(entries_that_lie_are_refused, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(processes_share_files, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(a_rival_s_file_is_not_waited_for, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_nothing_wrong, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(the_limit_holds_for_all_files_together, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(a_read_only_folder_can_be_used, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(no_folder_is_told_once, album_setup, album_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "tests/end_to_end/rows.h"
 
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add_value(sqlite3_stmt *statement, int column, struct text *rows)
@@ -51,6 +52,16 @@ void rows_query(const char *path, const char *sql, struct text *rows)
     text_add(rows, "%s", "");
     query(path, sql, rows);
     assert_false(rows->failed);
+}
+
+void rows_expect(const struct workshop *workshop, const char *database, const char *sql, const char *expected)
+{
+    struct text answer = {0};
+    char *path = workshop_path(workshop, database);
+    rows_query(path, sql, &answer);
+    assert_string_equal(answer.data, expected);
+    text_free(&answer);
+    free(path);
 }
 
 void rows_read(const char *path, struct text *rows)

@@ -14,4 +14,7 @@ void rows_read(const char *path, struct text *rows);
 /* The answer to a query, values separated by commas, a line per row. */
 void rows_query(const char *path, const char *sql, struct text *rows);
 
+/* A database of the workshop's has this answer. */
+void rows_expect(const struct workshop *workshop, const char *database, const char *sql, const char *expected);
+
 #endif

@@ -70,21 +70,14 @@ static void run(const struct workshop *workshop, const char *name, const char *c
 
 /* --- Answers and the cache's folder --- */
 
-static size_t count_of(const char *text, const char *word)
-{
-    size_t count = 0;
-    for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word))
-        count++;
-    return count;
-}
-
 /* The program ends well, having said this and warned so often. */
 static void expect_answer(const struct workshop *workshop, const struct launch *launch, const char *expected,
                           size_t warnings)
 {
     struct outcome outcome = program_run(workshop, launch);
     if (outcome.exit_status != 0 || strcmp(outcome.out.data, expected) != 0 ||
-        count_of(outcome.errors.data, "mtil: ") != warnings || count_of(outcome.errors.data, "warning: ") != warnings)
+        words_count(outcome.errors.data, "mtil: ") != warnings ||
+        words_count(outcome.errors.data, "warning: ") != warnings)
         fail_msg("mtil %s: expected %zu warnings and %s, found exit status %d, %s, %s", launch->arguments, warnings,
                  expected, outcome.exit_status, outcome.errors.data, outcome.out.data);
     outcome_free(&outcome);
@@ -114,7 +107,7 @@ static size_t files(const struct workshop *workshop, const char *state)
 static size_t files_of_any_kind(const struct workshop *workshop)
 {
     char *list = answer(workshop, SHOW);
-    size_t count = count_of(list, "cache/");
+    size_t count = words_count(list, "cache/");
     free(list);
     return count;
 }

@@ -12,22 +12,12 @@
 
 enum { WRITERS = 20, LOCKED_SECONDS = 61 };
 
-static void expect_answer(const struct workshop *w, const char *sql, const char *expected)
-{
-    struct text answer = {0};
-    char *path = workshop_path(w, "results.db");
-    rows_query(path, sql, &answer);
-    assert_string_equal(answer.data, expected);
-    text_free(&answer);
-    free(path);
-}
-
 static void expect_whole(const struct workshop *w, const char *finished)
 {
-    expect_answer(w, "PRAGMA integrity_check", "ok\n");
-    expect_answer(w, "PRAGMA foreign_key_check", "");
-    expect_answer(w, "SELECT count(*) FROM runs WHERE status = 'finished'", finished);
-    expect_answer(w, "SELECT count(*) FROM metrics", finished);
+    rows_expect(w, "results.db", "PRAGMA integrity_check", "ok\n");
+    rows_expect(w, "results.db", "PRAGMA foreign_key_check", "");
+    rows_expect(w, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", finished);
+    rows_expect(w, "results.db", "SELECT count(*) FROM metrics", finished);
 }
 
 static void expect_success(struct process *process)
@@ -119,7 +109,7 @@ static void overwrite_table(const struct workshop *w, const char *table)
     memset(noise, 0x5a, sizeof noise);
     FILE *file = fopen(path, "r+");
     assert_non_null(file);
-    assert_int_equal(fseek(file, (atol(page.data) - 1) * (long)sizeof noise, SEEK_SET), 0);
+    assert_int_equal(fseek(file, (strtol(page.data, NULL, 10) - 1) * (long)sizeof noise, SEEK_SET), 0);
     assert_int_equal(fwrite(noise, 1, sizeof noise, file), sizeof noise);
     assert_int_equal(fclose(file), 0);
     text_free(&page);

@@ -89,25 +89,6 @@ static void expect_text(const struct workshop *workshop, const char *pattern, co
     bytes_free(&bytes);
 }
 
-static void expect_rows(const struct workshop *workshop, const char *database, const char *sql, const char *expected)
-{
-    struct text answer = {0};
-    char *path = workshop_path(workshop, database);
-    rows_query(path, sql, &answer);
-    assert_string_equal(answer.data, expected);
-    text_free(&answer);
-    free(path);
-}
-
-static struct outcome run(const struct workshop *workshop, const char *arguments, int exit_status)
-{
-    struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
-    if (outcome.exit_status != exit_status)
-        fail_msg("mtil %s: expected exit status %d, found %d: %s", arguments, exit_status, outcome.exit_status,
-                 outcome.errors.data);
-    return outcome;
-}
-
 static void expect_words(struct outcome outcome, const char *const *words)
 {
     for (size_t i = 0; words[i] != NULL; i++)
@@ -127,7 +108,8 @@ static void jobs_compute_the_same(void **state)
                                "ORDER BY 1, 2, 3, 4";
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     struct text alone = {0};
-    expect_words(run(workshop, wish, 0), WORDS("4 missing", "3 at a time, 1 thread each", "job 42", "--collect"));
+    expect_words(program_ends(workshop, wish, 0),
+                 WORDS("4 missing", "3 at a time, 1 thread each", "job 42", "--collect"));
     expect_text(workshop, "runs/sweep-tiny-*/batch.sh",
                 WORDS("\n#SBATCH --array=0-3%3\n", "\n#SBATCH --partition=\"gpu\"\n", "\n#SBATCH --time=\"12:00:00\"\n",
                       "\n#SBATCH --mem=\"16G\"\n", "\n#SBATCH --cpus-per-task=1\n", "\n#SBATCH --account=lab\n",
@@ -139,11 +121,12 @@ static void jobs_compute_the_same(void **state)
     char *path = workshop_path(workshop, "alone.db");
     rows_query(path, rows, &alone);
     assert_true(alone.size > 100);
-    expect_rows(workshop, "results.db", rows, alone.data);
+    rows_expect(workshop, "results.db", rows, alone.data);
     text_free(&alone);
     free(path);
-    expect_words(run(workshop, wish, 0), WORDS("4 finished", "nothing is left to be submitted"));
-    expect_words(run(workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..2", 0), WORDS("4 finished"));
+    expect_words(program_ends(workshop, wish, 0), WORDS("4 finished", "nothing is left to be submitted"));
+    expect_words(program_ends(workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..2", 0),
+                 WORDS("4 finished"));
     assert_int_equal(workshop_leftovers(workshop), 0);
 }
 
@@ -151,22 +134,22 @@ static void jobs_compute_the_same(void **state)
 static void failed_jobs_are_told_and_submitted_again(void **state)
 {
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
-    struct outcome outcome = run(workshop, "sweep tiny.yaml " GRID "--slurm", 0);
+    struct outcome outcome = program_ends(workshop, "sweep tiny.yaml " GRID "--slurm", 0);
     outcome_free(&outcome);
-    expect_rows(workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "2\n");
-    expect_words(run(workshop, "sweep tiny.yaml " GRID "--collect", 1),
+    rows_expect(workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "2\n");
+    expect_words(program_ends(workshop, "sweep tiny.yaml " GRID "--collect", 1),
                  WORDS("weights=other.safetensors seed=2 is not finished: ", "there is no file other.safetensors",
                        "logs/3.log", "2 of 4 runs are not finished", "--slurm"));
     char *weights = workshop_path(workshop, "clip.safetensors"), *other = workshop_path(workshop, "other.safetensors");
     assert_int_equal(link(weights, other), 0);
     free(weights);
     free(other);
-    expect_words(run(workshop, "sweep tiny.yaml " GRID "--slurm", 0), WORDS("2 finished"));
+    expect_words(program_ends(workshop, "sweep tiny.yaml " GRID "--slurm", 0), WORDS("2 finished"));
     expect_text(workshop, "runs/sweep-tiny-*/batch.sh", WORDS("\n#SBATCH --array=2-3\n"));
-    outcome = run(workshop, "sweep tiny.yaml " GRID "--collect", 0);
+    outcome = program_ends(workshop, "sweep tiny.yaml " GRID "--collect", 0);
     assert_non_null(strstr(outcome.out.data, "other.safetensors"));
     outcome_free(&outcome);
-    expect_rows(workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "4\n");
+    rows_expect(workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "4\n");
 }
 
 /* Its folder, its data and its values may have spaces and quotes where a shell would trip. */
@@ -174,10 +157,10 @@ static void scripts_are_quoted(void **state)
 {
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     assert_int_equal(symlink("data", scratch_file(&workshop->scratch, "it's(data)")), 0);
-    struct outcome outcome = run(
+    struct outcome outcome = program_ends(
         workshop, "sweep ./tiny.yaml data.root=it's(data) seed=1 run.folder=$HOME;runs run.database=a&b.db --slurm", 0);
     outcome_free(&outcome);
-    expect_rows(workshop, "a&b.db", "SELECT status FROM runs", "finished\n");
+    rows_expect(workshop, "a&b.db", "SELECT status FROM runs", "finished\n");
     program_complains(workshop, &(struct launch){.arguments = "sweep tiny.yaml seed=1 run.folder=100%\"runs --slurm"},
                       WORDS("quotes", "run.folder"));
 }
@@ -187,17 +170,18 @@ static void refusals_are_told(void **state)
     static const char plain[] = "sweep tiny.yaml seed=1 --slurm";
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     scratch_write_text(&workshop->scratch, "refusal", "sbatch: error: invalid partition specified: gpu\n");
-    struct outcome outcome = run(workshop, plain, 1);
+    struct outcome outcome = program_ends(workshop, plain, 1);
     expect_words(outcome, WORDS("sbatch: exit status 1", "invalid partition specified: gpu"));
     assert_int_equal(unlink(scratch_file(&workshop->scratch, "refusal")), 0);
     assert_int_equal(symlink("nowhere", scratch_file(&workshop->scratch, "data2")), 0);
-    expect_words(run(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 0), WORDS("job 42", "no estimate"));
+    expect_words(program_ends(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 0),
+                 WORDS("job 42", "no estimate"));
     scratch_write_text(&workshop->scratch, "queue", "42 gpu mtil-tiny PENDING\n");
-    expect_words(run(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 1),
+    expect_words(program_ends(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 1),
                  WORDS("job 42 of this sweep is in the queue", "scancel 42"));
     assert_int_equal(unlink(scratch_file(&workshop->scratch, "bin/sbatch")), 0);
     setenv("PATH", scratch_file(&workshop->scratch, "bin"), 1);
-    expect_words(run(workshop, plain, 1), WORDS("sbatch: there is no such program"));
+    expect_words(program_ends(workshop, plain, 1), WORDS("sbatch: there is no such program"));
 }
 
 static void mistakes_come_first(void **state)
@@ -213,7 +197,7 @@ static void mistakes_come_first(void **state)
     };
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct outcome outcome = run(workshop, cases[i].arguments, 2);
+        struct outcome outcome = program_ends(workshop, cases[i].arguments, 2);
         expect_words(outcome, cases[i].words);
     }
     char *folder = workshop_find(workshop, "runs");
@@ -224,10 +208,10 @@ static void mistakes_come_first(void **state)
 static void plans_submit_nothing(void **state)
 {
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
-    struct outcome outcome = run(workshop, "sweep tiny.yaml seed=1..4 --slurm --dry-run --format csv", 0);
+    struct outcome outcome = program_ends(workshop, "sweep tiny.yaml seed=1..4 --slurm --dry-run --format csv", 0);
     assert_non_null(strstr(outcome.out.data, "4,0,0,4"));
     expect_words(outcome, WORDS("4 at a time, 1 thread each"));
-    expect_words(run(workshop, "sweep tiny.yaml seed=1..4 --collect", 1),
+    expect_words(program_ends(workshop, "sweep tiny.yaml seed=1..4 --collect", 1),
                  WORDS("seed=3 is not finished: it has not begun", "4 of 4"));
     assert_null(workshop_find(workshop, "runs"));
     assert_null(workshop_find(workshop, "submitted"));

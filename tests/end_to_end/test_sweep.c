@@ -19,16 +19,6 @@ static const char rows_sql[] =
 static const char steps_sql[] =
     "SELECT policy, seed, task, iteration, loss FROM runs JOIN steps USING (run) ORDER BY 1, 2, 3, 4";
 
-static void expect_answer(const struct workshop *workshop, const char *sql, const char *expected)
-{
-    struct text answer = {0};
-    char *database = workshop_path(workshop, "results.db");
-    rows_query(database, sql, &answer);
-    assert_string_equal(answer.data, expected);
-    text_free(&answer);
-    free(database);
-}
-
 static void expect_same(const struct workshop *workshop, const char *database, const char *other, const char *sql)
 {
     struct text rows = {0}, others = {0};
@@ -51,30 +41,13 @@ static bool there(const struct workshop *workshop, const char *name)
     return found;
 }
 
-static size_t count_of(const char *text, const char *word)
-{
-    size_t count = 0;
-    for (; (text = strstr(text, word)) != NULL; text++)
-        count++;
-    return count;
-}
-
-static struct outcome run(const struct workshop *workshop, const char *arguments, int exit_status)
-{
-    struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
-    if (outcome.exit_status != exit_status)
-        fail_msg("mtil %s: expected exit status %d, found %d: %s", arguments, exit_status, outcome.exit_status,
-                 outcome.errors.data);
-    return outcome;
-}
-
 static void a_plan_writes_nothing(void **state)
 {
     struct workshop workshop;
     (void)state;
     workshop_open(&workshop);
     struct outcome outcome =
-        run(&workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..3 --dry-run --format csv", 0);
+        program_ends(&workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..3 --dry-run --format csv", 0);
     assert_non_null(strstr(outcome.out.data, "policy,runs,finished,to go on with,missing"));
     assert_non_null(strstr(outcome.out.data, "none,3,0,0,3"));
     assert_non_null(strstr(outcome.out.data, "most_used,3,0,0,3"));
@@ -101,11 +74,11 @@ static void runs_share_images_and_features(void **state)
     struct workshop workshop;
     (void)state;
     workshop_open(&workshop);
-    struct outcome outcome = run(&workshop, "sweep tiny.yaml seed=1..2 run.cache=memory --jobs 1", 0);
+    struct outcome outcome = program_ends(&workshop, "sweep tiny.yaml seed=1..2 run.cache=memory --jobs 1", 0);
     assert_null(strstr(outcome.errors.data, "shared"));
     assert_int_equal(cached_files(&workshop, ""), 0);
     outcome_free(&outcome);
-    outcome = run(&workshop, "sweep tiny.yaml seed=1..2 run.database=shared.db run.folder=other --jobs 1", 0);
+    outcome = program_ends(&workshop, "sweep tiny.yaml seed=1..2 run.database=shared.db run.folder=other --jobs 1", 0);
     assert_non_null(strstr(outcome.errors.data, "decoded images and zero-shot features are shared"));
     assert_int_equal(cached_files(&workshop, ".features"), 3);
     assert_true(cached_files(&workshop, "") > 3);
@@ -125,13 +98,13 @@ static void missing_runs_are_run(void **state)
     program_succeeds(&workshop, "run tiny.yaml merge.policy=none run.seeds=1,2 run.database=single.db run.folder=one");
     program_succeeds(&workshop, "run tiny.yaml run.seeds=1,2 run.database=single.db run.folder=one");
     program_succeeds(&workshop, "run tiny.yaml run.seeds=2");
-    struct outcome first = run(&workshop, again, 0);
-    assert_int_equal(count_of(first.errors.data, " begins, "), 3);
+    struct outcome first = program_ends(&workshop, again, 0);
+    assert_int_equal(words_count(first.errors.data, " begins, "), 3);
     assert_non_null(strstr(first.errors.data, "1 finished, 0 to go on with, 3 missing"));
     expect_same(&workshop, "results.db", "single.db", rows_sql);
     expect_same(&workshop, "results.db", "single.db", steps_sql);
-    struct outcome second = run(&workshop, again, 0);
-    assert_int_equal(count_of(second.errors.data, " begins, "), 0);
+    struct outcome second = program_ends(&workshop, again, 0);
+    assert_int_equal(words_count(second.errors.data, " begins, "), 0);
     assert_non_null(strstr(second.errors.data, "4 finished, 0 to go on with, 0 missing"));
     assert_string_equal(first.out.data, second.out.data);
     assert_non_null(strstr(second.out.data, "most_used"));
@@ -157,11 +130,12 @@ static void stopped_sweeps_go_on(void **state)
     assert_non_null(strstr(outcome.errors.data, "the same command goes on"));
     assert_string_equal(outcome.out.data, "");
     outcome_free(&outcome);
-    expect_answer(&workshop, "SELECT count(*) FROM runs WHERE status = 'running'", "0\n");
-    outcome = run(&workshop, arguments, 0);
-    assert_true(count_of(outcome.errors.data, " goes on, ") >= 1);
+    rows_expect(&workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'running'", "0\n");
+    outcome = program_ends(&workshop, arguments, 0);
+    assert_true(words_count(outcome.errors.data, " goes on, ") >= 1);
     outcome_free(&outcome);
-    expect_answer(&workshop, "SELECT seed, status FROM runs ORDER BY seed", "1,finished\n2,finished\n3,finished\n");
+    rows_expect(&workshop, "results.db", "SELECT seed, status FROM runs ORDER BY seed",
+                "1,finished\n2,finished\n3,finished\n");
     program_succeeds(&workshop, "run tiny.yaml " LONG "run.seeds=1,2,3 run.database=single.db run.folder=one --quiet");
     expect_same(&workshop, "results.db", "single.db", rows_sql);
     expect_same(&workshop, "results.db", "single.db", steps_sql);
@@ -202,7 +176,7 @@ static void killed_sweeps_leave_no_children(void **state)
     outcome_free(&outcome);
     wait_for_status(&workshop, "SELECT status FROM runs", "stopped\n");
     program_succeeds(&workshop, arguments);
-    expect_answer(&workshop, "SELECT status FROM runs", "finished\n");
+    rows_expect(&workshop, "results.db", "SELECT status FROM runs", "finished\n");
     workshop_close(&workshop);
 }
 
@@ -215,21 +189,21 @@ static void failing_runs_are_told_and_survived(void **state)
     struct bytes bytes;
     (void)state;
     workshop_open(&workshop);
-    struct outcome outcome = run(&workshop, arguments, 1);
+    struct outcome outcome = program_ends(&workshop, arguments, 1);
     const char *told = strstr(outcome.errors.data, "weights=missing.safetensors seed=1 failed: exit status 1: ");
     assert_non_null(told);
     assert_non_null(strstr(told, "there is no file missing.safetensors"));
     assert_non_null(strstr(outcome.errors.data, "1 of 2 runs failed"));
     assert_non_null(strstr(outcome.out.data, "clip.safetensors"));
     outcome_free(&outcome);
-    expect_answer(&workshop, "SELECT count(*) FROM runs WHERE status = 'finished'", "1\n");
+    rows_expect(&workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "1\n");
     char *weights = workshop_path(&workshop, "clip.safetensors");
     assert_int_equal(file_read(weights, FILE_LIMIT, &bytes, &error), OK);
     scratch_write(&workshop.scratch, "missing.safetensors", bytes.data, bytes.size);
-    outcome = run(&workshop, arguments, 0);
+    outcome = program_ends(&workshop, arguments, 0);
     assert_non_null(strstr(outcome.errors.data, "1 finished"));
     outcome_free(&outcome);
-    expect_answer(&workshop, "SELECT count(*) FROM runs WHERE status = 'finished'", "2\n");
+    rows_expect(&workshop, "results.db", "SELECT count(*) FROM runs WHERE status = 'finished'", "2\n");
     bytes_free(&bytes);
     free(weights);
     workshop_close(&workshop);
@@ -238,13 +212,13 @@ static void failing_runs_are_told_and_survived(void **state)
 /* The process that a sweep has started; 0 where the system does not say. */
 static pid_t child_of(pid_t parent)
 {
-    char path[64];
-    int child = 0;
+    char path[64], line[64];
+    pid_t child = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
     FILE *file = fopen(path, "r");
     if (file != NULL) {
-        if (fscanf(file, "%d", &child) != 1)
-            child = 0;
+        if (fgets(line, sizeof line, file) != NULL)
+            child = (pid_t)strtol(line, NULL, 10);
         fclose(file);
     }
     return child;
@@ -269,7 +243,7 @@ static void killed_runs_are_told_and_go_on(void **state)
         assert_non_null(strstr(outcome.errors.data, "1 of 2 runs failed"));
     }
     outcome_free(&outcome);
-    outcome = run(&workshop, arguments, 0);
+    outcome = program_ends(&workshop, arguments, 0);
     assert_non_null(strstr(outcome.errors.data, "seed=1 goes on"));
     outcome_free(&outcome);
     program_succeeds(&workshop, "run tiny.yaml " LONG "run.seeds=1,2 run.database=single.db run.folder=one --quiet");
@@ -292,10 +266,10 @@ static void full_disks_are_told_and_survived(void **state)
     assert_non_null(strstr(outcome.errors.data, "mtil: error: 2 of 2 runs failed"));
     assert_int_equal(workshop_leftovers(&workshop), 0);
     outcome_free(&outcome);
-    expect_answer(&workshop, "PRAGMA integrity_check", "ok\n");
-    expect_answer(&workshop, "SELECT seed, status FROM runs ORDER BY seed", "1,failed\n2,failed\n");
+    rows_expect(&workshop, "results.db", "PRAGMA integrity_check", "ok\n");
+    rows_expect(&workshop, "results.db", "SELECT seed, status FROM runs ORDER BY seed", "1,failed\n2,failed\n");
     program_succeeds(&workshop, arguments);
-    expect_answer(&workshop, "SELECT seed, status FROM runs ORDER BY seed", "1,finished\n2,finished\n");
+    rows_expect(&workshop, "results.db", "SELECT seed, status FROM runs ORDER BY seed", "1,finished\n2,finished\n");
     workshop_close(&workshop);
 }
 
@@ -311,9 +285,9 @@ static void sweeps_beside_each_other(void **state)
     program_start(&process, &workshop, &(struct launch){.arguments = first});
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
     program_complains(&workshop, &(struct launch){.arguments = first}, (const char *const[]){"in use", NULL});
-    struct outcome outcome = run(&workshop, other, 0);
+    struct outcome outcome = program_ends(&workshop, other, 0);
     assert_non_null(strstr(outcome.errors.data, "1 run is left to the process that is at it"));
-    assert_int_equal(count_of(outcome.errors.data, " begins, "), 0);
+    assert_int_equal(words_count(outcome.errors.data, " begins, "), 0);
     outcome_free(&outcome);
     kill(process.id, SIGTERM);
     outcome = program_wait(&process);
@@ -348,7 +322,7 @@ static void mistakes_come_before_everything(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct launch launch = {.arguments = cases[i].arguments};
         program_complains(&workshop, &launch, cases[i].words);
-        struct outcome outcome = run(&workshop, cases[i].arguments, 2);
+        struct outcome outcome = program_ends(&workshop, cases[i].arguments, 2);
         outcome_free(&outcome);
     }
     assert_false(there(&workshop, "results.db"));

@@ -325,16 +325,22 @@ void outcome_free(struct outcome *outcome)
     text_free(&outcome->errors);
 }
 
-void program_succeeds(const struct workshop *workshop, const char *arguments)
+struct outcome program_ends(const struct workshop *workshop, const char *arguments, int exit_status)
 {
     struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
-    if (outcome.exit_status != 0)
-        fail_msg("mtil %s: exit status %d, signal %d, %s", arguments, outcome.exit_status, outcome.signal,
-                 outcome.errors.data);
+    if (outcome.exit_status != exit_status)
+        fail_msg("mtil %s: expected exit status %d, found %d, signal %d: %s", arguments, exit_status,
+                 outcome.exit_status, outcome.signal, outcome.errors.data);
+    return outcome;
+}
+
+void program_succeeds(const struct workshop *workshop, const char *arguments)
+{
+    struct outcome outcome = program_ends(workshop, arguments, 0);
     outcome_free(&outcome);
 }
 
-static size_t count_of(const char *text, const char *word)
+size_t words_count(const char *text, const char *word)
 {
     size_t count = 0;
     for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word))
@@ -349,7 +355,7 @@ void program_complains(const struct workshop *workshop, const struct launch *lau
         fail_msg("mtil %s: expected a failure, found exit status %d, signal %d: %s", launch->arguments,
                  outcome.exit_status, outcome.signal, outcome.errors.data);
     char *line = strstr(outcome.errors.data, "mtil: error: ");
-    if (line == NULL || count_of(outcome.errors.data, "error:") != 1 || strchr(line, '\n') == NULL ||
+    if (line == NULL || words_count(outcome.errors.data, "error:") != 1 || strchr(line, '\n') == NULL ||
         strchr(line, '\n')[1] != 0)
         fail_msg("mtil %s: expected one error, and in the last line, found: %s", launch->arguments,
                  outcome.errors.data);

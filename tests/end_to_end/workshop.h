@@ -79,6 +79,12 @@ struct outcome program_wait(struct process *process);
 struct outcome program_run(const struct workshop *workshop, const struct launch *launch);
 void outcome_free(struct outcome *outcome);
 
+/* It ends with this status; the caller frees the outcome. */
+struct outcome program_ends(const struct workshop *workshop, const char *arguments, int exit_status);
+
+/* How often the word stands in the text. */
+size_t words_count(const char *text, const char *word);
+
 /* It ended well; the error output is shown otherwise. */
 void program_succeeds(const struct workshop *workshop, const char *arguments);
 
