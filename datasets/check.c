@@ -204,9 +204,10 @@ static status check_balance(struct check *check, const struct dataset *dataset, 
                 error);
     qsort(counts, classes, sizeof *counts, compare_counts);
     if (classes > 0) {
+        size_t lower = (classes - 1) / 2, upper = classes / 2;
         balance->least = counts[0];
         balance->most = counts[classes - 1];
-        balance->median = ((double)counts[(classes - 1) / 2] + (double)counts[classes / 2]) / 2;
+        balance->median = ((double)counts[lower] + (double)counts[upper]) / 2;
     }
     free(counts);
     return result;

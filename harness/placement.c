@@ -1,17 +1,22 @@
 #include "harness/placement.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/threads.h"
 
 static double free_memory(void)
 {
+    static const char available[] = "MemAvailable:";
     FILE *file = fopen("/proc/meminfo", "re");
     char line[128];
     unsigned long long kilobytes = 0;
     while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
+        if (strncmp(line, available, sizeof available - 1) == 0) {
+            kilobytes = strtoull(line + sizeof available - 1, NULL, 10);
             break;
+        }
     if (file != NULL)
         fclose(file);
     return 1024.0 * (double)kilobytes;

@@ -125,7 +125,8 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
         order != NULL && rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
     for (size_t i = 0; result == OK && i < s->iterations; i++) {
-        size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch;
+        size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch,
+               drops = epoch / 10;
         struct tensor tensor;
         float loss;
         struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)task->index, 16 + (uint32_t)epoch);
@@ -136,7 +137,7 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
         arena_reset(&e->step);
         result = upload_rows(e, rows, count, &tensor, error);
         if (result == OK)
-            result = experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)(epoch / 10)), error);
+            result = experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)drops), error);
         if (result == OK)
             result = autoencoder_train_step(coder, &e->step, &tensor, e->state, &rule, &loss, error);
     }

@@ -136,8 +136,11 @@ status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struc
 double sweep_cost_left(const struct sweep *sweep, const struct placement *placement)
 {
     double sum = 0, longest = 0, speed = placement_speed(placement);
-    double places =
-        placement->gpus > 0 ? fmax((double)(placement->gpus / placement->gpus_each), 1) : (double)placement->cores;
+    double places = (double)placement->cores;
+    if (placement->gpus > 0) {
+        size_t groups = placement->gpus / placement->gpus_each;
+        places = fmax((double)groups, 1);
+    }
     double used = fmin(places, speed * (double)placement->jobs);
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct sweep_run *run = &sweep->runs[i];

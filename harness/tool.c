@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static status spawn(pid_t *id, const char *const *arguments, int output, struct error *error)
 {
     posix_spawn_file_actions_t actions;

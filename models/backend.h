@@ -465,15 +465,15 @@ status backend_open(struct backend **backend, const struct backend_settings *set
     {.name = "backend",                                                                                                \
      .type = OPTION_CHOICE,                                                                                            \
      .choices = "auto|cpu|cuda",                                                                                       \
-     .fallback = backend_,                                                                                             \
+     .fallback = (backend_),                                                                                           \
      .help = "where the arithmetic is done; auto: cuda where a GPU is found, else cpu"},                               \
         {.name = "precision",                                                                                          \
          .type = OPTION_CHOICE,                                                                                        \
          .choices = "auto|f32|bf16",                                                                                   \
-         .fallback = precision_,                                                                                       \
+         .fallback = (precision_),                                                                                     \
          .help = "of matrix products; auto is f32, bf16 is faster and needs cuda"},                                    \
     {                                                                                                                  \
-        .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = device_,              \
+        .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = (device_),            \
         .help = "number of the GPU, from 0; results do not depend on it"                                               \
     }
 #define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
@@ -481,7 +481,7 @@ enum { GPUS = 64 };
 /* How many GPUs train together, from the one that `device` names on. */
 #define GPUS_OPTION(fallback_)                                                                                         \
     {                                                                                                                  \
-        .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = fallback_,                  \
+        .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = (fallback_),                \
         .help =                                                                                                        \
             "GPUs that share every training batch; the same number gives the same bits, another one other roundings"   \
     }

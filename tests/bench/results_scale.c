@@ -65,7 +65,8 @@ static int64_t correct(size_t configuration, size_t seed, size_t checkpoint, siz
 {
     struct rng rng = rng_make(seed, RNG_TEST, (uint32_t)configuration, (uint32_t)(checkpoint * TASKS + task));
     double base = checkpoint >= task ? 0.82 : 0.55;
-    double quality = 0.02 * (double)(configuration % POLICIES) + 0.00005 * (double)(configuration / POLICIES);
+    size_t policy = configuration % POLICIES, every = configuration / POLICIES;
+    double quality = 0.02 * (double)policy + 0.00005 * (double)every;
     double share = base + quality + 0.03 * ((double)rng_uniform(&rng, 0) - 0.5);
     return (int64_t)lrint(share * (double)tasks[task].test);
 }

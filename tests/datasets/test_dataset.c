@@ -175,7 +175,7 @@ static void test_class_names_override(void **state)
 static void test_positional_class_names(void **state)
 {
     (void)state;
-    for (char class = 'a'; class <= 'c'; class ++) {
+    for (int class = 'a'; class <= 'c'; class ++) {
         char name[64];
         for (int i = 1; i <= 4; i++) {
             snprintf(name, sizeof name, "caltech101/101_ObjectCategories/%c/image_%04d.jpg", class, i);
