@@ -46,7 +46,7 @@ const struct command command_pretrain = {
     .summary = "train the small CLIP of the built-in suite on captioned drawings",
     .details = "Writes mini-clip.safetensors and mini-vocabulary.txt into FOLDER. The weights that ship were made "
                "with the defaults.\n",
-    .example = "  mtil pretrain models/weights\n",
+    .example = "  mtil pretrain my-weights\n",
     .options = options,
     .least = 1,
     .most = 1,

@@ -336,6 +336,7 @@ const struct command command_sweep = {
     .summary = "run every combination of some settings under several seeds",
     .details =
         "Every key of the suite can be an axis, by its whole name (merge.policy) or a short one (policy, seed).\n"
+        "A value that is a list itself has spaces: \"data.order=mnist dtd,dtd mnist\" are two orders.\n"
         "What is finished in the database is not run again, what was begun goes on, each run is a process of its\n"
         "own with a log. Ctrl-C stops all of them where it is safe; the same command goes on. Runs that fail are\n"
         "told at the end and do not keep the others from running.\n"
