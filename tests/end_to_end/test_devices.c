@@ -6,16 +6,6 @@
 
 #define SHORT "data.order=mnist training.iterations=2 training.batch=2 selector.iterations=2 merge.every=1 "
 
-static void expect_answer(const struct workshop *workshop, const char *sql, const char *expected)
-{
-    struct text answer = {0};
-    char *database = workshop_path(workshop, "results.db");
-    rows_query(database, sql, &answer);
-    assert_string_equal(answer.data, expected);
-    text_free(&answer);
-    free(database);
-}
-
 static void a_device_is_found_and_shown(void **state)
 {
     (void)state;
@@ -38,7 +28,7 @@ static void runs_say_where_they_were_computed(void **state)
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet " SHORT);
-    expect_answer(&workshop, "SELECT backend, precision, status FROM runs", "cuda,f32,finished\n");
+    rows_expect(&workshop, "results.db", "SELECT backend, precision, status FROM runs", "cuda,f32,finished\n");
     char *adapters = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
     assert_non_null(adapters);
     struct text words = {0}, answers[2] = {{0}, {0}};
@@ -66,11 +56,10 @@ static void a_sweep_takes_both_devices(void **state)
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "sweep tiny.yaml --quiet --backend cuda " SHORT "seed=1,2");
-    expect_answer(
-        &workshop,
-        "SELECT suite_text LIKE '%device: 0%', suite_text LIKE '%device: 1%', backend FROM runs ORDER BY seed",
-        "1,0,cuda\n0,1,cuda\n");
-    expect_answer(&workshop, "SELECT count(DISTINCT suite_hash) FROM runs", "1\n");
+    rows_expect(&workshop, "results.db",
+                "SELECT suite_text LIKE '%device: 0%', suite_text LIKE '%device: 1%', backend FROM runs ORDER BY seed",
+                "1,0,cuda\n0,1,cuda\n");
+    rows_expect(&workshop, "results.db", "SELECT count(DISTINCT suite_hash) FROM runs", "1\n");
     workshop_close(&workshop);
 }
 
