@@ -21,7 +21,9 @@ static status open_model(struct experiment *e, struct error *error)
 {
     const struct settings *s = &e->settings;
     enum parameters_mode mode = e->trains == TRAINS_WEIGHTS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
-    TRY(backend_open(&e->backend, &s->backend, error));
+    struct backend *backend;
+    TRY(backend_open(&backend, &s->backend, error));
+    e->backend = backend;
     TRY(e->backend->ops->arena_create(e->backend, &e->model, 0, "model", error));
     TRY(e->backend->ops->arena_create(e->backend, &e->per_task, 0, "task", error));
     TRY(e->backend->ops->arena_create(e->backend, &e->step, 0, "step", error));

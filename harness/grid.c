@@ -20,7 +20,7 @@ static const struct {
 
 /* --- Keys --- */
 
-static status unknown_key(const char *name, const struct suite_section *sections, struct error *error)
+static const char *nearest_key(const char *name, const struct suite_section *sections)
 {
     const char *names[KEYS];
     size_t count = 0;
@@ -29,12 +29,7 @@ static status unknown_key(const char *name, const struct suite_section *sections
     for (; sections->name != NULL; sections++)
         for (const struct option *option = sections->options; option->name != NULL && count < KEYS; option++)
             names[count++] = option->name;
-    const char *near = nearest_word(name, names, count);
-    return error_set(error, ERROR_ARGUMENT,
-                     "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in merge.policy=none; "
-                     "mtil run SUITE --dry-run shows them",
-                     name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
-                     near != NULL ? "\"?)" : "");
+    return nearest_word(name, names, count);
 }
 
 /* The whole key of a name; a name with a dot is one already. */
@@ -56,11 +51,19 @@ static status find_key(const char *name, const struct suite_section *sections, c
                              s->name, section, name, s->name, name);
         section = s->name;
     }
-    if (*key == NULL && section == NULL)
-        return unknown_key(name, sections, error);
+    if (*key == NULL && section == NULL) {
+        const char *near = nearest_key(name, sections);
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in "
+                         "merge.policy=none; mtil run SUITE --dry-run shows them",
+                         name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
+                         near != NULL ? "\"?)" : "");
+    }
     if (*key == NULL)
         *key = path_format("%s.%s", section, name);
-    return *key != NULL ? OK : error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    if (*key == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    return OK;
 }
 
 /* --- Values --- */

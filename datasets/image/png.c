@@ -131,7 +131,7 @@ static status decode(struct decoder *decoder, struct error *error)
     set_transforms(decoder->png, depth, color);
     size_t width = (size_t)decoder->image->width, count = width * (size_t)decoder->image->height;
     size_t sample = color == PNG_COLOR_TYPE_PALETTE ? 1 : color == PNG_COLOR_TYPE_GRAY && depth == 16 ? 2 : 0;
-    if (sample != 0 && (decoder->samples = malloc(count * sample)) == NULL)
+    if (sample != 0 && (decoder->samples = calloc(count, sample)) == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for its %zu pixels", name, count);
     read_rows(decoder, sample != 0 ? decoder->samples : decoder->image->pixels, width * (sample != 0 ? sample : 3));
     if (sample == 1)
