@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -60,14 +61,20 @@ static void close_terminal(struct terminal *terminal)
     close(terminal->master);
 }
 
+/* What is written may arrive in pieces. */
 static void expect_output(const struct terminal *terminal, const char *part)
 {
-    char output[4096];
-    ssize_t size = read(terminal->master, output, sizeof output - 1);
-    assert_true(size > 0);
-    output[size] = 0;
-    if (strstr(output, part) == NULL)
-        assert_string_equal(output, part);
+    char output[4096] = "";
+    size_t size = 0;
+    while (strstr(output, part) == NULL) {
+        struct pollfd readable = {.fd = terminal->master, .events = POLLIN};
+        if (size + 1 == sizeof output || poll(&readable, 1, (int)(LONG * 1000)) != 1)
+            assert_string_equal(output, part);
+        ssize_t got = read(terminal->master, output + size, sizeof output - 1 - size);
+        assert_true(got > 0);
+        size += (size_t)got;
+        output[size] = 0;
+    }
 }
 
 static void expect_restored(const struct terminal *terminal)
