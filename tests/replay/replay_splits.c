@@ -74,8 +74,12 @@ static void check_case(struct part *part, const json_t *expected)
 static void check_generator(struct part *part, const char *key, const json_t *numbers)
 {
     enum { ITEMS = 100003 };
-    unsigned long long seed;
-    if (sscanf(key, "mt19937_seed%llu_first", &seed) != 1 || !json_is_array(numbers))
+    static const char before[] = "mt19937_seed", behind[] = "_first";
+    if (strncmp(key, before, sizeof before - 1) != 0 || !json_is_array(numbers))
+        return;
+    char *rest;
+    uint64_t seed = strtoull(key + sizeof before - 1, &rest, 10);
+    if (strncmp(rest, behind, sizeof behind - 1) != 0)
         return;
     uint32_t *order = malloc(ITEMS * sizeof *order), *drawn = malloc(ITEMS * sizeof *drawn);
     if (order != NULL && drawn != NULL) {
