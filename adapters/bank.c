@@ -146,8 +146,8 @@ status adapters_initialize(struct adapters *adapters, uint64_t seed, struct erro
 
 size_t adapters_values(const struct adapters *adapters)
 {
-    return adapters->towers[TOWER_IMAGE].parameters->values_count +
-           adapters->towers[TOWER_TEXT].parameters->values_count;
+    return parameters_size(adapters->towers[TOWER_IMAGE].parameters) +
+           parameters_size(adapters->towers[TOWER_TEXT].parameters);
 }
 
 size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)

@@ -248,7 +248,7 @@ size_t experiment_trainable(const struct experiment *e)
     case TRAINS_ADAPTERS:
         return adapters_values(e->adapters);
     case TRAINS_WEIGHTS:
-        return e->clip->parameters->values_count - 1; /* logit_scale stays */
+        return parameters_size(e->clip->parameters) - 1; /* logit_scale stays */
     }
     return 0;
 }

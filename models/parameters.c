@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALIGNED = 16 }; /* every tensor begins at a multiple of so many floats, 64 bytes */
+
 status parameters_create(struct parameters **result, struct backend *backend, struct error *error)
 {
     struct parameters *group = calloc(1, sizeof *group);
@@ -45,7 +47,8 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     size_t size = 1;
     for (int i = 0; i < rank; i++)
         size = array_size(size, shape[i]);
-    if (size == SIZE_MAX || size > SIZE_MAX - group->values_count)
+    size_t offset = (group->values_count + ALIGNED - 1) / ALIGNED * ALIGNED;
+    if (size > SIZE_MAX / 4 || offset > SIZE_MAX / 4)
         return error_set(error, ERROR_MEMORY, "parameters: %s is larger than any memory", name);
     assert(size % segments == 0);
     TRY(grow(group, segments, error));
@@ -53,7 +56,7 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     *p = (struct parameter){.name = strdup(name),
                             .rank = rank,
                             .size = size,
-                            .offset = group->values_count,
+                            .offset = offset,
                             .first_segment = group->segments,
                             .segments = segments};
     if (p->name == NULL)
@@ -63,7 +66,7 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     for (size_t s = 0; s < segments; s++)
         group->host_flag[group->segments + s] = (int32_t)(first_flag + s);
     group->segments += segments;
-    group->values_count += p->size;
+    group->values_count = offset + size;
     if (group->flags_count < first_flag + segments)
         group->flags_count = first_flag + segments;
     *index = group->count++;
@@ -128,6 +131,14 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
     TRY(take(group, arena, group->flags_count * sizeof(int32_t), &memory, error));
     group->flags = memory;
     return upload_segments(group, error);
+}
+
+size_t parameters_size(const struct parameters *group)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < group->count; i++)
+        size += group->list[i].size;
+    return size;
 }
 
 struct weight parameters_weight(const struct parameters *group, size_t index)

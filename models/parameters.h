@@ -37,7 +37,8 @@ enum parameters_mode {
 
 struct parameters {
     struct backend *backend;
-    size_t count, values_count, segments, flags_count;
+    size_t count, segments, flags_count;
+    size_t values_count; /* with the zeros between tensors that align them */
     struct parameter *list;
     float *values, *gradients, *first_moment, *second_moment; /* device [values_count] */
     uint64_t *offsets;                                        /* device [segments + 1] */
@@ -61,6 +62,7 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
 status parameters_allocate(struct parameters *group, struct arena *arena, enum parameters_mode mode,
                            struct error *error);
 
+size_t parameters_size(const struct parameters *group); /* values of all tensors */
 struct weight parameters_weight(const struct parameters *group, size_t index);
 const struct parameter *parameters_find(const struct parameters *group, const char *name); /* NULL: absent */
 
