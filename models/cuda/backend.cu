@@ -9,6 +9,7 @@ extern "C" {
 
 status cuda_failed(cudaError_t result, const char *what, struct error *error)
 {
+    cudaGetLastError(); /* it is told here, and no fault of the next operation */
     return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE, "cuda: %s failed: %s",
                      what, cudaGetErrorString(result));
 }
@@ -174,6 +175,8 @@ static status choose_device(const struct backend_settings *settings, struct erro
     return result == cudaSuccess ? OK : cuda_failed(result, "choosing the device", error);
 }
 
+enum { OLDEST = 8 }; /* major compute capability that the kernels are compiled for, see CMAKE_CUDA_ARCHITECTURES */
+
 static status open_device(struct cuda *cuda, const struct backend_settings *settings, struct error *error)
 {
     int version = 0;
@@ -182,6 +185,11 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
     cuda->backend.precision = settings->precision;
     cuda->device = settings->device;
     cudaError_t result = cudaGetDeviceProperties(&properties, (int)settings->device);
+    if (result == cudaSuccess && properties.major < OLDEST)
+        return error_set(error, ERROR_DEVICE,
+                         "cuda: device %zu, %s, has compute capability %d.%d, but %d.0 or newer is needed; use another "
+                         "(run.device) or the CPU (run.backend=cpu)",
+                         settings->device, properties.name, properties.major, properties.minor, OLDEST);
     if (result == cudaSuccess)
         result = cudaRuntimeGetVersion(&version);
     if (result == cudaSuccess)

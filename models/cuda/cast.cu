@@ -1,4 +1,4 @@
-/* From f32 to bf16. */
+/* Operands as products want them: from f32 to bf16, and aligned. */
 #include "models/cuda/kernel.cuh"
 
 /* A thread has eight neighbours; by_eight: they are in one row and go together. */
@@ -29,10 +29,15 @@ status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *erro
     return OK;
 }
 
-status cuda_vector_as_bf16(struct cuda *cuda, const void **values, size_t n, struct error *error)
+status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias, size_t n, struct error *error)
 {
-    struct matrix vector = matrix_rows((void *)*values, 1, n);
-    TRY(cuda_as_bf16(cuda, &vector, error));
-    *values = vector.data;
+    struct matrix vector = matrix_rows((void *)*bias, 1, n);
+    if (type == TENSOR_BF16)
+        TRY(cuda_as_bf16(cuda, &vector, error));
+    if ((uintptr_t)vector.data % CUDA_BIAS_ALIGNMENT != 0) {
+        TRY(cuda_scratch(cuda, n * sizeof(float), &vector.data, error));
+        TRY(cuda->backend.ops->copy(&cuda->backend, vector.data, *bias, n * sizeof(float), error));
+    }
+    *bias = vector.data;
     return OK;
 }

@@ -29,7 +29,7 @@ struct cuda {
     struct backend backend;
     cudaStream_t stream, copies; /* copies: of feeds, beside the stream that computes */
     size_t device;
-    bool recording;              /* the stream is captured: nothing is carried out, no memory may be mapped */
+    bool recording; /* the stream is captured: nothing is carried out, no memory may be mapped */
     struct cuda_uploads *uploads;
     struct arena scratch; /* of one operation; every operation leaves it as it was */
     struct cuda_products *products;
@@ -84,8 +84,11 @@ status cuda_arena_create(struct backend *, struct arena *, size_t limit, const c
 void cuda_arena_destroy(struct backend *, struct arena *);
 size_t cuda_memory_left(struct backend *);
 
+/* The library reads a bias by 16 bytes, and no preference tells it of less. */
+enum { CUDA_BIAS_ALIGNMENT = 16 };
+
 /* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out. a and b
- * have one type, out, bias and addend another or the same (product.cu). */
+ * have one type, out, bias and addend another or the same; an addend that is out has its stride (product.cu). */
 struct cuda_product {
     struct matrix a, b, out, addend;
     bool transpose_a, transpose_b;
@@ -96,9 +99,10 @@ status cuda_products_create(struct cuda *cuda, struct error *error);
 void cuda_products_destroy(struct cuda *cuda);
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, struct error *error);
 
-/* The matrix, or its values rounded to bf16 in scratch memory; the same for n values of a vector (cast.cu). */
+/* The matrix, or its values rounded to bf16 in scratch memory (cast.cu). */
 status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *error);
-status cuda_vector_as_bf16(struct cuda *cuda, const void **values, size_t n, struct error *error);
+/* n values of a f32 bias as products want them, copied to scratch memory unless they are so already. */
+status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias, size_t n, struct error *error);
 
 /* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
 status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);

@@ -291,19 +291,30 @@ static bool lies_by_eight(struct batch_values v)
     return goes_by_eight({v.data, v.type, 0, v.each, v.each});
 }
 
-/* A row of blocks has a slot, here and below. */
+/* Blocks (s, 0), (s, 1) … share the values of slot or sample s: there may be more of those than a grid's second axis has
+ * room for. This thread's number among them, and how many they are. */
+static __device__ inline size_t thread_across()
+{
+    return (size_t)blockIdx.y * blockDim.x + threadIdx.x;
+}
+
+static __device__ inline size_t threads_across()
+{
+    return (size_t)gridDim.y * blockDim.x;
+}
+
 static __global__ void gather_slots(struct slots d, struct batch_values x, struct batch_values out, bool by_eight)
 {
-    size_t s = blockIdx.y, step = (size_t)gridDim.x * blockDim.x;
+    size_t s = blockIdx.x, step = threads_across();
     if (!is_slot(&d, s))
         return;
     size_t from = (size_t)d.sample[s] * x.each, to = s * x.each;
-    for (size_t i = global_thread() * EIGHT; by_eight && i < x.each; i += step * EIGHT) {
+    for (size_t i = thread_across() * EIGHT; by_eight && i < x.each; i += step * EIGHT) {
         float values[EIGHT];
         load_eight(x.data, x.type, from + i, values);
         store_eight(out.data, out.type, to + i, values);
     }
-    for (size_t i = global_thread(); !by_eight && i < x.each; i += step)
+    for (size_t i = thread_across(); !by_eight && i < x.each; i += step)
         set_value(out.data, out.type, to + i, value_at(x.data, x.type, from + i));
 }
 
@@ -322,7 +333,7 @@ status cuda_dispatch_gather(struct backend *backend, const struct dispatch_gathe
     size_t values = o->rows_per_sample * o->width;
     struct batch_values x = {(void *)o->x, o->x_type, values}, out = {o->out, o->out_type, values};
     if (d.samples * d.top_k * values > 0)
-        CUDA_LAUNCH(cuda, gather_slots, dim3(across(values), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d, x, out,
+        CUDA_LAUNCH(cuda, gather_slots, dim3((unsigned int)(d.samples * d.top_k), across(values)), BLOCK, 0, d, x, out,
                     lies_by_eight(x) && lies_by_eight(out));
     return cuda_finish(cuda, "dispatch_gather", error);
 }
@@ -341,8 +352,8 @@ static __device__ inline float weight_of_choice(const struct mixture *m, size_t 
 
 static __global__ void combine_samples(struct slots d, struct mixture m)
 {
-    size_t b = blockIdx.y, values = m.rows.each;
-    for (size_t i = global_thread(); i < values; i += (size_t)gridDim.x * blockDim.x) {
+    size_t b = blockIdx.x, values = m.rows.each;
+    for (size_t i = thread_across(); i < values; i += threads_across()) {
         float total = m.y[b * values + i];
         for (size_t k = 0; k < d.top_k; k++) {
             int32_t slot = d.slot[b * d.top_k + k];
@@ -356,8 +367,8 @@ static __global__ void combine_samples(struct slots d, struct mixture m)
 
 static __global__ void combine_samples_by_eight(struct slots d, struct mixture m)
 {
-    size_t b = blockIdx.y, values = m.rows.each;
-    for (size_t i = global_thread() * EIGHT; i < values; i += (size_t)gridDim.x * blockDim.x * EIGHT) {
+    size_t b = blockIdx.x, values = m.rows.each;
+    for (size_t i = thread_across() * EIGHT; i < values; i += threads_across() * EIGHT) {
         float total[EIGHT], more[EIGHT];
         load_eight(m.y, TENSOR_F32, b * values + i, total);
         for (size_t k = 0; k < d.top_k; k++) {
@@ -378,7 +389,7 @@ status cuda_dispatch_combine(struct backend *backend, const struct dispatch_comb
     struct slots d = slots_of(o->dispatch);
     size_t values = o->rows_per_sample * o->width;
     struct mixture m = {{(void *)o->rows, o->rows_type, values}, o->weights, o->scale, (float *)o->y};
-    dim3 grid(across(values), (unsigned int)d.samples);
+    dim3 grid((unsigned int)d.samples, across(values));
     if (d.samples * values == 0)
         return OK;
     if (lies_by_eight(m.rows) && lies_by_eight({o->y, TENSOR_F32, values}))
@@ -391,10 +402,10 @@ status cuda_dispatch_combine(struct backend *backend, const struct dispatch_comb
 static __global__ void drop_slots(struct slots d, size_t fours, uint64_t base, const struct step_state *state,
                                   uint32_t threshold, float scale, struct batch_values hidden)
 {
-    size_t s = blockIdx.y;
+    size_t s = blockIdx.x;
     if (!is_slot(&d, s))
         return;
-    for (size_t i = global_thread(); i < fours; i += (size_t)gridDim.x * blockDim.x) {
+    for (size_t i = thread_across(); i < fours; i += threads_across()) {
         struct four_words words = philox(state, RNG_DROPOUT, base / 4 + (uint64_t)d.choice[s] * fours + i);
         size_t four = 4 * (s * fours + i);
         for (size_t w = 0; w < 4; w++)
@@ -416,7 +427,7 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
     struct slots d = slots_of(o->dispatch);
     struct batch_values hidden = {o->hidden, o->type, values};
     if (d.samples * d.top_k * values > 0)
-        CUDA_LAUNCH(cuda, drop_slots, dim3(across(values / 4), (unsigned int)(d.samples * d.top_k)), BLOCK, 0, d,
+        CUDA_LAUNCH(cuda, drop_slots, dim3((unsigned int)(d.samples * d.top_k), across(values / 4)), BLOCK, 0, d,
                     values / 4, o->base, o->state, (uint32_t)((double)o->probability * 4294967296.0),
                     1.0f / (1.0f - o->probability), hidden);
     return cuda_finish(cuda, "dispatch_dropout", error);

@@ -67,8 +67,8 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
         TRY(cuda_as_bf16(cuda, &product.a, error));
         TRY(cuda_as_bf16(cuda, &product.b, error));
     }
-    if (product.bias != NULL && product.out.type == TENSOR_BF16)
-        TRY(cuda_vector_as_bf16(cuda, &product.bias, product.out.columns, error));
+    if (product.bias != NULL)
+        TRY(cuda_bias_as(cuda, product.out.type, &product.bias, product.out.columns, error));
     TRY(cuda_product_run(cuda, &product, error));
     if (o->backward || forward_before || o->activation != ACTIVATION_NONE)
         finish(cuda, o);

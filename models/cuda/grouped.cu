@@ -27,10 +27,10 @@ static __global__ void group_rows(struct group g)
 {
     __shared__ struct operands shared;
     size_t e, within, thread = threadIdx.y * SIDE + threadIdx.x;
-    if (!find_tile(&g, blockIdx.y, &e, &within))
+    if (!find_tile(&g, blockIdx.x, &e, &within))
         return;
     size_t row = (size_t)g.offsets[e] * g.rows_per_slot + within * GROUP_TILE,
-           end = (size_t)g.offsets[e + 1] * g.rows_per_slot, column = (size_t)blockIdx.x * GROUP_TILE;
+           end = (size_t)g.offsets[e + 1] * g.rows_per_slot, column = (size_t)blockIdx.y * GROUP_TILE;
     const float *a = (const float *)g.a.data, *b = (const float *)g.b.data + e * g.n * g.k;
     float *out = (float *)g.out.data;
     float sum[EACH][EACH] = {};
@@ -106,7 +106,7 @@ static __global__ void group_column_sums(struct group g, float *column_sums)
 static void launch_rows(struct cuda *cuda, const struct group *g, bool bf16)
 {
     unsigned int tiles = blocks_for(g->a.count, GROUP_TILE) + (unsigned int)g->groups; /* the most there can be */
-    dim3 grid(blocks_for(g->n, GROUP_TILE), tiles);
+    dim3 grid(tiles, blocks_for(g->n, GROUP_TILE)); /* the second axis has room for 65,535 alone */
     if (bf16)
         cuda_group_rows_bf16(cuda, g, grid);
     else

@@ -108,10 +108,10 @@ static __global__ void group_rows(struct group g, bool a_by_eight, bool b_by_eig
 {
     __shared__ union tiles shared;
     size_t e, within;
-    if (!find_tile(&g, blockIdx.y, &e, &within))
+    if (!find_tile(&g, blockIdx.x, &e, &within))
         return;
     size_t row = (size_t)g.offsets[e] * g.rows_per_slot + within * GROUP_TILE,
-           end = (size_t)g.offsets[e + 1] * g.rows_per_slot, column = (size_t)blockIdx.x * GROUP_TILE;
+           end = (size_t)g.offsets[e + 1] * g.rows_per_slot, column = (size_t)blockIdx.y * GROUP_TILE;
     struct typed_rows b = g.b;
     b.columns = b.stride = g.transpose_b ? g.k : g.n;
     size_t skipped = e * (g.transpose_b ? g.n : g.k); /* rows of the experts before */

@@ -58,6 +58,8 @@ status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o
     struct cuda *cuda = cuda_of(backend);
     struct arena_mark mark = arena_mark(&cuda->scratch);
     void *losses;
+    if (o->logits.rows == 0)
+        return OK;
     TRY(cuda_scratch(cuda, o->logits.rows * sizeof(double), &losses, error));
     CUDA_LAUNCH(cuda, cross_entropy_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
                 rows_of(o->dlogits), o->labels, o->smoothing, o->weight, (double *)losses);

@@ -67,6 +67,17 @@ size_t cuda_memory_left(struct backend *backend)
     return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
 }
 
+static bool map_pages(const struct driver *driver, CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle pages,
+                      const CUmemAccessDesc *access)
+{
+    if (driver->map(at, bytes, 0, pages, 0) != CUDA_SUCCESS)
+        return false;
+    if (driver->set_access(at, bytes, access, 1) == CUDA_SUCCESS)
+        return true;
+    driver->unmap(at, bytes);
+    return false;
+}
+
 static bool back(struct arena *arena, size_t needed)
 {
     struct backing *b = (struct backing *)arena->owner;
@@ -82,13 +93,11 @@ static bool back(struct arena *arena, size_t needed)
             arena->left = cuda_memory_left(NULL);
             return false;
         }
-        bool mapped = b->driver.map(at, b->chunk, 0, pages, 0) == CUDA_SUCCESS;
+        bool usable = map_pages(&b->driver, at, b->chunk, pages, &access);
         b->driver.release(pages); /* the mapping keeps them */
-        if (!mapped)
+        if (!usable)
             return false;
         arena->backed += b->chunk;
-        if (b->driver.set_access(at, b->chunk, &access, 1) != CUDA_SUCCESS)
-            return false;
     }
     return true;
 }

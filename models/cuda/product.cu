@@ -4,6 +4,7 @@
  * gigabyte is too much for commands that need no GPU. */
 #include <cublasLt.h>
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ struct cuda_products {
 
 static status open_library(struct library *library, struct error *error)
 {
-    library->handle = dlopen(LIBRARY_NAME(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);
+    library->handle = dlopen(LIBRARY_NAME(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library->handle == NULL)
         return error_set(
             error, ERROR_DEVICE,
@@ -127,7 +128,7 @@ void cuda_products_destroy(struct cuda *cuda)
 /* The library's descriptions of one product. */
 struct description {
     cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t a, b, c, d; /* a: our b, and the other way round */
+    cublasLtMatrixLayout_t a, b, c, d; /* a: our b, and the other way round; c: d itself where the sum is in place */
 };
 
 static cublasStatus_t describe(const struct library *library, struct description *x, const struct shape *s,
@@ -153,18 +154,20 @@ static cublasStatus_t describe(const struct library *library, struct description
         result = library->matrix_layout_create(&x->b, s->operands, s->transpose_a ? s->n : s->k,
                                                s->transpose_a ? s->k : s->n, (int64_t)s->a_stride);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->c, s->result, s->m, s->n, (int64_t)s->c_stride);
-    if (result == CUBLAS_STATUS_SUCCESS)
         result = library->matrix_layout_create(&x->d, s->result, s->m, s->n, (int64_t)s->d_stride);
+    if (result == CUBLAS_STATUS_SUCCESS && s->in_place)
+        x->c = x->d;
+    else if (result == CUBLAS_STATUS_SUCCESS)
+        result = library->matrix_layout_create(&x->c, s->result, s->m, s->n, (int64_t)s->c_stride);
     return result;
 }
 
 static void forget(const struct library *library, struct description *x)
 {
+    if (x->c != NULL && x->c != x->d)
+        library->matrix_layout_destroy(x->c);
     if (x->d != NULL)
         library->matrix_layout_destroy(x->d);
-    if (x->c != NULL)
-        library->matrix_layout_destroy(x->c);
     if (x->b != NULL)
         library->matrix_layout_destroy(x->b);
     if (x->a != NULL)
@@ -215,8 +218,8 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
         result = library->matmul_algo_get_heuristic(products->context, x->product, x->a, x->b, x->c, x->d, preference,
                                                     1, &best, &found);
     library->matmul_preference_destroy(preference);
-    if (result == CUBLAS_STATUS_SUCCESS && found == 0)
-        result = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = found > 0 ? best.state : CUBLAS_STATUS_NOT_SUPPORTED;
     if (result == CUBLAS_STATUS_SUCCESS) {
         (*plan)->used = true;
         (*plan)->shape = *s;
@@ -256,12 +259,12 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
     s.b_alignment = alignment_of(p->b.data);
     s.c_alignment = alignment_of(c.data);
     s.d_alignment = alignment_of(p->out.data);
-    if (p->bias != NULL && alignment_of(p->bias) < s.d_alignment)
-        s.d_alignment = alignment_of(p->bias);
     s.operands = type_of(p->a);
     s.result = type_of(p->out);
     s.bias = p->bias != NULL;
     s.in_place = c.data == p->out.data;
+    assert(p->bias == NULL || (uintptr_t)p->bias % CUDA_BIAS_ALIGNMENT == 0);
+    assert(!s.in_place || c.stride == p->out.stride);
     const struct library *library = &cuda->products->library;
     struct description x = {};
     struct plan *plan = NULL;

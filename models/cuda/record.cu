@@ -45,8 +45,9 @@ status cuda_replay(struct backend *backend, const struct recording *recording, s
 
 void cuda_recording_destroy(struct backend *backend, struct recording *recording)
 {
-    (void)backend;
-    if (recording->owner != NULL)
-        cudaGraphExecDestroy((cudaGraphExec_t)recording->owner);
+    if (recording->owner == NULL)
+        return;
+    cudaStreamSynchronize(cuda_of(backend)->stream); /* it may still be carried out */
+    cudaGraphExecDestroy((cudaGraphExec_t)recording->owner);
     recording->owner = NULL;
 }

@@ -16,6 +16,7 @@ status cuda_bind(struct backend *backend, struct error *error)
 #include <new>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef NCCL_LIBRARY
 #define NCCL_LIBRARY "libnccl.so.2"
@@ -28,6 +29,8 @@ struct library {
     decltype(&ncclCommInitAll) init_all;
     decltype(&ncclCommDestroy) destroy;
     decltype(&ncclCommAbort) give_up;
+    decltype(&ncclGroupStart) group_start;
+    decltype(&ncclGroupEnd) group_end;
     decltype(&ncclAllReduce) all_reduce;
     decltype(&ncclGetErrorString) get_error_string;
 };
@@ -36,12 +39,13 @@ struct communicators {
     struct library library;
     bool made;
     std::atomic<bool> aborted;
+    std::atomic<bool> asking[MEMBERS]; /* the member's thread is inside the library */
     ncclComm_t of[MEMBERS];
 };
 
 static status open_library(struct library *library, struct error *error)
 {
-    library->handle = dlopen(NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    library->handle = dlopen(NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library->handle == NULL)
         return error_set(
             error, ERROR_DEVICE,
@@ -54,6 +58,8 @@ static status open_library(struct library *library, struct error *error)
         {"ncclCommInitAll", &library->init_all},
         {"ncclCommDestroy", &library->destroy},
         {"ncclCommAbort", &library->give_up},
+        {"ncclGroupStart", &library->group_start},
+        {"ncclGroupEnd", &library->group_end},
         {"ncclAllReduce", &library->all_reduce},
         {"ncclGetErrorString", &library->get_error_string},
     };
@@ -101,14 +107,41 @@ status cuda_team_create(struct backend *const *members, struct team *team, struc
 
 status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
 {
-    const struct communicators *c = (const struct communicators *)o->team->owner;
-    if (c->aborted)
-        return error_set(error, ERROR_STOPPED, "cuda: the GPUs no longer work together");
-    return check(c,
-                 c->library.all_reduce(o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
+    struct communicators *c = (struct communicators *)o->team->owner;
+    c->asking[o->member] = true;
+    bool together = !c->aborted;
+    ncclResult_t result = ncclSuccess;
+    if (together)
+        result = c->library.all_reduce(o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
                                        o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->member],
-                                       cuda_of(backend)->stream),
-                 "a sum over all GPUs", error);
+                                       cuda_of(backend)->stream);
+    c->asking[o->member] = false;
+    return together ? check(c, result, "a sum over all GPUs", error)
+                    : error_set(error, ERROR_STOPPED, "cuda: the GPUs no longer work together");
+}
+
+/* Until no thread is inside the library, so that none meets what is freed. One that stays there waits for another
+ * member, and giving up is what frees it. */
+static void wait_for_threads(const struct communicators *c, size_t size)
+{
+    enum { TRIES = 1000, MICROSECONDS = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        bool asking = false;
+        for (size_t m = 0; m < size; m++)
+            asking = asking || c->asking[m];
+        if (!asking)
+            return;
+        usleep(MICROSECONDS);
+    }
+}
+
+/* All at once: each waits for the others of its machine. */
+static void end_all(struct communicators *c, size_t size, ncclResult_t (*end)(ncclComm_t))
+{
+    c->library.group_start();
+    for (size_t i = 0; i < size; i++)
+        end(c->of[i]);
+    c->library.group_end();
 }
 
 void cuda_team_abort(struct backend *backend, struct team *team)
@@ -117,8 +150,8 @@ void cuda_team_abort(struct backend *backend, struct team *team)
     struct communicators *c = (struct communicators *)team->owner;
     if (!c->made || c->aborted.exchange(true))
         return;
-    for (size_t i = 0; i < team->size; i++)
-        c->library.give_up(c->of[i]);
+    wait_for_threads(c, team->size);
+    end_all(c, team->size, c->library.give_up);
 }
 
 void cuda_team_destroy(struct backend *backend, struct team *team)
@@ -127,8 +160,8 @@ void cuda_team_destroy(struct backend *backend, struct team *team)
     struct communicators *c = (struct communicators *)team->owner;
     if (c == NULL)
         return;
-    for (size_t i = 0; c->made && !c->aborted && i < team->size; i++)
-        c->library.destroy(c->of[i]);
+    if (c->made && !c->aborted)
+        end_all(c, team->size, c->library.destroy);
     if (c->library.handle != NULL)
         dlclose(c->library.handle);
     delete c;

@@ -129,6 +129,7 @@ status cuda_feed_open(struct backend *backend, struct feed *feed, size_t bytes, 
     if (result == cudaSuccess)
         return OK;
     cuda_feed_close(backend, feed);
+    cudaGetLastError(); /* it is told here, and no fault of the next operation */
     return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
                      "cuda: %d buffers of %zu MiB on host and device for batches failed: %s; lower the batch size",
                      FEED_LOADS, bytes >> 20, cudaGetErrorString(result));
@@ -168,9 +169,11 @@ status cuda_feed_receive(struct backend *backend, struct feed *feed, const void 
 
 status cuda_feed_release(struct backend *backend, struct feed *feed, struct error *error)
 {
+    struct cuda *cuda = cuda_of(backend);
+    TRY(check_not_recording(cuda, "the release of a batch", error));
     assert(feed->released < feed->received);
     struct load *load = load_of(feed, feed->released++);
-    return finish_transfer(cudaEventRecord(load->released, cuda_of(backend)->stream), "the release of a batch", error);
+    return finish_transfer(cudaEventRecord(load->released, cuda->stream), "the release of a batch", error);
 }
 
 void cuda_feed_close(struct backend *backend, struct feed *feed)

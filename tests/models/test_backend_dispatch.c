@@ -367,6 +367,59 @@ static void samples_go_to_their_experts_and_back(void **state)
     on_all_routes(gathers_and_combines);
 }
 
+/* Slots that a grid's second axis would not have room for: everybody goes to one expert and back. */
+static void many_go_and_come(struct device *d, const void *unused)
+{
+    enum { SAMPLES = 65537, WIDTH = 4, N = SAMPLES * WIDTH };
+    (void)unused;
+    int32_t *numbers = arena_take(&d->host, SAMPLES * sizeof *numbers);
+    for (int32_t i = 0; i < SAMPLES; i++)
+        numbers[i] = i;
+    int32_t *device = to_device(d, numbers, SAMPLES * sizeof *numbers);
+    struct dispatch dispatch = {.samples = SAMPLES,
+                                .experts = 1,
+                                .top_k = 1,
+                                .chosen = room(d, SAMPLES * sizeof(int32_t)),
+                                .gates = room(d, SAMPLES * sizeof(float)),
+                                .slot = device,
+                                .sample = device,
+                                .choice = device,
+                                .offsets = to_device(d, (int32_t[]){0, SAMPLES}, 2 * sizeof(int32_t))};
+    struct operand x = draw(d, N, 1.0f);
+    float *y = room(d, N * sizeof *y);
+    double *expected = doubles(d, x.host, N);
+    must(d->ops->dispatch_combine(
+        d->backend,
+        &(struct dispatch_combine){
+            .dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .rows = x.device, .scale = 1.0f, .y = y},
+        &error));
+    expect_close(d, "experts of many samples", y, expected, N, 1e-7);
+    must(d->ops->dispatch_gather(
+        d->backend,
+        &(struct dispatch_gather){.dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .x = x.device, .out = y},
+        &error));
+    expect_floats(d, "many samples by slot", y, x.host, N);
+    struct step_state state = {.seed = 7};
+    must(d->ops->dispatch_dropout(d->backend,
+                                  &(struct dispatch_dropout){.dispatch = &dispatch,
+                                                             .rows_per_sample = 1,
+                                                             .width = WIDTH,
+                                                             .probability = 0.5f,
+                                                             .state = to_device(d, &state, sizeof state),
+                                                             .hidden = y},
+                                  &error));
+    const float *kept = from_device(d, y, N * sizeof *kept);
+    for (size_t i = 0; i < N; i++)
+        assert_true(kept[i] == 0 || kept[i] == 2 * x.host[i]);
+    assert_true(kept[N - 1] != x.host[N - 1]);
+}
+
+static void many_samples_go_and_come(void **state)
+{
+    (void)state;
+    on_device(many_go_and_come, NULL);
+}
+
 static void drops(struct device *d, const void *parameters)
 {
     const struct route_case *c = parameters;
@@ -499,6 +552,7 @@ int main(void)
         cmocka_unit_test(noise_is_addressed),
         cmocka_unit_test(routing_gradients_add_up),
         cmocka_unit_test(samples_go_to_their_experts_and_back),
+        cmocka_unit_test(many_samples_go_and_come),
         cmocka_unit_test(dropout_is_addressed),
         cmocka_unit_test(odd_dropout_is_refused),
         cmocka_unit_test(gate_gradients_spare_the_frozen),

@@ -86,12 +86,13 @@ static void epilogues(struct device *d, const void *parameters)
     for (size_t kind = 0; kind < ACTIVATIONS; kind++)
         for (int in_place = 0; in_place < 2; in_place++) {
             struct slice a = draw_slice(d, c->m, c->k), b = draw_slice(d, c->n, c->k);
-            struct operand bias = draw(d, c->n, 2.0f), addend = draw_operand(d, n, 2.0f), before = blank_operand(d, n),
-                           out = blank_operand(d, n);
+            size_t at = (size_t)in_place; /* of the bias: aligned, and not */
+            struct operand bias = draw(d, at + c->n, 2.0f), addend = draw_operand(d, n, 2.0f),
+                           before = blank_operand(d, n), out = blank_operand(d, n);
             double *linear = doubles(d, NULL, n), *active = doubles(d, NULL, n);
             reference_product(linear, a.host, false, b.host, true);
             for (size_t i = 0; i < n; i++) {
-                linear[i] = 0.25 * linear[i] + (double)bias.host[i % c->n] + (double)addend.host[i];
+                linear[i] = 0.25 * linear[i] + (double)bias.host[at + i % c->n] + (double)addend.host[i];
                 active[i] = reference_activation(activations[kind], linear[i]);
             }
             struct matrix target = operand_rows(d, in_place ? addend.device : out.device, c->m, c->n);
@@ -100,7 +101,7 @@ static void epilogues(struct device *d, const void *parameters)
                                              .b = b.device,
                                              .transpose_b = true,
                                              .scale = 0.25f,
-                                             .bias = bias.device,
+                                             .bias = (float *)bias.device + at,
                                              .addend = operand_rows(d, addend.device, c->m, c->n),
                                              .activation = activations[kind],
                                              .before = operand_rows(d, before.device, c->m, c->n),

@@ -68,6 +68,7 @@ enum cudaError_t {
     cudaErrorNotSupported,
     cudaErrorStreamCaptureUnsupported,
     cudaErrorStreamCaptureInvalidated,
+    cudaErrorStreamCaptureIsolation,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };

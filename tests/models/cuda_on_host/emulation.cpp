@@ -103,8 +103,9 @@ bool release(enum state state, unsigned int first, unsigned int last)
     unsigned int waiting = count_in(state, first, last);
     if (waiting == 0 || waiting + count_in(DONE, first, last) != last - first)
         return false;
-    if (state == AT_SHUFFLE && waiting != last - first)
-        fault("a shuffle that some lanes of the warp have left");
+    if (waiting != last - first)
+        fault(state == AT_SHUFFLE ? "a shuffle that some lanes of the warp have left"
+                                  : "a barrier that some threads of the block have left");
     for (unsigned int i = first; i < last; i++)
         if (running.threads[i].state == state)
             running.threads[i].state = READY;

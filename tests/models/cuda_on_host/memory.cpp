@@ -1,9 +1,10 @@
 /* In place of models/cuda/memory.cu. MTIL_CUDA_ON_HOST_KIB is the device's memory, 8 GiB if not given. */
+#include <atomic>
 #include <cstdlib>
 
 #include "models/cuda/cuda.h"
 
-static size_t taken; /* by all arenas */
+static std::atomic<size_t> taken; /* by all arenas, of all threads */
 
 static size_t memory()
 {

@@ -2,6 +2,8 @@
 #include <nccl.h>
 
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -51,14 +53,44 @@ ncclResult_t ncclCommInitAll(ncclComm_t *communicators, int count, const int *de
     return ncclSuccess;
 }
 
+namespace
+{
+
+thread_local bool grouped;
+
+/* Where a thread that ends one member after another would wait for ever. */
+void check_grouped()
+{
+    if (grouped)
+        return;
+    std::fprintf(stderr, "CUDA on the host: a member of a team is ended by itself\n");
+    std::abort();
+}
+
+} // namespace
+
+ncclResult_t ncclGroupStart()
+{
+    grouped = true;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd()
+{
+    grouped = false;
+    return ncclSuccess;
+}
+
 ncclResult_t ncclCommDestroy(ncclComm_t communicator)
 {
+    check_grouped();
     delete communicator;
     return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t communicator)
 {
+    check_grouped();
     {
         std::lock_guard<std::mutex> lock(communicator->of->mutex);
         communicator->of->aborted = true;

@@ -15,6 +15,8 @@ extern "C" {
 ncclResult_t ncclCommInitAll(ncclComm_t *communicators, int count, const int *devices);
 ncclResult_t ncclCommDestroy(ncclComm_t communicator);
 ncclResult_t ncclCommAbort(ncclComm_t communicator);
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
 ncclResult_t ncclAllReduce(const void *from, void *to, std::size_t n, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream);
 const char *ncclGetErrorString(ncclResult_t result);

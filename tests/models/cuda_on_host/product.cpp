@@ -51,11 +51,27 @@ static void multiply(const struct cuda_product *p)
     emulation_shut();
 }
 
+/* What the library asks for and does not always tell. */
+static const char *fault_of(const struct cuda_product *p)
+{
+    size_t depth = p->transpose_a ? p->a.rows : p->a.columns, other = p->transpose_b ? p->b.columns : p->b.rows;
+    size_t rows = p->transpose_a ? p->a.columns : p->a.rows, columns = p->transpose_b ? p->b.rows : p->b.columns;
+    if (p->a.type != p->b.type || (p->addend.data != nullptr && p->addend.type != p->out.type))
+        return "types";
+    if (depth == 0 || depth != other || rows != p->out.rows || columns != p->out.columns)
+        return "sizes";
+    if (p->a.stride < p->a.columns || p->b.stride < p->b.columns || p->out.stride < p->out.columns)
+        return "strides";
+    if (p->addend.data == p->out.data && p->addend.stride != p->out.stride)
+        return "an addend in place";
+    return (uintptr_t)p->bias % CUDA_BIAS_ALIGNMENT != 0 ? "a bias" : nullptr;
+}
+
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
 {
-    bool same = p->a.type == p->b.type && (p->addend.data == nullptr || p->addend.type == p->out.type);
-    if (!same)
-        return error_set(error, ERROR_ARGUMENT, "a product of types that the library refuses");
+    const char *fault = fault_of(p);
+    if (fault != nullptr)
+        return error_set(error, ERROR_ARGUMENT, "a product with %s that the library refuses", fault);
     emulation_submit(cuda->stream, [product = *p] { multiply(&product); });
     return OK;
 }

@@ -63,30 +63,6 @@ void emulation_free(void *memory)
     regions.erase(region);
 }
 
-cudaError_t cudaMalloc(void **memory, std::size_t bytes)
-{
-    *memory = emulation_reserve((bytes + 4095) / 4096 * 4096);
-    return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaFree(void *memory)
-{
-    emulation_free(memory);
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned int)
-{
-    *memory = std::malloc(bytes);
-    return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaFreeHost(void *memory)
-{
-    std::free(memory);
-    return cudaSuccess;
-}
-
 /* --- Streams, each of the device that made it; work is asked for by threads that have this device --- */
 
 struct emulation_graph {
@@ -105,6 +81,59 @@ struct emulation_event {
     emulation_stream *stream; /* NULL: not recorded yet */
     std::size_t position;
 };
+
+namespace
+{
+
+thread_local emulation_stream *captured_here; /* the stream that this thread captures, or NULL */
+thread_local cudaError_t last;                /* until somebody asks for it */
+
+cudaError_t failed(cudaError_t error)
+{
+    return last = error;
+}
+
+/* Whether the calling thread captures a stream, which what it asks for spoils. */
+bool spoils_capture()
+{
+    if (captured_here != nullptr)
+        captured_here->invalid = true;
+    return captured_here != nullptr;
+}
+
+} // namespace
+
+cudaError_t cudaMalloc(void **memory, std::size_t bytes)
+{
+    if (spoils_capture())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    *memory = emulation_reserve((bytes + 4095) / 4096 * 4096);
+    return *memory != nullptr ? cudaSuccess : failed(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    if (spoils_capture())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    emulation_free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned int)
+{
+    if (spoils_capture())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    *memory = std::malloc(bytes);
+    return *memory != nullptr ? cudaSuccess : failed(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    if (spoils_capture())
+        return failed(cudaErrorStreamCaptureUnsupported);
+    std::free(memory);
+    return cudaSuccess;
+}
 
 namespace
 {
@@ -162,10 +191,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (stream == nullptr)
         return cudaSuccess;
-    if (stream->capturing) {
-        stream->invalid = true;
-        return cudaErrorStreamCaptureUnsupported;
-    }
+    if (spoils_capture())
+        return failed(cudaErrorStreamCaptureUnsupported);
     run_until(stream, stream->submitted);
     return cudaSuccess;
 }
@@ -198,6 +225,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    if (spoils_capture())
+        return failed(cudaErrorStreamCaptureUnsupported);
     run_until(event->stream, event->position);
     return cudaSuccess;
 }
@@ -210,6 +239,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
 {
+    if (stream->capturing) { /* for what was not captured with it */
+        stream->invalid = true;
+        return failed(cudaErrorStreamCaptureIsolation);
+    }
     emulation_submit(stream, [other = event->stream, position = event->position] { run_until(other, position); });
     return cudaSuccess;
 }
@@ -218,6 +251,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
+    captured_here = stream;
     stream->capturing = true;
     stream->invalid = false;
     stream->captured.work = std::make_shared<std::vector<std::function<void()>>>();
@@ -226,9 +260,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
+    captured_here = nullptr;
     stream->capturing = false;
     *graph = stream->invalid ? nullptr : new emulation_graph(std::move(stream->captured));
-    return stream->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    return stream->invalid ? failed(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long)
@@ -288,7 +323,7 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
-    *properties = {"the host", std::size_t{8} << 30, 0, 0};
+    *properties = {"the host", std::size_t{8} << 30, 9, 0};
     return cudaSuccess;
 }
 
@@ -306,7 +341,9 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 cudaError_t cudaGetLastError()
 {
-    return cudaSuccess;
+    cudaError_t error = last;
+    last = cudaSuccess;
+    return error;
 }
 
 const char *cudaGetErrorString(cudaError_t error)
