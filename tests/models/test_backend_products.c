@@ -9,7 +9,8 @@ struct product_case {
 };
 
 static const struct product_case product_cases[] = {
-    {1, 1, 1}, {7, 63, 65}, {65, 7, 197}, {63, 1, 7}, {1, 577, 65}, {197, 65, 577}, {577, 63, 1}, {300, 1100, 17},
+    {1, 1, 1},      {7, 63, 65},  {65, 7, 197},    {63, 1, 7},   {1, 577, 65},
+    {197, 65, 577}, {577, 63, 1}, {300, 1100, 17}, {64, 16, 24}, /* eights whose rows are not aligned */
 };
 enum { PRODUCT_CASES = sizeof product_cases / sizeof *product_cases };
 
