@@ -85,6 +85,9 @@ static status record(struct iterations *i, struct error *error)
     TRY(backend->ops->record(backend, &i->recording, compute, i, error));
     if (i->recording.owner != NULL)
         i->recorded = i->batch.total;
+    else if (i->recording.refused.code != OK)
+        log_warn(i->experiment->log, "%s: iterations cannot be recorded, so each is launched anew, which is slower: %s",
+                 i->task->settings.name, i->recording.refused.message);
     return OK;
 }
 

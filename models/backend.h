@@ -341,7 +341,8 @@ struct feed {
 
 /* Operations that a backend can repeat without being asked one by one. */
 struct recording {
-    void *owner; /* NULL: nothing was recorded */
+    void *owner;          /* NULL: nothing was recorded */
+    struct error refused; /* why, where the backend tried; its code is OK otherwise */
 };
 typedef status (*recorded_body)(void *context, struct error *error);
 

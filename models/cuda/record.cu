@@ -2,15 +2,15 @@
 #include "models/cuda/cuda.h"
 
 /* Nothing is carried out meanwhile. */
-static bool capture(struct cuda *cuda, recorded_body body, void *context, cudaGraphExec_t *executable)
+static bool capture(struct cuda *cuda, struct recording *recording, recorded_body body, void *context,
+                    cudaGraphExec_t *executable)
 {
     cudaGraph_t graph = NULL;
-    struct error ignored;
     cudaError_t result = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
     status ran = OK;
     if (result == cudaSuccess) {
         cuda->recording = true;
-        ran = body(context, &ignored);
+        ran = body(context, &recording->refused);
         cuda->recording = false;
         result = cudaStreamEndCapture(cuda->stream, &graph);
     }
@@ -19,6 +19,8 @@ static bool capture(struct cuda *cuda, recorded_body body, void *context, cudaGr
     if (graph != NULL)
         cudaGraphDestroy(graph);
     cudaGetLastError(); /* what could not be captured is no fault of the next operation */
+    if (ran == OK && result != cudaSuccess)
+        cuda_failed(result, "capturing", &recording->refused);
     return result == cudaSuccess && ran == OK;
 }
 
@@ -28,8 +30,8 @@ status cuda_record(struct backend *backend, struct recording *recording, recorde
     struct cuda *cuda = cuda_of(backend);
     struct arena_mark mark = arena_mark(&cuda->scratch);
     cudaGraphExec_t executable = NULL;
-    recording->owner = NULL;
-    if (capture(cuda, body, context, &executable)) {
+    *recording = {};
+    if (capture(cuda, recording, body, context, &executable)) {
         recording->owner = executable;
         return cuda_replay(backend, recording, error);
     }
