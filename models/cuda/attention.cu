@@ -23,20 +23,6 @@ static __device__ void load_tile(struct tile *tile, const float *from, size_t st
     }
 }
 
-static __device__ inline float row_sum(float x)
-{
-    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, lanes);
-    return x;
-}
-
-static __device__ inline float row_max(float x)
-{
-    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lanes));
-    return x;
-}
-
 static __device__ inline float dot_rows(const float *a, const float *b)
 {
     float total = 0;
@@ -70,14 +56,14 @@ static __global__ void attend(struct heads h)
             score[k] = sees(&h, first + row, begin + j) ? SCALE * dot_rows(query.value[row], key.value[j]) : -INFINITY;
             highest = fmaxf(highest, score[k]);
         }
-        highest = row_max(highest);
+        highest = warp_max(highest, LANES);
         float shrink = highest > -INFINITY ? expf(most - highest) : 1.0f, sum = 0;
         for (int k = 0; k < KEYS; k++) {
             float weight = score[k] > -INFINITY ? expf(score[k] - highest) : 0.0f;
             p[row][at + (size_t)k * LANES] = weight;
             sum += weight;
         }
-        total = total * shrink + row_sum(sum);
+        total = total * shrink + warp_sum(sum, LANES);
         most = highest;
         __syncthreads();
         for (int v = 0; v < VALUES; v++) {
@@ -97,7 +83,7 @@ static __global__ void attend(struct heads h)
         if (here && h.dout != NULL)
             along += output * ((const float *)h.dout)[to + at + (size_t)v * LANES];
     }
-    along = row_sum(along);
+    along = warp_sum(along, LANES);
     if (here && h.log_sums != NULL && at == 0) {
         h.log_sums[head * h.positions + first + row] = most + logf(total);
         h.alongs[head * h.positions + first + row] = along;

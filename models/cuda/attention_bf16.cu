@@ -150,11 +150,6 @@ static __device__ float put_result(const struct places *s, __nv_bfloat16 *to, co
     return product;
 }
 
-static __device__ inline float pair_sum(float x)
-{
-    return x + __shfl_xor_sync(0xffffffffu, x, 1);
-}
-
 static __device__ inline size_t columns_seen(const struct heads *h, size_t first_row)
 {
     return h->causal && first_row + ROWS < h->positions ? first_row + ROWS : h->positions;
@@ -180,8 +175,8 @@ static __device__ float log_sum(const struct heads *h, struct places *s, size_t 
         total = (highest > -INFINITY ? total * expf(most - highest) : 0.0f) + sum;
         most = highest;
     }
-    float highest = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-    total = pair_sum(most > -INFINITY ? total * expf(most - highest) : 0.0f);
+    float highest = warp_max(most, LANES_A_ROW);
+    total = warp_sum(most > -INFINITY ? total * expf(most - highest) : 0.0f, LANES_A_ROW);
     return highest + logf(total);
 }
 
@@ -210,7 +205,7 @@ static __global__ void attend(struct heads h)
     size_t at = (head / h.count * h.positions + row) * h.width + head % h.count * HEAD;
     float along = put_result(&s, here && h.out != NULL ? (__nv_bfloat16 *)h.out + at : NULL,
                              here && h.dout != NULL ? (const __nv_bfloat16 *)h.dout + at : NULL);
-    along = pair_sum(along);
+    along = warp_sum(along, LANES_A_ROW);
     if (here && h.log_sums != NULL && lane() % LANES_A_ROW == 0) {
         h.log_sums[head * h.positions + row] = log_total;
         h.alongs[head * h.positions + row] = along;

@@ -83,25 +83,26 @@ static __device__ inline void store_eight(void *data, enum tensor_type type, siz
     }
 }
 
-/* Every lane gets the sum (the maximum) over its warp, always in the same order. */
-static __device__ inline float warp_sum(float x)
+/* Every lane gets the sum (the maximum) over its warp, or over its group of neighbouring lanes, a power of two of them,
+ * always in the same order. */
+static __device__ inline float warp_sum(float x, int lanes = WARP)
 {
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, lanes);
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
 
-static __device__ inline double warp_sum(double x)
+static __device__ inline double warp_sum(double x, int lanes = WARP)
 {
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, lanes);
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
 
-static __device__ inline float warp_max(float x)
+static __device__ inline float warp_max(float x, int lanes = WARP)
 {
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lanes));
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
     return x;
 }
 
