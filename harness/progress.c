@@ -218,6 +218,7 @@ void progress_end(struct progress *progress)
         return;
     pthread_mutex_lock(&progress->mutex);
     end_line(progress);
+    progress->begun = false;
     pthread_mutex_unlock(&progress->mutex);
 }
 

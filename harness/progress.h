@@ -64,7 +64,7 @@ void progress_report(struct progress *progress, const struct progress_state *sta
 typedef void progress_listener(void *context, const struct progress_news *news);
 void progress_listen(struct progress *progress, progress_listener *tell, void *context);
 
-/* Ends the rewritten line, so that something else can be printed. */
+/* Ends the rewritten line, so that something else can be printed; time left counts from the next report. */
 void progress_end(struct progress *progress);
 
 /* A sink that writes messages of level least and above above the progress line. Valid while progress lives. */

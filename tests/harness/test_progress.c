@@ -98,6 +98,23 @@ static void rewritten_line_fits_and_is_not_torn(void **state)
                           "mtil: done\n");
 }
 
+/* An estimate that is half done says nothing about the runs that follow. */
+static void what_begins_after_an_end_counts_from_there(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    progress_report(screen.progress, &(struct progress_state){.activity = "estimate", .step = 1, .steps = 2});
+    progress_end(screen.progress);
+    struct progress_state report = {.activity = "sweep", .steps = 6};
+    progress_report(screen.progress, &report);
+    now += 100;
+    report.step = 3;
+    report.done = 0.5;
+    progress_report(screen.progress, &report);
+    close_screen(&screen, "mtil: estimate  1/2\nmtil: sweep  0/6\nmtil: sweep  3/6  1 min 40 s left\n");
+}
+
 static void quiet_shows_warnings_alone(void **state)
 {
     (void)state;
@@ -249,6 +266,7 @@ int main(void)
         cmocka_unit_test(odd_reports_are_harmless),
         cmocka_unit_test(what_takes_no_time_is_one_line),
         cmocka_unit_test(going_on_counts_time_from_today),
+        cmocka_unit_test(what_begins_after_an_end_counts_from_there),
         cmocka_unit_test(messages_of_threads_stay_whole),
         cmocka_unit_test(stop_is_raised_and_asked_for),
         cmocka_unit_test(signals_raise_it_once),
