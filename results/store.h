@@ -14,7 +14,7 @@
  * (results/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
  * write different runs of one file. A store is used from one thread at a time.
  *
- * No table but `runs`, `timings` and `artifacts` holds anything that depends on the clock or the machine's folders, so
+ * No table but `runs`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the machine's folders, so
  * a run that was stopped and went on has the same rows as one that was not.
  */
 #ifndef MTIL_RESULTS_STORE_H

@@ -290,7 +290,9 @@ static void older_schemas_are_joined_and_left_as_they_are(void **state)
     database_close(database);
     char *script =
         path_format("ATTACH '%s' AS new;"
-                    "INSERT INTO runs SELECT * FROM new.runs;"
+                    "INSERT INTO runs SELECT run, suite, suite_hash, suite_text, setting, method, policy, selector, "
+                    "selection, task_order, model, backend, \"precision\", program_version, seed, tasks, "
+                    "trainable_parameters, status, message, started, finished, host, process FROM new.runs;"
                     "INSERT INTO tasks SELECT run, task, name, classes, training_images, test_images, test_digest "
                     "FROM new.tasks; INSERT INTO evaluations SELECT * FROM new.evaluations",
                     scene->second);
