@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "core/file.h"
+#include "models/safetensors_digest.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian and its data is used in place");
 
@@ -269,6 +270,22 @@ static status read_header(struct safetensors *file, const uint8_t *bytes, size_t
     return OK;
 }
 
+static status verify(const struct safetensors *file, struct error *error)
+{
+    const char *stated = safetensors_metadata_value(file, SAFETENSORS_DIGEST);
+    struct safetensors_digest digest;
+    if (stated == NULL)
+        return OK;
+    safetensors_digest(&digest, json_object_get(file->header, "__metadata__"), file->tensors, file->count);
+    if (strcmp(stated, digest.text) == 0)
+        return OK;
+    return error_set(
+        error, ERROR_FORMAT,
+        "%s: expected contents with the digest %s that its metadata state, found %s: the file was damaged or "
+        "edited after it was written; fetch or write it again",
+        file->path, stated, digest.text);
+}
+
 static status parse(struct safetensors *file, const uint8_t *bytes, size_t size, struct error *error)
 {
     size_t length;
@@ -283,7 +300,7 @@ static status parse(struct safetensors *file, const uint8_t *bytes, size_t size,
     if (result == OK)
         result = read_entries(file, entries, bytes + start, size - start, error);
     free(entries);
-    return result;
+    return result == OK ? verify(file, error) : result;
 }
 
 static status create(struct safetensors **file, const char *path, struct error *error)

@@ -16,6 +16,9 @@
 
 #include "core/status.h"
 
+/* Metadata that safetensors_write adds: a digest of everything else in the file. Files of others have none. */
+#define SAFETENSORS_DIGEST "mtil_digest"
+
 enum { SAFETENSORS_RANK = 8 };
 
 enum safetensor_type {
@@ -48,6 +51,7 @@ struct safetensors_metadata {
 
 struct safetensors;
 
+/* A file that states a digest is compared with it here, before anything in it is used: ERROR_FORMAT where they differ. */
 status safetensors_open(struct safetensors **file, const char *path, struct error *error);
 
 /* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
@@ -78,8 +82,8 @@ struct shape_text shape_text(int rank, const size_t *shape);
 /* Copies any of F32, F16, BF16, F64 to floats (values [safetensor_elements]); other types are an error. */
 status safetensor_to_floats(const struct safetensor *tensor, float *values, struct error *error);
 
-/* Writes the tensors in the order given, without gaps as the format demands; the first one's data starts at a multiple of
- * 64 bytes. Names must differ and be UTF-8. */
+/* Writes the tensors in the order given, without gaps as the format demands, with a digest in the metadata; the first one's
+ * data starts at a multiple of 64 bytes. Names must differ and be UTF-8. */
 status safetensors_write(const char *path, const struct safetensor *tensors, size_t count,
                          const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
 

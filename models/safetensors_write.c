@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "core/file.h"
+#include "models/safetensors_digest.h"
 
 enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, HEADER_LIMIT = 100000000 };
 
@@ -53,14 +54,19 @@ static status add_metadata(json_t *header, const char *path, const struct safete
                            struct error *error)
 {
     json_t *object = json_object();
-    for (size_t i = 0; i < count; i++) {
-        if (json_object_set_new(object, metadata[i].key, json_string(metadata[i].value)) != 0) {
-            json_decref(object);
-            return error_set(error, ERROR_ARGUMENT, "%s: metadata '%s': expected UTF-8 text", path, metadata[i].key);
-        }
-    }
     json_object_set_new(header, "__metadata__", object);
+    for (size_t i = 0; i < count; i++)
+        if (json_object_set_new(object, metadata[i].key, json_string(metadata[i].value)) != 0)
+            return error_set(error, ERROR_ARGUMENT, "%s: metadata '%s': expected UTF-8 text", path, metadata[i].key);
     return OK;
+}
+
+static void add_digest(json_t *header, const struct safetensor *tensors, size_t count)
+{
+    json_t *metadata = json_object_get(header, "__metadata__");
+    struct safetensors_digest digest;
+    safetensors_digest(&digest, metadata, tensors, count);
+    json_object_set_new(metadata, SAFETENSORS_DIGEST, json_string(digest.text));
 }
 
 /* The header as text; the caller frees. */
@@ -69,11 +75,11 @@ static status build_header(char **text, const char *path, const struct safetenso
 {
     json_t *header = json_object();
     size_t offset = 0;
-    status result = OK;
-    if (metadata_count > 0)
-        result = add_metadata(header, path, metadata, metadata_count, error);
+    status result = add_metadata(header, path, metadata, metadata_count, error);
     for (size_t i = 0; result == OK && i < count; i++)
         result = add_tensor(header, path, &tensors[i], &offset, error);
+    if (result == OK)
+        add_digest(header, tensors, count);
     *text = result == OK ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
     if (result == OK && *text == NULL)

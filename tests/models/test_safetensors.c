@@ -232,6 +232,98 @@ static void every_damaged_byte_is_survived(void **state)
     free(bytes);
 }
 
+static void write_small(const char *iteration)
+{
+    static const float w[2] = {1, 2}, v[2] = {3, 4};
+    const struct safetensor tensors[] = {{.name = "w", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = w},
+                                         {.name = "v", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = v}};
+    const struct safetensors_metadata metadata[] = {{"task", "3"}, {"iteration", iteration}};
+    struct error error;
+    assert_int_equal(safetensors_write(path, tensors, 2, metadata, 2, &error), OK);
+}
+
+static void assert_same_text(const char *found, const char *expected)
+{
+    assert_non_null(found);
+    assert_string_equal(found, expected);
+}
+
+/* A file that was written here proves itself: the one flip that can go unnoticed is in the name of the digest. */
+static void every_flipped_bit_of_a_written_file_is_refused_or_harmless(void **state)
+{
+    (void)state;
+    struct bytes bytes;
+    struct safetensors *file;
+    struct error error;
+    size_t harmless = 0;
+    write_small("41");
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    for (size_t i = 0; i < bytes.size * 8; i++) {
+        bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
+        if (safetensors_open_memory(&file, path, bytes.data, bytes.size, &error) == OK) {
+            harmless++;
+            assert_null(safetensors_metadata_value(file, SAFETENSORS_DIGEST));
+            assert_same_text(safetensors_metadata_value(file, "task"), "3");
+            assert_same_text(safetensors_metadata_value(file, "iteration"), "41");
+            assert_memory_equal(safetensors_find(file, "w")->data, ((float[]){1, 2}), 8);
+            assert_memory_equal(safetensors_find(file, "v")->data, ((float[]){3, 4}), 8);
+        }
+        safetensors_close(file);
+        bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    assert_true(harmless <= 8 * sizeof SAFETENSORS_DIGEST);
+    bytes_free(&bytes);
+}
+
+/* Changes that keep the header well-formed: another position, tensors exchanged, a digest of another file. */
+static void edited_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const edits[][2] = {{"\"iteration\":\"41\"", "\"iteration\":\"14\""},
+                                           {"\"task\":\"3\"", "\"task\":\"4\""},
+                                           {"\"w\":", "\"x\":"},
+                                           {"\"F32\"", "\"I32\""},
+                                           {"[2]", "[ 2"},
+                                           {"xxh3:", "xxh4:"},
+                                           {"[0,8]", "[8,16"}};
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        struct bytes bytes;
+        struct safetensors *file;
+        struct error error;
+        write_small("41");
+        assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+        uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
+        assert_non_null(at);
+        memcpy(at, edits[i][1], strlen(edits[i][1]));
+        assert_int_equal(safetensors_open_memory(&file, "bad.safetensors", bytes.data, bytes.size, &error),
+                         ERROR_FORMAT);
+        if (i < 4)
+            assert_words(error.message, "damaged or edited", "write it again");
+        bytes_free(&bytes);
+    }
+}
+
+/* Who rewrites a file with the same contents in another order has the same file. */
+static void the_order_of_entries_is_no_part_of_the_digest(void **state)
+{
+    (void)state;
+    static const float w[2] = {1, 2}, v[2] = {3, 4};
+    const struct safetensor tensors[] = {{.name = "v", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = v},
+                                         {.name = "w", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = w}};
+    const struct safetensors_metadata metadata[] = {{"iteration", "41"}, {"task", "3"}};
+    struct safetensors *file;
+    struct error error;
+    char digest[32];
+    write_small("41");
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    snprintf(digest, sizeof digest, "%s", safetensors_metadata_value(file, SAFETENSORS_DIGEST));
+    safetensors_close(file);
+    assert_int_equal(safetensors_write(path, tensors, 2, metadata, 2, &error), OK);
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    assert_string_equal(safetensors_metadata_value(file, SAFETENSORS_DIGEST), digest);
+    safetensors_close(file);
+}
+
 static void expectations_name_both_shapes(void **state)
 {
     (void)state;
@@ -325,6 +417,9 @@ int main(void)
         cmocka_unit_test(lying_headers_are_refused),
         cmocka_unit_test(impossible_header_lengths_are_refused),
         cmocka_unit_test(every_damaged_byte_is_survived),
+        cmocka_unit_test_setup_teardown(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(edited_files_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_order_of_entries_is_no_part_of_the_digest, set_up, tear_down),
         cmocka_unit_test(expectations_name_both_shapes),
         cmocka_unit_test(numbers_widen_to_floats),
         cmocka_unit_test(impossible_requests_write_nothing),
