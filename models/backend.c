@@ -45,6 +45,8 @@ static const struct {
     OPERATION(dispatch_combine),
     OPERATION(dispatch_dropout),
     OPERATION(expert_gate_backward),
+    OPERATION(find_not_finite),
+    OPERATION(hold_step),
     OPERATION(adamw),
     OPERATION(arena_create),
     OPERATION(arena_destroy),

@@ -24,6 +24,7 @@ struct backend;
 /* Of matrix products. bf16 rounds their operands and adds in f32; all else stays in f32. */
 enum precision { PRECISION_F32, PRECISION_BF16 };
 
+/* What is not finite goes through every activation. */
 enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
 
 /* What a step reads from the device's memory, so that a recorded step can be replayed with other values. */
@@ -206,7 +207,8 @@ struct cross_entropy {
     float *loss; /* one value */
 };
 
-/* best[i] = column of the row's maximum, the lowest one where several are equal */
+/* best[i] = column of the row's maximum, the lowest one where several are equal; −1 where a value of the row is not
+ * finite: what is not a number is no answer */
 struct predict {
     struct matrix logits;
     int32_t *best;
@@ -308,9 +310,36 @@ struct expert_gate_backward {
     const int32_t *frozen;
 };
 
+/* found[0] = 1 where any of values [n] is NaN or infinite, else it stays as it was. */
+struct find_not_finite {
+    size_t n;
+    const float *values;
+    int32_t *found;
+};
+
+/* What a step that must not count leaves behind; device memory, like step_state. */
+struct step_guard {
+    int32_t held;    /* loss or gradients are not finite: adamw changes nothing */
+    int32_t skipped; /* steps that were held */
+    int32_t first;   /* the first of them, counted from 1; 0: none */
+};
+
+/* Where guard->held ≠ 0: skipped += 1, first is this step unless there was one, counts[i] = before[i] of both lists. */
+enum { HELD_COUNTS = 2 };
+struct hold_step {
+    struct step_guard *guard;
+    const struct step_state *state;
+    struct {
+        size_t n; /* 0: none */
+        int32_t *counts;
+        const int32_t *before;
+    } lists[HELD_COUNTS];
+};
+
 /* AdamW (Loshchilov & Hutter 2019) over segments, one step count each: for every segment s with flags[flag[s]] ≠ 0:
  * steps += 1, g += l2 · p, moments, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). Gradients of those segments are
- * zero afterwards. */
+ * zero afterwards. Where guard->held ≠ 0, nothing of this happens, but with clear_held the gradients are zero all the
+ * same. */
 struct adamw {
     size_t segments;
     const uint64_t *offsets; /* [segments + 1] */
@@ -319,6 +348,8 @@ struct adamw {
     int32_t *steps; /* [segments] */
     float *values, *gradients, *first_moment, *second_moment;
     const struct step_state *state; /* learning rate */
+    const struct step_guard *guard; /* NULL: every step counts */
+    bool clear_held;
     double beta1, beta2, epsilon, weight_decay, l2;
 };
 
@@ -396,6 +427,8 @@ struct backend_ops {
     status (*dispatch_combine)(struct backend *, const struct dispatch_combine *, struct error *);
     status (*dispatch_dropout)(struct backend *, const struct dispatch_dropout *, struct error *);
     status (*expert_gate_backward)(struct backend *, const struct expert_gate_backward *, struct error *);
+    status (*find_not_finite)(struct backend *, const struct find_not_finite *, struct error *);
+    status (*hold_step)(struct backend *, const struct hold_step *, struct error *);
     status (*adamw)(struct backend *, const struct adamw *, struct error *);
 
     /* Memory: an arena over the device's memory (0: as much as is sensible), and copies to and from the host. */

@@ -49,6 +49,8 @@ struct parameters {
 
 struct update_rule {
     double beta1, beta2, epsilon, weight_decay, l2;
+    const struct step_guard *guard; /* as in struct adamw */
+    bool clear_held;
 };
 
 status parameters_create(struct parameters **group, struct backend *backend, struct error *error);

@@ -77,6 +77,8 @@ status cpu_dispatch_gather(struct backend *, const struct dispatch_gather *, str
 status cpu_dispatch_combine(struct backend *, const struct dispatch_combine *, struct error *);
 status cpu_dispatch_dropout(struct backend *, const struct dispatch_dropout *, struct error *);
 status cpu_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
+status cpu_find_not_finite(struct backend *, const struct find_not_finite *, struct error *);
+status cpu_hold_step(struct backend *, const struct hold_step *, struct error *);
 status cpu_adamw(struct backend *, const struct adamw *, struct error *);
 
 status cpu_feed_open(struct backend *, struct feed *, size_t bytes, struct error *);

@@ -44,9 +44,12 @@ static void choose_top(const float *z, size_t experts, size_t top_k, int32_t *ch
     }
 }
 
-static void softmax_of_chosen(const float *z, const int32_t *chosen, size_t top_k, float *gates)
+/* Gates are NaN where any logit is not finite, chosen or not: then nobody knows which are the largest. */
+static void softmax_of_chosen(const float *z, size_t experts, const int32_t *chosen, size_t top_k, float *gates)
 {
     double total = 0;
+    for (size_t e = 0; e < experts; e++)
+        total += 0.0 * (double)z[e];
     for (size_t k = 0; k < top_k; k++)
         total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
     for (size_t k = 0; k < top_k; k++)
@@ -94,7 +97,7 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
         if (o->training)
             add_noise(cpu, o, b, x0, offset, z);
         choose_top(z, o->experts, o->top_k, chosen);
-        softmax_of_chosen(z, chosen, o->top_k, gates);
+        softmax_of_chosen(z, o->experts, chosen, o->top_k, gates);
     }
 }
 

@@ -48,7 +48,6 @@ status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o,
 
 static void predict_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct predict *o = operation;
     for (size_t i = first; i < last; i++) {
         const float *z = row_of(o->logits, i);
@@ -56,7 +55,7 @@ static void predict_rows(struct cpu *cpu, const void *operation, size_t first, s
         for (size_t c = 1; c < o->logits.columns; c++)
             if (z[c] > z[best])
                 best = c;
-        o->best[i] = (int32_t)best;
+        o->best[i] = cpu->vector->finite(o->logits.columns, z) ? (int32_t)best : -1;
     }
 }
 

@@ -1,8 +1,38 @@
 #include <math.h>
+#include <string.h>
 
 #include "models/cpu/cpu.h"
 
 enum { CHUNK = 1 << 15 }; /* values a job: segments are cut so that one large tensor does not hold up the rest */
+
+static void find_in_chunks(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct find_not_finite *o = operation;
+    if (!cpu->vector->finite(last - first, o->values + first))
+        __atomic_store_n(o->found, 1, __ATOMIC_RELAXED);
+}
+
+status cpu_find_not_finite(struct backend *backend, const struct find_not_finite *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->n, 1, find_in_chunks, o);
+    return OK;
+}
+
+status cpu_hold_step(struct backend *backend, const struct hold_step *o, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    if (!o->guard->held)
+        return OK;
+    o->guard->skipped++;
+    if (o->guard->first == 0)
+        o->guard->first = (int32_t)o->state->step + 1;
+    for (size_t l = 0; l < HELD_COUNTS; l++)
+        for (size_t i = 0; i < o->lists[l].n; i++)
+            o->lists[l].counts[i] = o->lists[l].before[i];
+    return OK;
+}
 
 struct adamw_run {
     struct cpu *cpu;
@@ -47,9 +77,21 @@ static void step_piece(void *context, size_t job, size_t worker)
                             o->first_moment + piece.first, o->second_moment + piece.first);
 }
 
+static void clear_gradients(const struct adamw *o)
+{
+    for (size_t s = 0; s < o->segments; s++)
+        if (o->flags[o->flag[s]])
+            memset(o->gradients + o->offsets[s], 0, (o->offsets[s + 1] - o->offsets[s]) * sizeof *o->gradients);
+}
+
 status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *error)
 {
     struct cpu *cpu = cpu_of(backend);
+    if (o->guard != NULL && o->guard->held) {
+        if (o->clear_held)
+            clear_gradients(o);
+        return OK;
+    }
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct adamw_run run = {.cpu = cpu, .o = o};
     size_t count = list_pieces(o, NULL);

@@ -162,7 +162,9 @@ static void normalize_rows(struct cpu *cpu, const void *operation, size_t first,
     const struct normalize *o = operation;
     for (size_t i = first; i < last; i++) {
         float norm = sqrtf(cpu->vector->dot(o->x.columns, row_of(o->x, i), row_of(o->x, i)));
-        cpu->vector->scale(o->x.columns, norm > 0 ? 1.0f / norm : 0.0f, row_of(o->x, i), row_of(o->y, i));
+        if (isinf(norm)) /* 1/∞ would make a row of zeros of it */
+            norm = NAN;
+        cpu->vector->scale(o->x.columns, norm != 0 ? 1.0f / norm : 0.0f, row_of(o->x, i), row_of(o->y, i));
         if (o->norms != NULL)
             ((float *)o->norms)[i] = norm;
     }

@@ -16,6 +16,31 @@ enum { VECTOR_LANES = 32 };
 
 extern const struct vector_kernels VECTOR_TABLE;
 
+/* These are compiled for finite values, so that whether one is finite shows in its bits alone. */
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+enum { INFINITE_BITS = 0x7f800000 };
+
+static bool all_finite(size_t n, const float *x)
+{
+    int32_t largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t magnitude = (int32_t)(bits_of(x[i]) & 0x7fffffffu);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest < INFINITE_BITS;
+}
+
+static void make_nan(size_t n, float *y)
+{
+    memset(y, 0xff, n * sizeof *y);
+}
+
 static float lanes_sum(const float lanes[VECTOR_LANES])
 {
     float part[VECTOR_LANES];
@@ -68,6 +93,19 @@ static inline float fast_exp(float x)
 static inline float sigmoid(float x)
 {
     return 1.0f / (1.0f + fast_exp(-x));
+}
+
+/* max(x, 0), and NaN of NaN: what is zero are the bits of −0 to −∞. */
+static inline float relu(float x)
+{
+    return bits_of(x) - 0x80000000u <= INFINITE_BITS ? 0.0f : x;
+}
+
+/* The clamps of fast_exp make a number of NaN. */
+static inline float sigmoid_or_nan(float x)
+{
+    float y = sigmoid(x);
+    return (bits_of(x) & 0x7fffffffu) > INFINITE_BITS ? x : y;
 }
 
 /* erf by a rational function on [−4, 4], beyond which it is ±1 in f32. */
@@ -145,12 +183,12 @@ static void activate(enum activation activation, size_t n, const float *x, float
     case ACTIVATION_RELU:
         ELEMENTWISE
         for (size_t i = 0; i < n; i++)
-            y[i] = x[i] > 0 ? x[i] : 0;
+            y[i] = relu(x[i]);
         break;
     case ACTIVATION_SIGMOID:
         ELEMENTWISE
         for (size_t i = 0; i < n; i++)
-            y[i] = sigmoid(x[i]);
+            y[i] = sigmoid_or_nan(x[i]);
         break;
     }
 }
@@ -199,6 +237,8 @@ static void layer_norm(size_t n, const float *restrict x, const float *restrict 
     float mean = total / width;
     LANE_SUM(squares, n, (x[i] - mean) * (x[i] - mean));
     float rstd = 1.0f / sqrtf(squares / width + 1e-5f);
+    if (!all_finite(1, &squares)) /* 1/∞ would make a row of zeros of it */
+        make_nan(1, &rstd);
     for (size_t i = 0; i < n; i++)
         y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
     statistics[0] = mean;
@@ -237,6 +277,10 @@ static float maximum(size_t n, const float *x)
 
 static void softmax(size_t n, float factor, const float *x, float *y)
 {
+    if (!all_finite(n, x)) {
+        make_nan(n, y);
+        return;
+    }
     float most = maximum(n, x) * factor, total;
     ELEMENTWISE
     for (size_t i = 0; i < n; i++)
@@ -325,6 +369,7 @@ const struct vector_kernels VECTOR_TABLE = {
     .name = VECTOR_NAME,
     .dot = dot,
     .sum = sum,
+    .finite = all_finite,
     .axpy = axpy,
     .scale = scale,
     .add = add,

@@ -5,7 +5,7 @@
  *
  * Plain C loops that the compiler vectorises; sums run in VECTOR_LANES interleaved parts, so that they vectorise
  * without reordering and the result depends on the length alone. Vectors are contiguous; operands may be equal where a
- * comment says so.
+ * comment says so. A result that would hide a NaN or an infinity in x is NaN.
  */
 #ifndef MTIL_MODELS_CPU_VECTOR_H
 #define MTIL_MODELS_CPU_VECTOR_H
@@ -21,6 +21,7 @@ struct vector_kernels {
     const char *name; /* "avx512" */
     float (*dot)(size_t n, const float *a, const float *b);
     float (*sum)(size_t n, const float *x);
+    bool (*finite)(size_t n, const float *x);                        /* no NaN, no infinity */
     void (*axpy)(size_t n, float scale, const float *x, float *y);   /* y += scale · x */
     void (*scale)(size_t n, float scale, const float *x, float *y);  /* y = scale · x; x = y allowed */
     void (*add)(size_t n, const float *a, const float *b, float *y); /* y = a + b; any may be equal */

@@ -59,7 +59,7 @@ static __global__ void attend(struct heads h)
         highest = warp_max(highest, LANES);
         float shrink = highest > -INFINITY ? expf(most - highest) : 1.0f, sum = 0;
         for (int k = 0; k < KEYS; k++) {
-            float weight = score[k] > -INFINITY ? expf(score[k] - highest) : 0.0f;
+            float weight = score[k] == -INFINITY ? 0.0f : expf(score[k] - highest);
             p[row][at + (size_t)k * LANES] = weight;
             sum += weight;
         }

@@ -137,6 +137,8 @@ status cuda_dispatch_gather(struct backend *, const struct dispatch_gather *, st
 status cuda_dispatch_combine(struct backend *, const struct dispatch_combine *, struct error *);
 status cuda_dispatch_dropout(struct backend *, const struct dispatch_dropout *, struct error *);
 status cuda_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
+status cuda_find_not_finite(struct backend *, const struct find_not_finite *, struct error *);
+status cuda_hold_step(struct backend *, const struct hold_step *, struct error *);
 status cuda_adamw(struct backend *, const struct adamw *, struct error *);
 
 /* transfer.cu */

@@ -55,7 +55,8 @@ static __device__ void project(size_t width, size_t experts, const float *x, con
     }
 }
 
-/* The K largest of z, best first, equal ones in order of their index, and the softmax over them. One thread. */
+/* The K largest of z, best first, equal ones in order of their index, and the softmax over them, which is NaN where any
+ * logit is not finite, chosen or not. One thread. */
 static __device__ void choose_top(const float *z, size_t experts, size_t top_k, int32_t *chosen, float *gates)
 {
     for (size_t k = 0; k < top_k; k++) {
@@ -70,6 +71,8 @@ static __device__ void choose_top(const float *z, size_t experts, size_t top_k, 
         chosen[k] = best;
     }
     double total = 0;
+    for (size_t e = 0; e < experts; e++)
+        total += 0.0 * (double)z[e];
     for (size_t k = 0; k < top_k; k++)
         total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
     for (size_t k = 0; k < top_k; k++)

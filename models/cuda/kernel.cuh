@@ -122,6 +122,11 @@ static __device__ inline unsigned int lane()
     return threadIdx.x % WARP;
 }
 
+static __device__ inline bool is_finite(float x)
+{
+    return fabsf(x) < INFINITY;
+}
+
 static __device__ inline float sigmoid(float x)
 {
     return 1.0f / (1.0f + expf(-x));
@@ -135,7 +140,7 @@ static __device__ inline float activated(enum activation activation, float x)
     case ACTIVATION_GELU:
         return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
     case ACTIVATION_RELU:
-        return x > 0 ? x : 0;
+        return x <= 0 ? 0 : x; /* NaN stays */
     case ACTIVATION_SIGMOID:
         return sigmoid(x);
     case ACTIVATION_NONE:

@@ -79,15 +79,18 @@ static __global__ void predict_rows(struct rows logits, int32_t *best)
         most = fmaxf(most, z[c]);
     most = warp_max(most);
     int first = 0x7fffffff;
-    for (size_t c = lane(); c < logits.columns; c += WARP)
+    for (size_t c = lane(); c < logits.columns; c += WARP) {
         if (z[c] == most && (int)c < first)
             first = (int)c;
+        if (!is_finite(z[c])) /* lower than any column */
+            first = -1;
+    }
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
         int other = __shfl_xor_sync(0xffffffffu, first, lanes);
         first = other < first ? other : first;
     }
     if (lane() == 0)
-        best[i] = first < 0x7fffffff ? first : 0;
+        best[i] = first;
 }
 
 status cuda_predict(struct backend *backend, const struct predict *o, struct error *error)

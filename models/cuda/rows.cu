@@ -16,7 +16,9 @@ static __global__ void layer_norm_rows(struct rows x, const float *gain, const f
     float mean = warp_sum(total) / (float)x.columns;
     for (size_t j = lane(); j < x.columns; j += WARP)
         squares += (from[j] - mean) * (from[j] - mean);
-    float rstd = 1.0f / sqrtf(warp_sum(squares) / (float)x.columns + 1e-5f);
+    float variance = warp_sum(squares) / (float)x.columns, rstd = 1.0f / sqrtf(variance + 1e-5f);
+    if (!is_finite(variance)) /* 1/∞ would make a row of zeros of it */
+        rstd = NAN;
     for (size_t j = lane(); j < x.columns; j += WARP)
         set_row_value(y, i, j, (from[j] - mean) * rstd * gain[j] + bias[j]);
     if (statistics != NULL && lane() == 0) {
@@ -174,7 +176,10 @@ static __global__ void normalize_rows(struct rows x, struct rows y, float *norms
     float squares = 0;
     for (size_t j = lane(); j < x.columns; j += WARP)
         squares += from[j] * from[j];
-    float norm = sqrtf(warp_sum(squares)), inverse = norm > 0 ? 1.0f / norm : 0.0f;
+    float norm = sqrtf(warp_sum(squares));
+    if (!is_finite(norm)) /* 1/∞ would make a row of zeros of it */
+        norm = NAN;
+    float inverse = norm != 0 ? 1.0f / norm : 0.0f;
     for (size_t j = lane(); j < x.columns; j += WARP)
         y.data[i * y.stride + j] = inverse * from[j];
     if (norms != NULL && lane() == 0)

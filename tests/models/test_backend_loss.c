@@ -75,6 +75,86 @@ static void highest_logit_wins_and_ties_go_low(void **state)
     on_device(predicts, NULL);
 }
 
+static void predicts_nothing(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { ROWS = 5, COLUMNS = 65 };
+    static const float bad[ROWS] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f};
+    struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
+    for (size_t i = 0; i < ROWS; i++)
+        logits.host[i * COLUMNS + 16 * i] = bad[i];
+    int32_t *best = room(d, ROWS * sizeof *best);
+    float *device = to_device(d, logits.host, ROWS * COLUMNS * sizeof *device);
+    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best},
+                         &error));
+    expect_integers(d, "predictions", best, (const int32_t[ROWS]){-1, -1, -1, -1, 64}, ROWS);
+}
+
+static void rows_with_what_is_no_number_have_no_answer(void **state)
+{
+    (void)state;
+    on_device(predicts_nothing, NULL);
+}
+
+static void finds(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    struct operand x = draw(d, n, 1.0f);
+    x.host[0] = 3.4e38f;
+    for (size_t b = 0; b < 5; b++) {
+        size_t at = b * (n - 1) / 4;
+        float kept = x.host[at];
+        if (b < 4)
+            x.host[at] = bad[b];
+        int32_t *found = to_device(d, (const int32_t[]){0, 1, 7}, 3 * sizeof *found);
+        struct find_not_finite op = {.n = n, .values = to_device(d, x.host, n * sizeof(float)), .found = found};
+        must(d->ops->find_not_finite(d->backend, &op, &error));
+        op.found = found + 1;
+        must(d->ops->find_not_finite(d->backend, &op, &error));
+        expect_integers(d, "found", found, (const int32_t[]){b < 4, 1, 7}, 3);
+        x.host[at] = kept;
+    }
+}
+
+static void what_is_not_finite_is_found(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 7, 63, 65, 40001, 700001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(finds, &sizes[i]);
+}
+
+static void holds(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { FIRST = 700, SECOND = 3 };
+    int32_t now[FIRST + SECOND], before[FIRST + SECOND];
+    for (int32_t i = 0; i < FIRST + SECOND; i++) {
+        now[i] = 3 * i + 1;
+        before[i] = 2 * i;
+    }
+    int32_t *counts = to_device(d, now, sizeof now), *kept = to_device(d, before, sizeof before);
+    struct step_guard *guard = to_device(d, &(struct step_guard){0}, sizeof *guard);
+    struct hold_step op = {.guard = guard,
+                           .state = to_device(d, &(struct step_state){.step = 40}, sizeof(struct step_state)),
+                           .lists = {{FIRST, counts, kept}, {SECOND, counts + FIRST, kept + FIRST}}};
+    must(d->ops->hold_step(d->backend, &op, &error));
+    expect_integers(d, "counts of a step that counts", counts, now, FIRST + SECOND);
+    must(d->ops->upload(d->backend, &guard->held, (const int32_t[]){1}, sizeof(int32_t), &error));
+    must(d->ops->hold_step(d->backend, &op, &error));
+    op.state = to_device(d, &(struct step_state){.step = 45}, sizeof(struct step_state));
+    must(d->ops->hold_step(d->backend, &op, &error));
+    expect_integers(d, "counts of a step that was held", counts, before, FIRST + SECOND);
+    expect_integers(d, "guard", guard, (const int32_t[]){1, 2, 41}, 3);
+}
+
+static void steps_that_are_held_leave_the_counts_before(void **state)
+{
+    (void)state;
+    on_device(holds, NULL);
+}
+
 static void squared_errors(struct device *d, const void *parameters)
 {
     const struct loss_case *c = parameters;
@@ -172,6 +252,45 @@ static void steps_adamw(struct device *d, const void *parameters)
                   7);
 }
 
+static void holds_adamw(struct device *d, const void *parameters)
+{
+    bool clear = *(const bool *)parameters;
+    struct operand p = draw(d, VALUES, 1.0f), g = draw(d, VALUES, 1.0f), m = draw(d, VALUES, 1.0f),
+                   v = draw(d, VALUES, 1.0f);
+    int32_t counted[SEGMENTS] = {1, 2, 3, 4, 5}, *steps = to_device(d, counted, sizeof counted);
+    struct adamw op = {.segments = SEGMENTS,
+                       .offsets = to_device(d, segment_offsets, sizeof segment_offsets),
+                       .flag = to_device(d, segment_flag, sizeof segment_flag),
+                       .flags = to_device(d, segment_flags, sizeof segment_flags),
+                       .steps = steps,
+                       .values = p.device,
+                       .gradients = g.device,
+                       .first_moment = m.device,
+                       .second_moment = v.device,
+                       .state = to_device(d, &(struct step_state){.learning_rate = 0.1f}, sizeof(struct step_state)),
+                       .guard = to_device(d, &(struct step_guard){.held = 1}, sizeof(struct step_guard)),
+                       .clear_held = clear,
+                       .beta1 = 0.9,
+                       .beta2 = 0.999,
+                       .epsilon = 1e-8};
+    must(d->ops->adamw(d->backend, &op, &error));
+    expect_floats(d, "values", p.device, p.host, VALUES);
+    expect_floats(d, "first moment", m.device, m.host, VALUES);
+    expect_floats(d, "second moment", v.device, v.host, VALUES);
+    expect_integers(d, "step counts", steps, counted, SEGMENTS);
+    for (size_t s = 0; clear && s < SEGMENTS; s++)
+        if (segment_flags[segment_flag[s]])
+            memset(g.host + segment_offsets[s], 0, (segment_offsets[s + 1] - segment_offsets[s]) * sizeof(float));
+    expect_floats(d, "gradients", g.device, g.host, VALUES);
+}
+
+static void adamw_changes_nothing_while_it_is_held(void **state)
+{
+    (void)state;
+    on_device(holds_adamw, &(bool){false});
+    on_device(holds_adamw, &(bool){true});
+}
+
 static void adamw_steps_flagged_segments(void **state)
 {
     (void)state;
@@ -257,6 +376,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cross_entropy_and_its_gradient),
         cmocka_unit_test(highest_logit_wins_and_ties_go_low),
+        cmocka_unit_test(rows_with_what_is_no_number_have_no_answer),
+        cmocka_unit_test(what_is_not_finite_is_found),
+        cmocka_unit_test(steps_that_are_held_leave_the_counts_before),
+        cmocka_unit_test(adamw_changes_nothing_while_it_is_held),
         cmocka_unit_test(squared_error_and_its_gradient),
         cmocka_unit_test(adamw_steps_flagged_segments),
         cmocka_unit_test(blends_are_weighted_sums),

@@ -171,6 +171,42 @@ static void rows_are_numbered(void **state)
     on_all_shapes(numbers);
 }
 
+/* Values whose squares no float can hold: norms would be infinite, and rows of zeros come out. */
+static void overflows(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { COLUMNS = 65 };
+    float huge[COLUMNS], ones[COLUMNS];
+    for (size_t j = 0; j < COLUMNS; j++) {
+        huge[j] = j % 2 ? 3e30f : -3e30f;
+        ones[j] = 1;
+    }
+    struct operand y = blank(d, COLUMNS), z = blank(d, COLUMNS), r = blank(d, 4);
+    struct matrix x = matrix_rows(to_device(d, huge, sizeof huge), 1, COLUMNS);
+    float *gain = to_device(d, ones, sizeof ones);
+    must(d->ops->layer_norm(
+        d->backend, &(struct layer_norm){.x = x, .y = matrix_rows(y.device, 1, COLUMNS), .gain = gain, .bias = gain},
+        &error));
+    must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = matrix_rows(z.device, 1, COLUMNS)}, &error));
+    float *bad = to_device(d, (const float[]){NAN, -NAN, -INFINITY, INFINITY}, 4 * sizeof *bad);
+    must(d->ops->activate(d->backend,
+                          &(struct activate){.activation = ACTIVATION_RELU,
+                                             .x = matrix_rows(bad, 1, 4),
+                                             .out = matrix_rows(r.device, 1, 4)},
+                          &error));
+    const float *normed = from_device(d, y.device, sizeof huge), *unit = from_device(d, z.device, sizeof huge),
+                *active = from_device(d, r.device, 4 * sizeof *active);
+    for (size_t j = 0; j < COLUMNS; j++)
+        assert_true(isnan(normed[j]) && isnan(unit[j]));
+    assert_true(isnan(active[0]) && isnan(active[1]) && active[2] == 0 && isinf(active[3]));
+}
+
+static void overflows_are_not_hidden(void **state)
+{
+    (void)state;
+    on_device(overflows, NULL);
+}
+
 static void normalizes(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
@@ -309,6 +345,33 @@ static void attention_and_back(void **state)
         on_device(attends, &attention_cases[i]);
 }
 
+/* Queries and keys of head 0 are so large that their products are infinite; values are as ever. */
+static void attends_overflow(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { POSITIONS = 37, WIDTH = 128, VALUES = POSITIONS * 3 * WIDTH };
+    struct operand qkv = draw_operand(d, VALUES, 1.0f), out = blank_operand(d, POSITIONS * WIDTH);
+    for (size_t l = 0; l < POSITIONS; l++)
+        for (size_t j = 0; j < 64; j++)
+            qkv.host[l * 3 * WIDTH + j] = qkv.host[l * 3 * WIDTH + WIDTH + j] = 1e30f;
+    struct attention op = {.batch = 1,
+                           .positions = POSITIONS,
+                           .width = WIDTH,
+                           .type = backend_operand_type(d->backend),
+                           .qkv = operand_to_device(d, qkv.host, VALUES),
+                           .out = out.device};
+    must(d->ops->attention(d->backend, &op, &error));
+    const float *found = operand_from_device(d, out.device, POSITIONS * WIDTH);
+    for (size_t i = 0; i < POSITIONS * WIDTH; i++)
+        assert_true(i % WIDTH < 64 ? isnan(found[i]) : isfinite(found[i]));
+}
+
+static void attention_does_not_hide_overflows(void **state)
+{
+    (void)state;
+    on_device(attends_overflow, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +382,8 @@ int main(void)
         cmocka_unit_test(rows_are_normalised),
         cmocka_unit_test(positions_are_averaged),
         cmocka_unit_test(attention_and_back),
+        cmocka_unit_test(overflows_are_not_hidden),
+        cmocka_unit_test(attention_does_not_hide_overflows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,6 +176,48 @@ static void dropouts(const struct vector_kernels *vector)
     }
 }
 
+/* Numbers that are no numbers are not lost on the way. */
+static void what_is_not_finite(const struct vector_kernels *vector)
+{
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    float x[LONGEST], y[LONGEST], ones[LONGEST], zeros[LONGEST] = {0}, statistics[2];
+    fill(x, 1, 7);
+    for (size_t i = 0; i < LONGEST; i++)
+        ones[i] = 1;
+    for (size_t k = 0; k < LENGTHS; k++) {
+        size_t n = lengths[k];
+        assert_true(vector->finite(n, x));
+        for (size_t b = 0; b < 4; b++)
+            for (size_t at = 0; at < n; at += n / 3 + 1) {
+                float kept = x[at];
+                x[at] = bad[b];
+                assert_false(vector->finite(n, x));
+                vector->softmax(n, 0.125f, x, y);
+                for (size_t i = 0; i < n; i++)
+                    assert_true(isnan(y[i]));
+                vector->layer_norm(n, x, ones, zeros, y, statistics);
+                assert_true(isnan(y[0]) && isnan(y[n - 1]) && isnan(statistics[1]));
+                x[at] = kept;
+            }
+        assert_true(vector->finite(n, x));
+    }
+    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
+        for (size_t b = 0; b < 2; b++) {
+            vector->activate(kind, 1, &bad[b], y);
+            assert_true(isnan(y[0]));
+        }
+    x[0] = 3e30f; /* finite, but its square is not */
+    x[1] = -3e30f;
+    vector->layer_norm(2, x, ones, zeros, y, statistics);
+    assert_true(isnan(y[0]) && isnan(y[1]));
+}
+
+static void what_is_not_finite_stays_so(void **state)
+{
+    (void)state;
+    on_every_set(what_is_not_finite);
+}
+
 static void exponential_is_accurate(void **state)
 {
     (void)state;
@@ -216,9 +258,13 @@ static void dropout_draws_philox(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponential_is_accurate), cmocka_unit_test(activations_are_accurate),
-        cmocka_unit_test(reductions_are_accurate), cmocka_unit_test(maps_are_exact),
-        cmocka_unit_test(softmax_and_back),        cmocka_unit_test(dropout_draws_philox),
+        cmocka_unit_test(exponential_is_accurate),
+        cmocka_unit_test(activations_are_accurate),
+        cmocka_unit_test(reductions_are_accurate),
+        cmocka_unit_test(maps_are_exact),
+        cmocka_unit_test(softmax_and_back),
+        cmocka_unit_test(dropout_draws_philox),
+        cmocka_unit_test(what_is_not_finite_stays_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
