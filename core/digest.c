@@ -3,6 +3,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "core/file.h"
+
 /* Fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2). */
 static const uint32_t constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -31,22 +33,34 @@ static void expand(const uint8_t block[64], uint32_t schedule[64])
     }
 }
 
+/* Eight rounds, after which every variable is back in its own place. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                                               \
+    do {                                                                                                               \
+        uint32_t first_ =                                                                                              \
+            h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + constants[i] + schedule[i];     \
+        d += first_;                                                                                                   \
+        h = first_ + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));                       \
+    } while (0)
+
 static void absorb(uint32_t state[8], const uint8_t block[64])
 {
-    uint32_t schedule[64], v[8];
+    uint32_t schedule[64];
     expand(block, schedule);
-    memcpy(v, state, sizeof v);
-    for (size_t i = 0; i < 64; i++) {
-        uint32_t a = v[0], e = v[4];
-        uint32_t first = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & v[5]) ^ (~e & v[6])) +
-                         constants[i] + schedule[i];
-        uint32_t second = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += first;
-        v[0] = first + second;
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6],
+             h = state[7];
+    for (size_t i = 0; i < 64; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
     }
+    const uint32_t after[8] = {a, b, c, d, e, f, g, h};
     for (size_t i = 0; i < 8; i++)
-        state[i] += v[i];
+        state[i] += after[i];
 }
 
 struct digest digest_begin(void)
@@ -88,6 +102,15 @@ void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE])
     struct digest digest = digest_begin();
     digest_add(&digest, data, size);
     digest_end(&digest, hash);
+}
+
+status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path, error));
+    digest_bytes(map.data, map.size, hash);
+    file_map_close(&map);
+    return OK;
 }
 
 void digest_text(const char *text, char hash[DIGEST_SIZE])

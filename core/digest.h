@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/status.h"
+
 #define DIGEST_SIZE 65 /* 64 digits and a NUL */
 
 struct digest {
@@ -26,8 +28,9 @@ void digest_end(struct digest *digest, char hash[DIGEST_SIZE]);
 
 void digest_text(const char *text, char hash[DIGEST_SIZE]);
 void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE]);
+status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error);
 
-/* XXH3 with a seed: 64 bits within a process, at the speed of memory; for what changed, not for who made it. */
+/* XXH3 with a seed: 64 bits at the speed of memory; for what changed, not for who made it. */
 uint64_t digest_quick(const void *data, size_t size, uint64_t seed);
 
 #endif

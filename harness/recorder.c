@@ -203,7 +203,9 @@ status record_threshold(const struct recorder *r, const struct selector *selecto
 status record_file(const struct recorder *r, int64_t task, const char *kind, const char *path, struct error *error)
 {
     uint64_t bytes;
+    char digest[DIGEST_SIZE];
     TRY(file_size(path, &bytes, error));
-    struct artifact_row row = {.task = task, .kind = kind, .path = path, .bytes = (int64_t)bytes};
+    TRY(digest_file(path, digest, error));
+    struct artifact_row row = {.task = task, .kind = kind, .path = path, .bytes = (int64_t)bytes, .digest = digest};
     return store_add_artifact(r->store, r->run, &row, error);
 }
