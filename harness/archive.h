@@ -16,6 +16,7 @@
 
 struct archive;
 
+/* archive_open: the file has the digest that archive_write gave it, and is as that says. */
 status archive_create(struct archive **archive, struct error *error);
 status archive_open(struct archive **archive, const char *path, struct error *error);
 void archive_close(struct archive *archive); /* NULL is allowed */

@@ -18,15 +18,6 @@
 
 /* --- Where the numbers come from --- */
 
-static status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error)
-{
-    struct file_map map;
-    TRY(file_map_open(&map, path, error));
-    digest_bytes(map.data, map.size, hash);
-    file_map_close(&map);
-    return OK;
-}
-
 /* What a processor can do decides which kernels run, and so the last bits; clocks and numbers of cores do not. */
 static void add_processor(struct text *text)
 {
@@ -110,37 +101,30 @@ static struct place find_place(const struct shared_features *shared, const struc
     return place;
 }
 
-static void digest_values(const float *means, size_t mean_count, const float *features, size_t feature_count,
-                          char hash[DIGEST_SIZE])
-{
-    struct digest digest = digest_begin();
-    digest_add(&digest, means, mean_count * sizeof *means);
-    digest_add(&digest, features, feature_count * sizeof *features);
-    digest_end(&digest, hash);
-}
-
 static bool says(const struct archive *archive, const char *name, const char *expected)
 {
     const char *found = archive_metadata(archive, name);
     return found != NULL && strcmp(found, expected) == 0;
 }
 
-/* Whatever is wrong with a file is a reason to compute. */
-static bool read_file(const struct place *place, float *means, size_t mean_count, float *features, size_t feature_count)
+/* Whatever is wrong with a file is a reason to compute; what was damaged is worth a word. */
+static bool read_file(const struct shared_features *shared, const struct place *place, float *means, size_t mean_count,
+                      float *features, size_t feature_count)
 {
     struct archive *archive;
-    char hash[DIGEST_SIZE];
-    if (archive_open(&archive, place->path, NULL) != OK)
+    struct error problem;
+    if (!file_exists(place->path))
         return false;
+    if (archive_open(&archive, place->path, &problem) != OK) {
+        log_warn(shared->experiment->log, "%s; its features are computed anew", problem.message);
+        return false;
+    }
     bool whole = says(archive, "key", place->key) &&
                  archive_get(archive, "means", SAFETENSOR_F32, mean_count, means, NULL) == OK &&
                  archive_get(archive, "features", SAFETENSOR_F32, feature_count, features, NULL) == OK;
-    if (whole) {
-        digest_values(means, mean_count, features, feature_count, hash);
-        whole = says(archive, "digest", hash);
-    }
     archive_close(archive);
-    return whole;
+    return whole && not_finite_at(means, mean_count) == mean_count &&
+           not_finite_at(features, feature_count) == feature_count;
 }
 
 static status write_file(const struct shared_features *shared, const struct place *place, const struct task *task,
@@ -148,7 +132,7 @@ static status write_file(const struct shared_features *shared, const struct plac
                          struct error *error)
 {
     struct archive *archive = NULL;
-    char hash[DIGEST_SIZE], images[32];
+    char images[32];
     uint64_t room, bytes = (mean_count + feature_count) * sizeof *means;
     TRY(directory_create(shared->folder, error));
     TRY(cache_folder_room(shared->folder, place->path, shared->experiment->settings.cache.disk_limit, &room, error));
@@ -159,13 +143,9 @@ static status write_file(const struct shared_features *shared, const struct plac
     char *root = realpath(dataset_root(task->dataset), NULL);
     if (root == NULL)
         return error_errno(error, errno, "%s: cannot be found", dataset_root(task->dataset));
-    digest_values(means, mean_count, features, feature_count, hash);
     snprintf(images, sizeof images, "%zu", dataset_size(task->dataset, SPLIT_TEST));
-    struct safetensors_metadata metadata[] = {{"key", place->key},
-                                              {"digest", hash},
-                                              {"dataset", dataset_name(task->dataset)},
-                                              {"root", root},
-                                              {"images", images}};
+    struct safetensors_metadata metadata[] = {
+        {"key", place->key}, {"dataset", dataset_name(task->dataset)}, {"root", root}, {"images", images}};
     status result = archive_create(&archive, error);
     if (result == OK)
         result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
@@ -185,7 +165,7 @@ status shared_features_take(struct shared_features *shared, const struct task *t
     size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->clip->dimensions.image_width,
            feature_count = n * e->clip->dimensions.embed;
     struct place place = find_place(shared, task);
-    bool read = place.path != NULL && read_file(&place, means, mean_count, features, feature_count);
+    bool read = place.path != NULL && read_file(shared, &place, means, mean_count, features, feature_count);
     status result = OK;
     if (read)
         utimensat(AT_FDCWD, place.path, NULL, 0); /* when it was last of use; a read-only folder is fine */

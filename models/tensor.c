@@ -1,6 +1,7 @@
 #include "models/tensor.h"
 
 #include <assert.h>
+#include <math.h>
 
 size_t tensor_type_size(enum tensor_type type)
 {
@@ -86,4 +87,19 @@ struct tensor tensor_at(const struct tensor *tensor, size_t index)
         part.shape[i - 1] = tensor->shape[i];
     part.data = tensor->data == NULL ? NULL : (char *)tensor->data + index * tensor_bytes(&part);
     return part;
+}
+
+size_t not_finite_at(const float *values, size_t n)
+{
+    enum { CHUNK = 1024 };
+    for (size_t first = 0; first < n; first += CHUNK) {
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        float total = 0; /* 0 · x is NaN where x is not finite; sums of chunks are quicker than a look at each */
+        for (size_t i = 0; i < count; i++)
+            total += 0.0f * values[first + i];
+        for (size_t i = 0; isnan(total) && i < count; i++)
+            if (!isfinite(values[first + i]))
+                return first + i;
+    }
+    return n;
 }
