@@ -93,6 +93,7 @@ static status load_tensor(struct adapters *adapters, const struct adapter_tensor
     }
     TRY(check_tensor(file, name, t->rank, t->shape, error));
     TRY(safetensor_to_floats(found, values, error));
+    TRY(safetensors_expect_finite(file, name, values, t->size, error));
     return adapters_tensor_upload(adapters, t, values, error);
 }
 
@@ -133,6 +134,8 @@ static status write_all(const struct adapters *adapters, const char *path, struc
         struct adapter_tensor *t = &described[i];
         adapters_tensor_at(adapters, i, t);
         TRY(adapters_tensor_download(adapters, t, values + at, error));
+        if (not_finite_at(values + at, t->size) < t->size)
+            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", path, t->name);
         tensors[i] = (struct safetensor){.name = t->name, .type = SAFETENSOR_F32, .rank = t->rank, .data = values + at};
         memcpy(tensors[i].shape, t->shape, sizeof t->shape);
         at += t->size;

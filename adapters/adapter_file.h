@@ -41,6 +41,7 @@ enum adapter_missing {
  * adaptmlp.*, ln_3, mean, std). */
 status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
                      enum adapter_missing missing, struct error *error);
+/* A value that is not finite is an error, and nothing is written; so it is for adapters_load, which names the tensor. */
 status adapters_save(const struct adapters *adapters, const char *path, struct error *error);
 
 /* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file (top_k 2 and scale 0.1

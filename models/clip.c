@@ -248,12 +248,15 @@ status clip_initialize(struct clip *clip, uint64_t seed, struct error *error)
     return OK;
 }
 
-static status download_all(const struct clip *clip, struct safetensor *tensors, float *values, struct error *error)
+static status download_all(const struct clip *clip, const char *path, struct safetensor *tensors, float *values,
+                           struct error *error)
 {
     const struct parameters *group = clip->parameters;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         TRY(parameters_download(group, p, values + p->offset, error));
+        if (not_finite_at(values + p->offset, p->size) < p->size)
+            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", path, p->name);
         tensors[i] =
             (struct safetensor){.name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
         for (int r = 0; r < p->rank; r++)
@@ -272,7 +275,7 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
         result =
             error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
     if (result == OK)
-        result = download_all(clip, tensors, values, error);
+        result = download_all(clip, path, tensors, values, error);
     if (result == OK)
         result = safetensors_write(path, tensors, group->count, NULL, 0, error);
     free(values);

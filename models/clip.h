@@ -46,6 +46,7 @@ status clip_reload(struct clip *clip, const char *path, struct error *error);
 status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);
 
 /* Writes all weights under OpenAI's names. */
+/* A weight that is not finite is an error, and nothing is written. */
 status clip_save(const struct clip *clip, const char *path, struct error *error);
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */

@@ -10,6 +10,7 @@
 
 #include "core/file.h"
 #include "models/safetensors_digest.h"
+#include "models/tensor.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian and its data is used in place");
 
@@ -438,4 +439,15 @@ status safetensor_to_floats(const struct safetensor *tensor, float *values, stru
         return error_set(error, ERROR_FORMAT, "tensor '%s': expected F32, F16, BF16 or F64, found %s", tensor->name,
                          types[tensor->type].name);
     }
+}
+
+status safetensors_expect_finite(const struct safetensors *file, const char *name, const float *values, size_t n,
+                                 struct error *error)
+{
+    size_t at = not_finite_at(values, n);
+    return at == n ? OK
+                   : error_set(error, ERROR_FORMAT,
+                               "%s: tensor '%s': expected finite numbers, found %g at position %zu; the file is "
+                               "damaged or comes from a training that diverged",
+                               file->path, name, (double)values[at], at);
 }

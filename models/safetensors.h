@@ -82,6 +82,11 @@ struct shape_text shape_text(int rank, const size_t *shape);
 /* Copies any of F32, F16, BF16, F64 to floats (values [safetensor_elements]); other types are an error. */
 status safetensor_to_floats(const struct safetensor *tensor, float *values, struct error *error);
 
+/* values [n] were read from the tensor called name and may have been converted: an error that names it, the file and the
+ * place where one of them is NaN or infinite. */
+status safetensors_expect_finite(const struct safetensors *file, const char *name, const float *values, size_t n,
+                                 struct error *error);
+
 /* Writes the tensors in the order given, without gaps as the format demands, with a digest in the metadata; the first one's
  * data starts at a multiple of 64 bytes. Names must differ and be UTF-8. */
 status safetensors_write(const char *path, const struct safetensor *tensors, size_t count,
