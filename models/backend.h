@@ -338,8 +338,8 @@ struct hold_step {
 
 /* AdamW (Loshchilov & Hutter 2019) over segments, one step count each: for every segment s with flags[flag[s]] ≠ 0:
  * steps += 1, g += l2 · p, moments, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). Gradients of those segments are
- * zero afterwards. Where guard->held ≠ 0, nothing of this happens, but with clear_held the gradients are zero all the
- * same. */
+ * zero afterwards. Where guard->held ≠ 0, nothing of this happens, but with clear_held the gradients of all
+ * segments are zero afterwards. */
 struct adamw {
     size_t segments;
     const uint64_t *offsets; /* [segments + 1] */

@@ -29,6 +29,7 @@ static const char *const insert_sql[INSERT_COUNT] = {
                              "VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_THRESHOLD] = "INSERT INTO selector_thresholds (run, task, threshold) VALUES (?1, ?2, ?3)",
     [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [INSERT_SKIPPED_STEPS] = "INSERT INTO skipped_steps (run, task, steps) VALUES (?1, ?2, ?3)",
     [INSERT_TIMING] = "INSERT INTO timings (run, task, iteration, phase, seconds, iterations, images, peak_bytes) "
                       "VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), nullif(?7, 0), nullif(?8, 0))",
     [INSERT_ARTIFACT] = "INSERT OR REPLACE INTO artifacts (run, task, kind, path, bytes, digest) "
@@ -255,6 +256,12 @@ status store_add_step(struct store *store, int64_t run, const struct step_row *r
     return insert(store, INSERT_STEP,
                   VALUES(value_integer(run), value_integer(row->task), value_integer(row->iteration),
                          value_real(row->loss), value_real(row->learning_rate)),
+                  error);
+}
+
+status store_add_skipped_steps(struct store *store, int64_t run, int64_t task, int64_t steps, struct error *error)
+{
+    return insert(store, INSERT_SKIPPED_STEPS, VALUES(value_integer(run), value_integer(task), value_integer(steps)),
                   error);
 }
 

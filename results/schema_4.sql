@@ -36,3 +36,12 @@ CREATE INDEX sessions_of_run ON sessions (run);
 
 -- Images that could not be decoded and were left out (on_unreadable: skip), training and test.
 ALTER TABLE tasks ADD COLUMN unreadable_images INTEGER NOT NULL DEFAULT 0 CHECK (unreadable_images >= 0);
+
+-- Iterations that were left out because their loss or gradients were not finite (on_nan: skip). No row: none.
+CREATE TABLE skipped_steps (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    steps INTEGER NOT NULL CHECK (steps > 0),
+    PRIMARY KEY (run, task),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;

@@ -1,10 +1,12 @@
 #include "results/store.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/text.h"
 #include "results/live.h"
 #include "results/schema.h"
 #include "results/store_internal.h"
@@ -307,26 +309,61 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
     return result;
 }
 
-/* What belongs to the end of a task goes with the whole task; ?2, ?3: the last iteration that stays. */
-static const char *const rewind_sql[] = {
-    "DELETE FROM steps WHERE run = ?1 AND (task, iteration) > (?2, ?3)",
-    "DELETE FROM expert_events WHERE run = ?1 AND ((task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze'))",
-    "DELETE FROM timings WHERE run = ?1 AND (task, iteration) > (?2, ?3)",
-    "DELETE FROM expert_counts WHERE run = ?1 AND task >= ?2",
-    "DELETE FROM selector_thresholds WHERE run = ?1 AND task >= ?2",
-    "DELETE FROM router_choices WHERE run = ?1 AND checkpoint >= ?2",
-    "DELETE FROM evaluations WHERE run = ?1 AND checkpoint >= ?2",
-    "DELETE FROM artifacts WHERE run = ?1 AND task >= max(?2, 0)",
+/* What came after a place, per table; ?2, ?3: the last iteration before it. What belongs to the end of a task goes with the
+ * whole task. The first tables' rows are counted. */
+static const struct {
+    const char *table, *after;
+    bool counted;
+} places[] = {
+    {"steps", "(task, iteration) > (?2, ?3)", true},
+    {"expert_events", "(task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze')", true},
+    {"expert_counts", "task >= ?2", true},
+    {"skipped_steps", "task >= ?2", true},
+    {"selector_thresholds", "task >= ?2", true},
+    {"router_choices", "checkpoint >= ?2", true},
+    {"evaluations", "checkpoint >= ?2", true},
+    {"timings", "(task, iteration) > (?2, ?3)", false},
+    {"artifacts", "task >= max(?2, 0)", false},
 };
+enum { PLACES = sizeof places / sizeof *places };
+
+static status delete_after(struct store *store, size_t place, int64_t run, int64_t task, int64_t iteration,
+                           struct error *error)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run = ?1 AND (%s)", places[place].table, places[place].after);
+    return run_once(store, sql, VALUES(value_integer(run), value_integer(task), value_integer(iteration)), error);
+}
 
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)
 {
     bool began;
     TRY(database_begin(store->database, &began, error));
     status result = OK;
-    for (size_t i = 0; i < sizeof rewind_sql / sizeof *rewind_sql && result == OK; i++)
-        result =
-            run_once(store, rewind_sql[i],
-                     VALUES(value_integer(run), value_integer(task), value_integer(task < 0 ? -1 : iteration)), error);
+    for (size_t i = 0; i < PLACES && result == OK; i++)
+        result = delete_after(store, i, run, task, task < 0 ? -1 : iteration, error);
     return database_end(store->database, began, result, error);
+}
+
+status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
+                        struct error *error)
+{
+    struct statement *statement;
+    struct text sql = {0};
+    bool row;
+    for (size_t i = 0; i < PLACES; i++)
+        if (places[i].counted)
+            text_add(&sql, "%s (SELECT count(*) FROM %s WHERE run = ?1 AND NOT (%s))", i == 0 ? "SELECT" : " +",
+                     places[i].table, places[i].after);
+    status result = sql.failed ? error_set(error, ERROR_MEMORY, "results: no memory for SQL")
+                               : statement_open(&statement, store->database, sql.data, error);
+    text_free(&sql);
+    TRY(result);
+    result =
+        statement_bind(statement, VALUES(value_integer(run), value_integer(task), value_integer(iteration)), error);
+    if (result == OK)
+        result = statement_step(statement, &row, error);
+    *rows = result == OK && row ? statement_integer(statement, 0) : 0;
+    statement_close(statement);
+    return result;
 }

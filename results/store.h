@@ -106,6 +106,11 @@ status store_run_find(struct store *store, const char *suite_hash, int64_t seed,
  * −1. */
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
 
+/* Rows that a run has of what came before such a checkpoint: those that store_run_rewind leaves, but for what depends on the
+ * clock and the machine's folders. */
+status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
+                        struct error *error);
+
 /* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing a row that is there already is
  * ERROR_ARGUMENT. Strings and arrays are borrowed for the call. */
 struct task_row {
@@ -181,6 +186,9 @@ struct step_row {
     double loss, learning_rate;
 };
 status store_add_step(struct store *store, int64_t run, const struct step_row *row, struct error *error);
+
+/* Iterations of a task that changed nothing because their loss or gradients were not finite (on_nan: skip); at least 1. */
+status store_add_skipped_steps(struct store *store, int64_t run, int64_t task, int64_t steps, struct error *error);
 
 struct timing_row {
     int64_t task, iteration; /* where the phase ended; task −1: before the first */

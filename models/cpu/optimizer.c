@@ -80,8 +80,7 @@ static void step_piece(void *context, size_t job, size_t worker)
 static void clear_gradients(const struct adamw *o)
 {
     for (size_t s = 0; s < o->segments; s++)
-        if (o->flags[o->flag[s]])
-            memset(o->gradients + o->offsets[s], 0, (o->offsets[s + 1] - o->offsets[s]) * sizeof *o->gradients);
+        memset(o->gradients + o->offsets[s], 0, (o->offsets[s + 1] - o->offsets[s]) * sizeof *o->gradients);
 }
 
 status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *error)

@@ -72,7 +72,7 @@ static __global__ void step_segments(struct adamw_rule rule, const uint64_t *off
 {
     size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
     bool held = is_held(rule.guard);
-    if (!flags[flag[s]] || (held && !rule.clear_held))
+    if (held ? !rule.clear_held : !flags[flag[s]])
         return;
     float beta1 = (float)rule.beta1, beta2 = (float)rule.beta2, rest1 = (float)(1.0 - rule.beta1),
           rest2 = (float)(1.0 - rule.beta2), rate = state->learning_rate;

@@ -196,6 +196,30 @@ static void routing_matches_in_training_and_evaluation(void **state)
     on_all_routes(routes);
 }
 
+/* Of 6 experts the last one's logits are no numbers: comparisons pass it over, but the gates of the others say so. */
+static void routes_what_is_no_number(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct route_case c = {7, 2, 65, 6, 2, 1, 4, MIXED};
+    struct problem p = make_problem(d, &c);
+    p.routers.host[c.experts - 1] = NAN;
+    p.routers.device = to_device(d, p.routers.host, c.width * c.experts * sizeof(float));
+    struct route op = route_of(&p, false);
+    must(d->ops->route(d->backend, &op, &error));
+    const float *gates = from_device(d, p.device.gates, c.batch * c.top_k * sizeof *gates);
+    const int32_t *chosen = from_device(d, p.device.chosen, c.batch * c.top_k * sizeof *chosen);
+    for (size_t i = 0; i < c.batch * c.top_k; i++) {
+        assert_true(isnan(gates[i]));
+        assert_true(chosen[i] >= 0 && chosen[i] < (int32_t)c.experts);
+    }
+}
+
+static void gates_do_not_hide_what_is_no_number(void **state)
+{
+    (void)state;
+    on_device(routes_what_is_no_number, NULL);
+}
+
 static void draws_noise(struct device *d, const void *unused)
 {
     (void)unused;
@@ -549,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routing_matches_in_training_and_evaluation),
+        cmocka_unit_test(gates_do_not_hide_what_is_no_number),
         cmocka_unit_test(noise_is_addressed),
         cmocka_unit_test(routing_gradients_add_up),
         cmocka_unit_test(samples_go_to_their_experts_and_back),
