@@ -82,7 +82,7 @@ static status pass_all(const struct passage *p, struct experiment *e, struct sel
 }
 
 struct labels {
-    char seed[24], task[24], iteration[24];
+    char seed[24], task[24], iteration[24], rows[24];
 };
 
 static void make_labels(struct labels *labels, const struct experiment *e, const struct checkpoint_place *place)
@@ -90,6 +90,7 @@ static void make_labels(struct labels *labels, const struct experiment *e, const
     snprintf(labels->seed, sizeof labels->seed, "%llu", (unsigned long long)e->seed);
     snprintf(labels->task, sizeof labels->task, "%zu", place->task);
     snprintf(labels->iteration, sizeof labels->iteration, "%zu", place->iteration);
+    snprintf(labels->rows, sizeof labels->rows, "%lld", (long long)place->rows);
 }
 
 status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
@@ -105,7 +106,8 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
                                                     {"suite_hash", suite_hash(experiment->suite)},
                                                     {"seed", labels.seed},
                                                     {"task", labels.task},
-                                                    {"iteration", labels.iteration}};
+                                                    {"iteration", labels.iteration},
+                                                    {"rows", labels.rows}};
     if (result == OK)
         result = archive_write(archive, path, metadata, sizeof metadata / sizeof *metadata, error);
     archive_close(archive);
@@ -126,15 +128,17 @@ static status same(const struct archive *archive, const char *path, const char *
 static status read_place(const struct archive *archive, const struct experiment *e, const char *path,
                          struct checkpoint_place *place, struct error *error)
 {
-    const char *task = archive_metadata(archive, "task"), *iteration = archive_metadata(archive, "iteration");
-    int64_t t, i;
-    bool numbers = task != NULL && iteration != NULL && parse_integer(task, &t) && parse_integer(iteration, &i);
+    const char *task = archive_metadata(archive, "task"), *iteration = archive_metadata(archive, "iteration"),
+               *rows = archive_metadata(archive, "rows");
+    int64_t t, i, n;
+    bool numbers = task != NULL && iteration != NULL && rows != NULL && parse_integer(task, &t) &&
+                   parse_integer(iteration, &i) && parse_integer(rows, &n);
     if (!numbers || t < 0 || (size_t)t > e->task_count || i < 0 ||
         (size_t)i > ((size_t)t < e->task_count ? e->tasks[t].settings.iterations : 0))
         return error_set(error, ERROR_FORMAT,
                          "%s: resume file without a valid task and iteration; delete it to start this run afresh",
                          path);
-    *place = (struct checkpoint_place){(size_t)t, (size_t)i};
+    *place = (struct checkpoint_place){(size_t)t, (size_t)i, n};
     return OK;
 }
 

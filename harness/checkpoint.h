@@ -12,13 +12,15 @@
 /* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. */
 struct checkpoint_place {
     size_t task, iteration;
+    int64_t rows; /* that the database has of the run up to here: store_count_rows */
 };
 
 /* selector may be NULL. */
 status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error);
 
-/* *found is false when there is no file. A file of another suite, seed or program version is an error that says so. */
+/* *found is false when there is no file. A file of another suite, seed or program version is an error that says so, and so is
+ * one that is not as it was written: nothing of it is used then. */
 status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path,
                        struct checkpoint_place *place, bool *found, struct error *error);
 

@@ -61,8 +61,10 @@ static status record_time(struct run *r, int64_t task, int64_t iteration, const 
 /* The rows first, then the file that says they are there: what is killed in between is written again. */
 static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
 {
+    struct checkpoint_place place = {.task = task, .iteration = iteration};
     TRY(store_commit(r->sequence->store, error));
-    TRY(checkpoint_save(r->e, r->selector, r->resume, &(struct checkpoint_place){task, iteration}, error));
+    TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
+    TRY(checkpoint_save(r->e, r->selector, r->resume, &place, error));
     r->saved = now();
     store_begin(r->sequence->store);
     return OK;
@@ -110,8 +112,9 @@ static status after_iteration(void *context, const struct step_report *report, s
     bool last = report->iteration == report->iterations,
          worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
     bool due = !last && every > 0 && report->iteration % every == 0;
-    return due || worth_keeping || stop_requested(r->sequence->stop) ? save_place(r, task, report->iteration, error)
-                                                                     : OK;
+    if (!due && !worth_keeping && !stop_requested(r->sequence->stop))
+        return OK;
+    return save_place(r, task, report->iteration, error);
 }
 
 static status train(struct run *r, size_t task, size_t first, struct error *error)
@@ -273,23 +276,22 @@ static status run_tasks(struct run *r, struct checkpoint_place place, struct err
     return OK;
 }
 
-/* A resume file tells what the database has; one that was written beside another database does not. */
+/* A resume file counts the rows that the database had by then; an older copy of the database, or another one, has fewer.
+ * One that has more is fine: what came after the file is computed again. */
 static status check_rows(struct run *r, const struct checkpoint_place *place, struct error *error)
 {
-    struct run_matrix rows;
-    TRY(store_read_matrix(r->sequence->store, r->recorder.run, &rows, error));
-    const struct accuracy_matrix *matrix = &rows.matrix;
-    bool there = matrix->tasks == r->e->task_count && !isnan(matrix->zero_shot[0]);
-    for (size_t k = 0; there && k < place->task; k++)
-        there = !isnan(matrix->accuracy[k * matrix->tasks + k]);
-    run_matrix_free(&rows);
-    if (there)
+    int64_t rows;
+    TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)place->task, (int64_t)place->iteration, &rows,
+                         error));
+    if (rows == place->rows)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
-        "%s: expected the rows of the zero-shot model and of %zu finished tasks in %s, found fewer: the resume "
-        "file belongs to a run in another database; name that one, or delete the file to start afresh",
-        r->resume, place->task, store_path(r->sequence->store));
+        "%s: expected %lld rows of %zu finished tasks and %zu iterations in %s, found %lld: the resume file "
+        "belongs to a run in another database, or to a newer copy of this one; name that one, or delete the "
+        "file to start afresh",
+        r->resume, (long long)place->rows, place->task, place->iteration, store_path(r->sequence->store),
+        (long long)rows);
 }
 
 static status run_from_place(struct run *r, struct error *error)

@@ -217,6 +217,39 @@ static void settings_change_something(void **state)
 
 /* --- A resume file that is damaged --- */
 
+static void flip_a_bit(struct bytes *bytes)
+{
+    bytes->data[bytes->size / 2] ^= 0x10;
+}
+
+static void edit_the_place(struct bytes *bytes)
+{
+    uint8_t *at = memmem(bytes->data, bytes->size, "\"task\":\"", 8);
+    assert_non_null(at);
+    at[8] ^= 1;
+}
+
+static void cut(struct bytes *bytes)
+{
+    bytes->size = 1000;
+}
+
+/* Afterwards the file is as it was. */
+static void damage_and_fail(const struct workshop *workshop, const char *path, void (*damage)(struct bytes *))
+{
+    struct bytes good, bad;
+    struct error error;
+    assert_int_equal(file_read(path, FILE_LIMIT, &good, &error), OK);
+    assert_int_equal(file_read(path, FILE_LIMIT, &bad, &error), OK);
+    damage(&bad);
+    assert_int_equal(file_write(path, bad.data, bad.size, &error), OK);
+    program_fails(workshop, &(struct launch){.arguments = ADAPTERS},
+                  (const char *const[]){"resume.safetensors", "delete", NULL});
+    assert_int_equal(file_write(path, good.data, good.size, &error), OK);
+    bytes_free(&good);
+    bytes_free(&bad);
+}
+
 static void damaged_resume_files_are_told_and_can_be_deleted(void **state)
 {
     struct workshop workshop;
@@ -232,9 +265,9 @@ static void damaged_resume_files_are_told_and_can_be_deleted(void **state)
     struct outcome outcome = program_wait(&process);
     assert_int_equal(outcome.exit_status, 128 + SIGINT);
     outcome_free(&outcome);
-    assert_int_equal(truncate(resume, 1000), 0);
-    program_fails(&workshop, &(struct launch){.arguments = ADAPTERS},
-                  (const char *const[]){"resume.safetensors", "delete", NULL});
+    damage_and_fail(&workshop, resume, flip_a_bit);
+    damage_and_fail(&workshop, resume, edit_the_place);
+    damage_and_fail(&workshop, resume, cut);
     assert_int_equal(unlink(resume), 0);
     program_succeeds(&workshop, ADAPTERS);
     read_result(&workshop, &afresh);

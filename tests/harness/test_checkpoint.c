@@ -42,7 +42,7 @@ static void adapters_within_a_task(void **state)
 {
     (void)state;
     struct small_run run;
-    struct checkpoint_place place = {1, 6}, found_place;
+    struct checkpoint_place place = {1, 6, 77}, found_place;
     bool found;
     size_t n;
     small_run_open(&run, 1, NULL);
@@ -59,7 +59,7 @@ static void adapters_within_a_task(void **state)
     float *later = state_of(&run, group, &n);
     assert_memory_not_equal(then, later, n * sizeof *then);
     must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume"), &found_place, &found, &error));
-    assert_true(found && found_place.task == 1 && found_place.iteration == 6);
+    assert_true(found && found_place.task == 1 && found_place.iteration == 6 && found_place.rows == 77);
     expect_state(&run, group, then);
     must(adapters_read_counts(adapters, TOWER_TEXT, 1, counts, &error));
     must(adapters_read_frozen(adapters, TOWER_TEXT, 1, frozen, &error));
@@ -74,7 +74,7 @@ static void all_weights(void **state)
 {
     (void)state;
     struct small_run run;
-    struct checkpoint_place place = {0, 3}, found_place;
+    struct checkpoint_place place = {0, 3, 77}, found_place;
     bool found;
     size_t n;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
@@ -95,7 +95,7 @@ static void the_selector(void **state)
     (void)state;
     struct small_run run;
     struct selector *trained, *restored;
-    struct checkpoint_place place = {2, 0}, found_place;
+    struct checkpoint_place place = {2, 0, 77}, found_place;
     bool found;
     small_run_open(&run, 1, NULL);
     must(selector_create(&trained, run.experiment, &error));
@@ -123,7 +123,7 @@ static void no_file_is_a_fresh_start(void **state)
 {
     (void)state;
     struct small_run run;
-    struct checkpoint_place place = {9, 9};
+    struct checkpoint_place place = {9, 9, 9};
     bool found = true;
     small_run_open(&run, 1, NULL);
     must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "none"), &place, &found, &error));
@@ -145,7 +145,7 @@ static void another_run_is_refused(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
-    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &(struct checkpoint_place){1, 0},
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &(struct checkpoint_place){.task = 1},
                          &error));
     small_run_reopen(&run, 2, NULL);
     refused(&run, (const char *const[]){"resume", "expected seed 2, found 1", "delete", NULL});
@@ -161,7 +161,7 @@ static void another_run_is_refused(void **state)
 static bool removed_when_finished(struct small_run *run, size_t task, size_t iteration, uint64_t seed)
 {
     char *path = strdup(small_run_file(run, "resume"));
-    struct checkpoint_place place = {task, iteration};
+    struct checkpoint_place place = {task, iteration, 0};
     must(checkpoint_save(run->experiment, NULL, path, &place, &error));
     small_run_reopen(run, seed, NULL);
     checkpoint_remove_finished(run->experiment, path);
@@ -192,8 +192,9 @@ static void rewrite(struct small_run *run, const char *task, const char *iterati
                                               {"suite_hash", suite_hash(run->suite)},
                                               {"seed", "1"},
                                               {"task", task},
-                                              {"iteration", iteration}};
-    must(safetensors_write(small_run_file(run, "resume"), safetensors_at(file, 0), safetensors_count(file), metadata, 5,
+                                              {"iteration", iteration},
+                                              {"rows", "77"}};
+    must(safetensors_write(small_run_file(run, "resume"), safetensors_at(file, 0), safetensors_count(file), metadata, 6,
                            &error));
     safetensors_close(file);
 }
@@ -205,7 +206,8 @@ static void impossible_places_are_refused(void **state)
     static const char *const places[][2] = {{"4", "0"},  {"3", "1"}, {"1", "7"},   {"-1", "0"},
                                             {"0", "-1"}, {"x", "0"}, {"1", "1e3"}, {"1", ""}};
     small_run_open(&run, 1, NULL);
-    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "good"), &(struct checkpoint_place){1, 6}, &error));
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "good"), &(struct checkpoint_place){1, 6, 77},
+                         &error));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         rewrite(&run, places[i][0], places[i][1], "mtil " MTIL_VERSION);
         refused(&run, (const char *const[]){"resume", "task and iteration", "delete", NULL});
@@ -228,7 +230,7 @@ static void a_cut_file_is_told(void **state)
     struct checkpoint_place place;
     bool found;
     small_run_open(&run, 1, NULL);
-    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "good"), &(struct checkpoint_place){0, 0}, &error));
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "good"), &(struct checkpoint_place){0}, &error));
     must(file_read(small_run_file(&run, "good"), FILE_LIMIT, &bytes, &error));
     for (size_t part = 0; part < 8; part++) {
         scratch_write(&run.scratch, "resume", bytes.data, bytes.size * part / 8);
@@ -237,6 +239,70 @@ static void a_cut_file_is_told(void **state)
         error_tells((const char *const[]){"resume", "delete the file", NULL});
     }
     bytes_free(&bytes);
+    small_run_close(&run);
+}
+
+/* Of length and metadata every byte, of the tensors' descriptions and of the tensors some. */
+static size_t next_place(size_t at, size_t header)
+{
+    enum { METADATA = 320 };
+    return at + (at < METADATA ? 1 : at < header ? 37 : 9973);
+}
+
+/* Whatever bit is flipped, and whatever is cut or appended: nothing of the file is used, and it says what to do. */
+static void damaged_files_change_nothing(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct bytes bytes;
+    size_t n, flips = 0;
+    uint64_t header;
+    small_run_open(&run, 1, NULL);
+    train(&run, 0);
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "good"), &(struct checkpoint_place){1, 6, 77},
+                         &error));
+    must(file_read(small_run_file(&run, "good"), FILE_LIMIT, &bytes, &error));
+    memcpy(&header, bytes.data, sizeof header);
+    train(&run, 1);
+    const struct parameters *group = run.experiment->adapters->towers[TOWER_TEXT].parameters;
+    float *before = state_of(&run, group, &n);
+    for (size_t at = 0; at < bytes.size; at = next_place(at, 8 + (size_t)header), flips++) {
+        bytes.data[at] ^= (uint8_t)(1 << flips % 8);
+        scratch_write(&run.scratch, "resume", bytes.data, bytes.size);
+        bytes.data[at] ^= (uint8_t)(1 << flips % 8);
+        refused(&run, (const char *const[]){"resume", "delete", NULL});
+    }
+    scratch_write(&run.scratch, "resume", bytes.data, bytes.size + 1); /* there is a zero behind it */
+    refused(&run, (const char *const[]){"resume", "delete", NULL});
+    expect_state(&run, group, before);
+    assert_true(flips > 350);
+    free(before);
+    bytes_free(&bytes);
+    small_run_close(&run);
+}
+
+static void edited_places_are_refused(void **state)
+{
+    (void)state;
+    static const char *const edits[][2] = {{"\"iteration\":\"6\"", "\"iteration\":\"5\""},
+                                           {"\"task\":\"1\"", "\"task\":\"2\""},
+                                           {"\"seed\":\"1\"", "\"seed\":\"2\""},
+                                           {"\"rows\":\"77\"", "\"rows\":\"76\""},
+                                           {SAFETENSORS_DIGEST, "digest_mtil"}};
+    struct small_run run;
+    struct bytes bytes;
+    small_run_open(&run, 1, NULL);
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "good"), &(struct checkpoint_place){1, 6, 77},
+                         &error));
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        must(file_read(small_run_file(&run, "good"), FILE_LIMIT, &bytes, &error));
+        uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
+        assert_non_null(at);
+        memcpy(at, edits[i][1], strlen(edits[i][1]));
+        scratch_write(&run.scratch, "resume", bytes.data, bytes.size);
+        refused(&run, (const char *const[]){"resume", "edited", "delete", NULL});
+        bytes_free(&bytes);
+    }
     small_run_close(&run);
 }
 
@@ -251,6 +317,8 @@ int main(void)
         cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(impossible_places_are_refused),
         cmocka_unit_test(a_cut_file_is_told),
+        cmocka_unit_test(damaged_files_change_nothing),
+        cmocka_unit_test(edited_places_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

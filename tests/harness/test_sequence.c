@@ -5,8 +5,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "core/digest.h"
 #include "core/file.h"
 #include "harness/sequence.h"
+#include "results/database.h"
 #include "tests/harness/small_run.h"
 
 static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
@@ -95,6 +97,34 @@ static void fills_the_matrix_and_is_then_only_shown(void **state)
     must(run_once(&run, methods[0], "a.db", &spy, &sequence));
     assert_true(sequence.finished_before);
     assert_true(spy.updates == 0 && spy.encodings == 0);
+    small_run_close(&run);
+}
+
+static void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected)
+{
+    struct database *opened;
+    int64_t found;
+    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_integer(opened, sql, &found, &error));
+    assert_int_equal(found, expected);
+    database_close(opened);
+}
+
+/* The digest in the results is that of the file: sha256sum prints the same. */
+static void files_are_recorded_with_their_digest(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    char digest[DIGEST_SIZE];
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, methods[0], "a.db", NULL, &sequence));
+    char *path = file_in_folder(&run, "adapters.safetensors");
+    must(digest_file(path, digest, &error));
+    char *sql = path_format("SELECT count(*) FROM artifacts WHERE path = '%s' AND digest = '%s'", path, digest);
+    expect_number(&run, "a.db", sql, 1);
+    free(sql);
+    free(path);
     small_run_close(&run);
 }
 
@@ -187,6 +217,53 @@ static void a_resume_file_without_its_rows_is_refused(void **state)
     small_run_close(&run);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    struct bytes bytes;
+    must(file_read(from, FILE_LIMIT, &bytes, &error));
+    must(file_write(to, bytes.data, bytes.size, &error));
+    bytes_free(&bytes);
+}
+
+static void stop_after(struct small_run *run, size_t updates)
+{
+    struct sequence sequence;
+    struct stop stop = {0};
+    struct backend_spy spy = {.stop = &stop, .stop_at_update = updates};
+    assert_int_equal(run_once(run, methods[1], "a.db", &spy, &sequence), ERROR_STOPPED);
+}
+
+/* Stopped twice within the second task: the older resume file goes on with the newer database, and ends with the same
+ * results; the newer one does not with the older database, which lacks the rows in between. */
+static void an_older_database_is_refused_an_older_resume_file_is_fine(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, methods[1], "whole.db", NULL, &sequence));
+    stop_after(&run, 6 + 2);
+    char *resume = file_in_folder(&run, "resume.safetensors"), *database = strdup(small_run_file(&run, "a.db")),
+         *old_resume = strdup(small_run_file(&run, "old.safetensors")), *old = strdup(small_run_file(&run, "old.db")),
+         *new = strdup(small_run_file(&run, "new.db"));
+    copy_file(database, old);
+    copy_file(resume, old_resume);
+    stop_after(&run, 2);
+    copy_file(database, new);
+    must(file_write(database, "", 0, &error));
+    copy_file(old, database);
+    assert_int_equal(run_once(&run, methods[1], "a.db", NULL, &sequence), ERROR_FORMAT);
+    error_tells((const char *const[]){"resume.safetensors", "a.db", "newer copy", "delete", NULL});
+    copy_file(new, database);
+    copy_file(old_resume, resume);
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence));
+    expect_same_matrix(&run, "whole.db", "a.db");
+    char *paths[] = {resume, database, old_resume, old, new};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        free(paths[i]);
+    small_run_close(&run);
+}
+
 static void a_folder_in_use_is_refused(void **state)
 {
     (void)state;
@@ -235,9 +312,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fills_the_matrix_and_is_then_only_shown),
+        cmocka_unit_test(files_are_recorded_with_their_digest),
         cmocka_unit_test(stopping_is_not_seen_in_the_results),
         cmocka_unit_test(a_finished_training_is_kept),
         cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
+        cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),
     };
