@@ -70,6 +70,8 @@ static status pass_all(const struct passage *p, struct experiment *e, struct sel
 {
     const struct method *method = e->settings.method;
     bool optimizer = place->iteration > 0;
+    if (optimizer)
+        TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->guard / sizeof(int32_t), e->guard, error));
     if (e->trains == TRAINS_ADAPTERS)
         TRY(pass_adapters(p, e->adapters, optimizer, error));
     if (e->trains == TRAINS_WEIGHTS)

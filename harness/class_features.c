@@ -1,5 +1,8 @@
 #include "harness/class_features.h"
 
+#include <stdlib.h>
+
+#include "harness/guard.h"
 #include "harness/routing.h"
 
 size_t class_prompts(const struct task *task)
@@ -44,6 +47,24 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     return mean_of_templates(e, &each, classes, features, error);
 }
 
+static status not_finite(const struct experiment *e, const struct task *task, int router, const struct tensor *features,
+                         struct error *error)
+{
+    size_t embed = e->clip->dimensions.embed, n = tensor_elements(features);
+    float *values = malloc(tensor_bytes(features));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu class features", features->shape[0]);
+    status result = e->backend->ops->download(e->backend, values, features->data, tensor_bytes(features), error);
+    size_t at = not_finite_at(values, n);
+    free(values);
+    TRY(result);
+    return error_set(error, ERROR_FORMAT,
+                     "%s: class \"%s\": its text features %s are not finite: numbers overflow on their way through the "
+                     "model; are these the right weights?",
+                     task->settings.name, dataset_class_name(task->dataset, at < n ? at / embed : 0),
+                     router < 0 ? "without adapters" : "with adapters");
+}
+
 status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *features, struct error *error)
 {
@@ -59,5 +80,7 @@ status class_features(struct experiment *e, const struct task *task, int router,
                            chosen != NULL ? chosen + prompt * choices : NULL, (float *)features->data + first * embed,
                            error));
     }
-    return OK;
+    bool finite;
+    TRY(guard_finite(e, features->data, tensor_elements(features), &finite, error));
+    return finite ? OK : not_finite(e, task, router, features, error);
 }

@@ -111,7 +111,15 @@ static status fetch_normalised(struct encoder *encoder, const struct tensor *out
     TRY(tensor_take(&normal, &encoder->step, TENSOR_F32, "normalised features", 2, output->shape, error));
     TRY(encoder->backend->ops->normalize(encoder->backend,
                                          &(struct normalize){.x = matrix_of(output), .y = matrix_of(&normal)}, error));
-    return encoder->backend->ops->download(encoder->backend, features, normal.data, tensor_bytes(&normal), error);
+    TRY(encoder->backend->ops->download(encoder->backend, features, normal.data, tensor_bytes(&normal), error));
+    size_t at = not_finite_at(features, tensor_elements(&normal));
+    if (at == tensor_elements(&normal))
+        return OK;
+    encoder->refused = at / normal.shape[1];
+    return error_set(
+        error, ERROR_FORMAT,
+        "its features are not finite: numbers overflow on their way through the model; are these the right "
+        "weights?");
 }
 
 status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,

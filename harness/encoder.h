@@ -32,6 +32,7 @@ struct encoder {
     struct tokenizer *tokenizer; /* NULL: images only */
     struct adapters *adapters;   /* NULL: off */
     int router;
+    size_t refused; /* the row that is not finite, after ERROR_FORMAT */
 };
 
 /* After a failure there is nothing to close. Strings are borrowed during the call. */
@@ -41,7 +42,7 @@ void encoder_close(struct encoder *encoder);
 size_t encoder_width(const struct encoder *encoder); /* of a feature */
 
 /* L2-normalised features [count, width] on the host, of pixels u8 [count, R, R, 3] and of tokens [count, context]. A row depends neither
- * on its neighbours nor on the number of threads. */
+ * on its neighbours nor on the number of threads. ERROR_FORMAT where a row is not finite; whose it is, the caller says. */
 status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,
                       struct error *error);
 status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/batches.h"
+#include "harness/guard.h"
 #include "harness/routing.h"
 #include "models/contrastive.h"
 
@@ -169,6 +170,15 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
             result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
         if (result == OK)
             result = encode_batch(e, batches, router, room->features, choices > 0 ? room->chosen : NULL, &count, error);
+        if (result == OK)
+            result = guard_images(&(struct guarded_images){.dataset = set->task->dataset,
+                                                           .split = SPLIT_TEST,
+                                                           .items = room->list,
+                                                           .first = done,
+                                                           .n = count,
+                                                           .width = embed,
+                                                           .features = room->features},
+                                  error);
         for (size_t i = 0; result == OK && i < count; i++)
             known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
                         room->features + i * embed);
@@ -177,9 +187,30 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
     return result;
 }
 
+/* best [count] of items (NULL: from first on); −1 where a logit is no number. */
+static status keep_predictions(struct test_set *set, const int32_t *best, const uint32_t *items, size_t first,
+                               size_t count, uint16_t *predicted, struct error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t item = items != NULL ? items[first + i] : first + i;
+        if (best[i] < 0) {
+            char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item);
+            error_set(
+                error, ERROR_FORMAT,
+                "%s: image %s: its similarities to the classes are not finite, so it has no answer; are these the "
+                "right weights?",
+                set->task->settings.name, name != NULL ? name : "?");
+            free(name);
+            return ERROR_FORMAT;
+        }
+        predicted[item] = (uint16_t)best[i];
+    }
+    return OK;
+}
+
 /* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed] */
-static status predict_features(struct experiment *e, const float *features, const uint32_t *items, size_t n,
-                               const struct tensor *classes, uint16_t *predicted, struct error *error)
+static status predict_features(struct experiment *e, struct test_set *set, const float *features, const uint32_t *items,
+                               size_t n, const struct tensor *classes, uint16_t *predicted, struct error *error)
 {
     enum { ROWS = 1024 };
     size_t embed = e->clip->dimensions.embed;
@@ -198,8 +229,8 @@ static status predict_features(struct experiment *e, const float *features, cons
             result = e->backend->ops->upload(e->backend, images.data, rows, tensor_bytes(&images), error);
         if (result == OK)
             result = predict(e, &images, classes, best, error);
-        for (size_t i = 0; result == OK && i < count; i++)
-            predicted[items != NULL ? items[first + i] : first + i] = (uint16_t)best[i];
+        if (result == OK)
+            result = keep_predictions(set, best, items, first, count, predicted, error);
     }
     free(rows);
     return result;
@@ -221,7 +252,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     if (result == OK)
         result = label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error);
     if (result == OK)
-        result = predict_features(e, set->routed.features, items, n, &classes, set->predicted, error);
+        result = predict_features(e, set, set->routed.features, items, n, &classes, set->predicted, error);
     free_room(&room);
     arena_release(&e->per_task, mark);
     return result;
@@ -242,7 +273,7 @@ static status zero_shot_predictions(struct evaluator *evaluator, struct test_set
     struct arena_mark mark = arena_mark(&e->per_task);
     struct tensor classes;
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->per_task, &classes, error));
-    TRY(predict_features(e, set->features, NULL, set->n, &classes, set->zero_shot, error));
+    TRY(predict_features(e, set, set->features, NULL, set->n, &classes, set->zero_shot, error));
     arena_release(&e->per_task, mark);
     return OK;
 }

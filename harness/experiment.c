@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/guard.h"
 #include "harness/replicas.h"
 #include "harness/tasks.h"
 #include "harness/weights.h"
@@ -49,7 +50,7 @@ static status open_model(struct experiment *e, struct error *error)
     e->state = memory.data;
     TRY(tensor_take(&memory, &e->model, TENSOR_F32, "loss", 1, (size_t[]){1}, error));
     e->loss = memory.data;
-    return OK;
+    return guard_create(e, error);
 }
 
 static void choose_evaluation_batch(struct experiment *e)

@@ -47,6 +47,9 @@ struct experiment {
     struct adapters *adapters;      /* NULL unless the method trains them */
     struct step_state *state;       /* device */
     float *loss;                    /* device, one value */
+    struct step_guard *guard;       /* device; guard.h */
+    int32_t *found;                 /* device, one value: what guard.h found not to be finite */
+    int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
     float logit_scale;              /* exp, read when the training of a task begins: no method changes it */
     size_t task_count, class_count; /* classes of all tasks together */
     struct task *tasks;

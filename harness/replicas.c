@@ -144,6 +144,7 @@ static status copy_marks(const struct copying *c, const struct adapter_tower *to
 
 static status copy_state(const struct copying *c, struct experiment *to, struct experiment *from, struct error *error)
 {
+    TRY(copy_memory(c, to->guard, from->guard, sizeof *from->guard, error));
     if (from->trains == TRAINS_WEIGHTS)
         return copy_group(c, to->clip->parameters, from->clip->parameters, error);
     for (int t = 0; t < TOWERS; t++) {

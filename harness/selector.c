@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "harness/batches.h"
+#include "harness/guard.h"
 
 status selector_create(struct selector **result, struct experiment *e, struct error *error)
 {
@@ -58,15 +59,23 @@ static status encode_next(struct experiment *e, struct batches *batches, float *
     return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
 }
 
-static status encode_all(struct experiment *e, struct batches *batches, size_t n, float *means, float *features,
-                         const struct stop *stop, struct error *error)
+static status encode_all(struct experiment *e, struct batches *batches, const struct loader_settings *settings,
+                         size_t n, float *means, float *features, const struct stop *stop, struct error *error)
 {
     size_t width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
-    for (size_t done = 0, count; done < n; done += count) {
+    struct guarded_images images = {.dataset = settings->dataset, .split = settings->split, .items = settings->items};
+    for (; images.first < n; images.first += images.n) {
         if (stop_requested(stop))
             return error_set(error, ERROR_STOPPED, "stopped while features were computed");
-        TRY(encode_next(e, batches, means + done * width, features != NULL ? features + done * embed : NULL, &count,
-                        error));
+        float *mean = means + images.first * width,
+              *feature = features != NULL ? features + images.first * embed : NULL;
+        TRY(encode_next(e, batches, mean, feature, &images.n, error));
+        images.width = width;
+        images.features = mean;
+        TRY(guard_images(&images, error));
+        images.width = embed;
+        images.features = feature;
+        TRY(feature != NULL ? guard_images(&images, error) : OK);
     }
     return OK;
 }
@@ -85,7 +94,7 @@ status frozen_features(struct experiment *e, const struct dataset *dataset, enum
                                        .cache = split == SPLIT_TEST ? e->cache : NULL};
     struct batches *batches;
     TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
-    status result = encode_all(e, batches, n, means, features, stop, error);
+    status result = encode_all(e, batches, &settings, n, means, features, stop, error);
     batches_close(batches);
     return result;
 }
@@ -140,10 +149,33 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
             result = experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)drops), error);
         if (result == OK)
             result = autoencoder_train_step(coder, &e->step, &tensor, e->state, &rule, &loss, error);
+        if (result == OK && !isfinite(loss))
+            result =
+                error_set(error, ERROR_ARGUMENT,
+                          "%s: iteration %zu of the selector: its loss is %g; lower selector.learning_rate (now at %g)",
+                          task->settings.name, i + 1, (double)loss, s->rate);
     }
     free(rows);
     free(order);
     return result;
+}
+
+/* The last step is followed by no loss. */
+static status check_coder(const struct experiment *e, const struct autoencoder *coder, const struct task *task,
+                          struct error *error)
+{
+    const struct parameters *group = coder->parameters;
+    for (size_t i = 0; i < group->count; i++) {
+        bool finite;
+        TRY(guard_finite(e, group->values + group->list[i].offset, group->list[i].size, &finite, error));
+        if (!finite)
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "%s: the selector's %s is not finite after its training; lower selector.learning_rate (now at "
+                "%g)",
+                task->settings.name, group->list[i].name, e->settings.selector.rate);
+    }
+    return OK;
 }
 
 /* Of a task's shuffled training images: those that training can reach, and a tenth that it never sees. */
@@ -195,6 +227,7 @@ status selector_fit(struct selector *selector, const struct task *task, const fl
     TRY(autoencoder_initialize(coder, e->seed, (uint32_t)task->index, error));
     TRY(parameters_reset(coder->parameters, error));
     TRY(train_coder(e, coder, task, features, used, error));
+    TRY(check_coder(e, coder, task, error));
     TRY(set_threshold(selector, task, features + used * e->clip->dimensions.image_width, held_out, error));
     selector->trained = task->index + 1;
     return OK;
@@ -230,6 +263,9 @@ status selector_errors(struct selector *selector, size_t k, const float *feature
         TRY(upload_rows(e, features + first * width, count, &tensor, error));
         TRY(autoencoder_errors(selector->coders[k], &e->step, &tensor, errors + first, error));
     }
+    if (not_finite_at(errors, n) < n)
+        return error_set(error, ERROR_FORMAT, "selector: the errors of the autoencoder of %s are not finite",
+                         e->tasks[k].settings.name);
     return OK;
 }
 

@@ -13,6 +13,7 @@
 #include "adapters/adapter_file.h"
 #include "core/file.h"
 #include "harness/cache_progress.h"
+#include "harness/guard.h"
 #include "harness/trainer.h"
 #include "results/live.h"
 
@@ -89,8 +90,8 @@ static status after_iteration(void *context, const struct step_report *report, s
     struct run *r = context;
     size_t task = r->task->index, every = r->e->settings.checkpoint_every;
     TRY(record_changes(&r->recorder, task, report->iteration, error));
-    if (!isnan(report->loss)) {
-        r->last_loss = report->loss;
+    if (report->looked) {
+        r->last_loss = isfinite(report->loss) ? report->loss : r->last_loss;
         struct step_row row = {.task = (int64_t)task,
                                .iteration = (int64_t)report->iteration,
                                .loss = report->loss,
@@ -114,7 +115,22 @@ static status after_iteration(void *context, const struct step_report *report, s
     bool due = !last && every > 0 && report->iteration % every == 0;
     if (!due && !worth_keeping && !stop_requested(r->sequence->stop))
         return OK;
+    TRY(guard_check(r->e, r->task, report->iteration, error));
     return save_place(r, task, report->iteration, error);
+}
+
+static status record_skipped_steps(struct run *r, size_t task, struct error *error)
+{
+    size_t steps, first;
+    TRY(guard_skipped(r->e, &steps, &first, error));
+    if (steps == 0)
+        return OK;
+    log_warn(
+        r->e->log,
+        "%s: %zu of %zu iterations were left out, the first of them iteration %zu: their loss or gradients were not "
+        "finite (training.on_nan=skip)",
+        r->task->settings.name, steps, r->task->settings.iterations, first);
+    return store_add_skipped_steps(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)steps, error);
 }
 
 static status train(struct run *r, size_t task, size_t first, struct error *error)
@@ -134,6 +150,7 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
     r->sequence->iterations += iterations - first;
     TRY(record_changes(&r->recorder, task, iterations, error));
     TRY(record_counts(&r->recorder, task, error));
+    TRY(record_skipped_steps(r, task, error));
     return record_time(r, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
 }
 

@@ -129,6 +129,12 @@ static const struct option training_options[] = {{.name = "iterations",
                                                   .maximum = 10,
                                                   .fallback = "0",
                                                   .help = "decoupled, of AdamW"},
+                                                 {.name = "on_nan",
+                                                  .type = OPTION_CHOICE,
+                                                  .choices = "stop|skip",
+                                                  .fallback = "stop",
+                                                  .help = "what becomes of an iteration whose loss or gradients are "
+                                                          "not finite; skip leaves it out and counts it"},
                                                  {0}};
 
 static const struct option task_options[] = {
@@ -435,7 +441,8 @@ void settings_of_task(struct task_settings *t, const struct suite *suite, const 
                                 .batch = whole(o, "batch"),
                                 .rate = options_real(o, "learning_rate"),
                                 .weight_decay = options_real(o, "weight_decay"),
-                                .smoothing = (float)options_real(o, "label_smoothing")};
+                                .smoothing = (float)options_real(o, "label_smoothing"),
+                                .on_nan = (enum on_nan)options_choice(o, "on_nan")};
 }
 
 size_t settings_seeds(const struct suite *suite)

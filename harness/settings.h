@@ -72,6 +72,9 @@ struct settings {
 
 #define SETTINGS_DATABASE "results.db" /* run.database unless told otherwise */
 
+/* What becomes of a training step whose loss or gradients are not finite. */
+enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
+
 /* What one task's training needs, from its entry under `tasks`. */
 struct task_settings {
     const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
@@ -79,6 +82,7 @@ struct task_settings {
     size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
     double rate, weight_decay;
     float smoothing;
+    enum on_nan on_nan;
 };
 
 /* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "harness/batches.h"
+#include "harness/guard.h"
 #include "harness/replicas.h"
 #include "models/contrastive.h"
 #include "models/cost.h"
@@ -47,8 +48,10 @@ status contrastive_task_loss(struct experiment *e, const struct task *task, cons
 
 static status update(struct experiment *e, const struct task *task, struct error *error)
 {
-    struct update_rule rule = {
-        .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay};
+    struct update_rule rule =
+        guard_rule(e, task,
+                   (struct update_rule){
+                       .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay});
     if (e->trains == TRAINS_ADAPTERS)
         return adapters_step(e->adapters, e->state, &rule, error);
     return parameters_step(e->clip->parameters, e->state, &rule, error);
@@ -103,24 +106,27 @@ static status compute_or_replay(struct iterations *i, struct error *error)
     return compute(i, error);
 }
 
-static status read_loss(const struct iterations *i, struct step_report *report, struct error *error)
+/* The host's memory is looked at after every step, a device's when the host waits for it anyway. */
+static status look(const struct iterations *i, struct step_report *report, struct error *error)
 {
     struct experiment *e = i->experiment;
+    const struct training *training = i->training;
     float loss;
+    report->loss = NAN;
+    report->looked =
+        training->wants_loss != NULL && training->wants_loss(training->context, report->iteration, report->iterations);
+    if (report->looked || !e->backend->asynchronous)
+        TRY(guard_check_steps(e, i->task, error));
+    if (!report->looked)
+        return OK;
     TRY(e->backend->ops->download(e->backend, &loss, e->loss, sizeof loss, error));
     report->loss = (double)loss;
-    if (isfinite(loss))
-        return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "%s: the loss is %g after iteration %zu; lower training.learning_rate (now at %g) or lengthen "
-                     "training.warmup",
-                     i->task->settings.name, (double)loss, report->iteration, report->rate);
+    return OK;
 }
 
 static status one_iteration(struct iterations *i, size_t step, struct step_report *report, struct error *error)
 {
     struct experiment *e = i->experiment;
-    const struct training *training = i->training;
     const struct method *method = e->settings.method;
     struct schedule schedule = {i->task->settings.rate, i->task->settings.warmup, i->task->settings.schedule_end};
     report->rate = schedule_rate(&schedule, step);
@@ -131,19 +137,19 @@ static status one_iteration(struct iterations *i, size_t step, struct step_repor
         return error_set(error, ERROR_STOPPED, "%s: another GPU stopped before iteration %zu", i->task->settings.name,
                          step + 1);
     TRY(experiment_set_step(e, i->task->index, step, report->rate, error));
+    TRY(guard_begin_step(e, i->task, error));
     TRY(replicas_begin_step(e, i->batch.count > 0, error));
     if (i->batch.count > 0)
         TRY(compute_or_replay(i, error));
     TRY(replicas_share(e, error));
+    TRY(guard_end_step(e, i->task, error));
     TRY(update(e, i->task, error));
     batches_advance(i->batches);
     report->images += i->batch.total;
     report->iteration = step + 1;
-    report->loss = NAN;
     if (method->after_step != NULL)
         TRY(method->after_step(e, i->task, step + 1, error));
-    bool wanted = training->wants_loss != NULL && training->wants_loss(training->context, step + 1, report->iterations);
-    return wanted ? read_loss(i, report, error) : OK;
+    return look(i, report, error);
 }
 
 static status run_iterations(struct iterations *i, struct error *error)
@@ -158,7 +164,7 @@ static status run_iterations(struct iterations *i, struct error *error)
             return error_set(error, ERROR_STOPPED, "%s: stopped after iteration %zu of %zu", i->task->settings.name,
                              step + 1, report.iterations);
     }
-    return OK;
+    return guard_check(i->experiment, i->task, report.iterations, error);
 }
 
 /* What a user can judge what to lower by. */
@@ -218,6 +224,8 @@ status train_task(const struct training *training, struct error *error)
     const struct task *task = training->task;
     const struct method *method = e->settings.method;
     arena_reset(&e->per_task);
+    if (training->first == 0)
+        TRY(guard_begin_task(e, error));
     if (training->first == 0 && method->begin_task != NULL)
         TRY(method->begin_task(e, task, error));
     TRY(replicas_start(e->replicas, training, train_share, error));

@@ -8,10 +8,11 @@
 
 #include "harness/experiment.h"
 
-/* After each iteration (counted from 1). loss is NAN except where wants_loss said so: reading it waits for the
- * device. */
+/* After each iteration (counted from 1). loss is of iterations for which wants_loss said so, since reading it waits for the
+ * device, else NAN. */
 struct step_report {
     size_t iteration, iterations, images; /* images: of this call of train_task so far */
+    bool looked;                          /* loss was read; with on_nan: skip it may be NAN all the same */
     double loss, rate;
 };
 
@@ -26,7 +27,8 @@ struct training {
 };
 
 /* Iterations first … iterations − 1 and then, unless it was stopped, the method's end_task. Stopping (ERROR_STOPPED)
- * is between two iterations, after `after`. A loss that is not finite is an error that says what to lower. */
+ * is between two iterations, after `after`. Loss, gradients, weights and moments are finite
+ * when it is OK (guard.h). */
 status train_task(const struct training *training, struct error *error);
 
 /* The contrastive loss of a batch against the task's prompts, with its gradients: what methods without a loss of

@@ -87,7 +87,10 @@ static status embed_images(struct work *work, size_t first, size_t count, float 
             *error = d->errors[i];
             return error->code;
         }
-    return encoder_images(work->encoder, d->pixels, count, features, error);
+    status result = encoder_images(work->encoder, d->pixels, count, features, error);
+    return result != ERROR_FORMAT
+               ? result
+               : error_context(error, "%s/%s", work->inputs->path, work->inputs->names[first + work->encoder->refused]);
 }
 
 static status embed_texts(struct work *work, size_t first, size_t count, float *features, struct error *error)
@@ -102,7 +105,10 @@ static status embed_texts(struct work *work, size_t first, size_t count, float *
             log_warn(work->call->log, "%s:%zu: the text has %zu tokens, cut to the model's %zu", work->inputs->path,
                      line, found, context);
     }
-    return encoder_tokens(work->encoder, work->tokens, count, features, error);
+    status result = encoder_tokens(work->encoder, work->tokens, count, features, error);
+    return result != ERROR_FORMAT
+               ? result
+               : error_context(error, "%s:%zu", work->inputs->path, first + work->encoder->refused + 1);
 }
 
 static status embed_all(struct work *work, struct error *error)

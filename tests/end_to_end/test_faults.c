@@ -2,6 +2,7 @@
  * file that is only half there. */
 #include "tests/end_to_end/rows.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #define RUN "run tiny.yaml --quiet "
 #define EVAL "eval tiny.yaml --quiet "
+#define EMBED "embed --quiet --weights clip.safetensors --vocab vocabulary.txt --out x.safetensors "
 #define BRAIDED "data/dtd/dtd/images/braided/"
 #define LARGE_FILES "adapter.experts=32 adapter.bottleneck=64 "
 
@@ -49,6 +51,37 @@ static bool overflow_scale(struct safetensor *tensor)
     static const float huge = 1000.0f;
     if (strcmp(tensor->name, "logit_scale") == 0)
         tensor->data = &huge;
+    return true;
+}
+
+/* Finite in the file, but not what is computed with them. */
+static float overflowing[64 * 3 * 16 * 16];
+
+static bool overflow(struct safetensor *tensor, const char *name)
+{
+    for (size_t i = 0; i < sizeof overflowing / sizeof *overflowing; i++)
+        overflowing[i] = (i * 2654435761u & 0x10000) != 0 ? 1e38f : -1e38f;
+    if (strcmp(tensor->name, name) == 0)
+        tensor->data = overflowing;
+    return true;
+}
+
+static bool overflow_patches(struct safetensor *tensor)
+{
+    return overflow(tensor, "visual.conv1.weight");
+}
+
+static bool overflow_texts(struct safetensor *tensor)
+{
+    return overflow(tensor, "text_projection");
+}
+
+static bool spoil_expert(struct safetensor *tensor)
+{
+    static float spoilt[16 * 64];
+    spoilt[77] = NAN;
+    if (strcmp(tensor->name, "visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight") == 0)
+        tensor->data = spoilt;
     return true;
 }
 
@@ -99,6 +132,21 @@ static void router_dropped(const struct workshop *w)
     workshop_rewrite(w, "adapters.safetensors", "adapters.safetensors", drop_router);
 }
 
+static void patches_overflow(const struct workshop *w)
+{
+    workshop_rewrite(w, "clip.safetensors", "clip.safetensors", overflow_patches);
+}
+
+static void texts_overflow(const struct workshop *w)
+{
+    workshop_rewrite(w, "clip.safetensors", "clip.safetensors", overflow_texts);
+}
+
+static void expert_spoilt(const struct workshop *w)
+{
+    workshop_rewrite(w, "adapters.safetensors", "adapters.safetensors", spoil_expert);
+}
+
 static void weights_cut(const struct workshop *w)
 {
     workshop_cut(w, "clip.safetensors", 500);
@@ -116,6 +164,16 @@ static void overwrite(const struct workshop *w, const char *name, long offset, c
     assert_int_equal(fseek(file, offset, SEEK_SET), 0);
     assert_int_equal(fwrite(data, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
+}
+
+static void weights_flipped(const struct workshop *w)
+{
+    overwrite(w, "clip.safetensors", 100000, "\x55", 1);
+}
+
+static void adapters_flipped(const struct workshop *w)
+{
+    overwrite(w, "adapters.safetensors", 60000, "\x55", 1);
 }
 
 static void weights_header_overwritten(const struct workshop *w)
@@ -316,6 +374,11 @@ static const struct fault {
     {weight_retyped, {.arguments = RUN}, {"clip.safetensors", "text_projection", "I32"}},
     {scale_overflows, {.arguments = RUN}, {"mnist", "loss", "training.learning_rate"}},
     {weights_cut, {.arguments = RUN}, {"clip.safetensors"}},
+    {weights_flipped, {.arguments = RUN}, {"clip.safetensors", "damaged or edited"}},
+    {patches_overflow, {.arguments = RUN "method.name=zero_shot"}, {"mnist", "image", "not finite"}},
+    {texts_overflow, {.arguments = RUN "method.name=zero_shot"}, {"mnist", "class", "not finite"}},
+    {patches_overflow, {.arguments = EMBED "--images " BRAIDED}, {BRAIDED, ".jpg", "not finite"}},
+    {texts_overflow, {.arguments = EMBED "--texts vocabulary.txt"}, {"vocabulary.txt:1", "not finite"}},
     {weights_header_overwritten, {.arguments = RUN}, {"clip.safetensors"}},
     {weights_length_overwritten, {.arguments = RUN}, {"clip.safetensors"}},
     {NULL, {.arguments = RUN "model.weights=adapters.safetensors"}, {"adapters.safetensors"}},
@@ -387,6 +450,13 @@ static const struct fault {
     {NULL, {.arguments = EVAL "--weights clip.safetensors --router 1"}, {"--router 1", "--adapters"}},
     {NULL, {.arguments = EVAL "--weights adapters.safetensors"}, {"adapters.safetensors"}},
     {adapters_cut, {.arguments = EVAL "--adapters adapters.safetensors --router own"}, {"adapters.safetensors"}},
+    {adapters_flipped,
+     {.arguments = EVAL "--adapters adapters.safetensors --router own"},
+     {"adapters.safetensors", "damaged or edited"}},
+    {expert_spoilt,
+     {.arguments = EVAL "--adapters adapters.safetensors --router own"},
+     {"adapters.safetensors", "visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight", "nan"}},
+    {patches_overflow, {.arguments = EVAL "--weights clip.safetensors"}, {"mnist", "image", "not finite"}},
     {expert_reshaped,
      {.arguments = EVAL "--adapters adapters.safetensors --router own"},
      {"adapters.safetensors", "list.2.up_proj.bias"}},
@@ -453,6 +523,18 @@ static void a_rival_is_refused_and_termination_stops(void **state)
     stops_cleanly(SIGTERM);
 }
 
+static void what_overflows_is_no_result(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    patches_overflow(&workshop);
+    program_fails(&workshop, &(struct launch){.arguments = RUN "method.name=zero_shot"},
+                  (const char *const[]){"not finite", NULL});
+    rows_expect(&workshop, "results.db", "SELECT status, (SELECT count(*) FROM evaluations) FROM runs", "failed,0\n");
+    workshop_close(&workshop);
+}
+
 static void a_class_may_be_a_name_alone(void **state)
 {
     (void)state;
@@ -505,6 +587,7 @@ int main(void)
         each[i] = (struct CMUnitTest){
             .name = faults[i].launch.arguments, .test_func = is_told_once, .initial_state = (void *)&faults[i]};
     const struct CMUnitTest others[] = {
+        cmocka_unit_test(what_overflows_is_no_result),
         cmocka_unit_test(a_class_may_be_a_name_alone),
         cmocka_unit_test(a_rival_is_refused_and_interrupt_stops),
         cmocka_unit_test(a_rival_is_refused_and_termination_stops),

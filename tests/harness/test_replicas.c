@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/guard.h"
 #include "harness/replicas.h"
 #include "harness/trainer.h"
 #include "tests/harness/small_run.h"
@@ -223,13 +224,57 @@ static void a_member_that_fails_is_told(void **state)
     }
 }
 
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t losses;
+} disturbed;
+
+/* The share of one member in the loss of its third step is infinite. */
+static status disturb(struct backend *backend, const struct all_reduce *arguments, struct error *failure)
+{
+    const float bad = INFINITY;
+    if (arguments->reduction == SUM_FLOATS && arguments->n == 1 && ++disturbed.losses == 3)
+        must(disturbed.real->upload(backend, arguments->values, &bad, sizeof bad, failure));
+    return disturbed.real->all_reduce(backend, arguments, failure);
+}
+
+/* What is not finite on one is left out by all of them. */
+static void all_members_skip_together(void **state)
+{
+    (void)state;
+    if (gpus_there() < 2)
+        skip();
+    struct small_run run;
+    struct outcome outcome = {0}, member = {0};
+    size_t skipped, first;
+    small_run_open(&run, 1, (const char *const[]){"run.gpus=2", "training.on_nan=skip", "training.iterations=9", NULL});
+    struct backend *backend = replicas_at(run.experiment->replicas, 1)->backend;
+    disturbed.real = backend->ops;
+    disturbed.ops = *backend->ops;
+    disturbed.ops.all_reduce = disturb;
+    disturbed.losses = 0;
+    backend->ops = &disturbed.ops;
+    must(train(&run, &outcome));
+    backend->ops = disturbed.real;
+    look_at(run.experiment, &outcome);
+    look_at(replicas_at(run.experiment->replicas, 1), &member);
+    for (int t = 0; t < TOWERS; t++)
+        assert_memory_equal(member.values[t], outcome.values[t], member.n[t] * sizeof(float));
+    must(guard_skipped(run.experiment, &skipped, &first, &error));
+    assert_true(skipped == 1 && first == 3);
+    assert_true(isinf(outcome.loss[2]) && isfinite(outcome.loss[8]));
+    outcome_free(&member);
+    outcome_free(&outcome);
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_train_together),
-        cmocka_unit_test(all_weights_train_together),
-        cmocka_unit_test(stopping_and_going_on),
-        cmocka_unit_test(a_member_that_fails_is_told),
+        cmocka_unit_test(adapters_train_together),   cmocka_unit_test(all_weights_train_together),
+        cmocka_unit_test(stopping_and_going_on),     cmocka_unit_test(a_member_that_fails_is_told),
+        cmocka_unit_test(all_members_skip_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,6 +264,56 @@ static void an_older_database_is_refused_an_older_resume_file_is_fine(void **sta
     small_run_close(&run);
 }
 
+/* One step of the second task is disturbed after its gradients are known. */
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t losses;
+} disturbed;
+
+static status disturb(struct backend *backend, const struct find_not_finite *arguments, struct error *failure)
+{
+    static const float bad = INFINITY;
+    if (arguments->n == 1 && ++disturbed.losses == 9)
+        must(disturbed.real->upload(backend, (float *)arguments->values, &bad, sizeof bad, failure));
+    return disturbed.real->find_not_finite(backend, arguments, failure);
+}
+
+static status run_disturbed(struct small_run *run, const char *on_nan, const char *database)
+{
+    struct store *store;
+    small_run_reopen(run, 1, (const char *const[]){methods[1], on_nan, "run.log_every=1", NULL});
+    disturbed.real = run->experiment->backend->ops;
+    disturbed.ops = *disturbed.real;
+    disturbed.ops.find_not_finite = disturb;
+    disturbed.losses = 0;
+    run->experiment->backend->ops = &disturbed.ops;
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store};
+    status result = sequence_run(&sequence, &error);
+    run->experiment->backend->ops = disturbed.real;
+    store_close(store);
+    return result;
+}
+
+static void steps_that_are_skipped_are_counted(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    must(run_disturbed(&run, "training.on_nan=skip", "skip.db"));
+    expect_number(&run, "skip.db", "SELECT 100 * task + steps FROM skipped_steps", 101);
+    expect_number(&run, "skip.db", "SELECT 100 * task + iteration FROM steps WHERE loss IS NULL OR abs(loss) > 1e300",
+                  103);
+    expect_number(&run, "skip.db", "SELECT count(*) FROM runs WHERE status = 'finished'", 1);
+    assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"second", "iteration 3", "loss", NULL});
+    expect_number(&run, "stop.db", "SELECT count(*) FROM steps WHERE task = 1", 0);
+    expect_number(&run, "stop.db", "SELECT count(*) FROM evaluations WHERE checkpoint = 1", 0);
+    expect_number(&run, "stop.db", "SELECT count(*) FROM runs WHERE status = 'failed'", 1);
+    small_run_close(&run);
+}
+
 static void a_folder_in_use_is_refused(void **state)
 {
     (void)state;
@@ -317,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_finished_training_is_kept),
         cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
         cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
+        cmocka_unit_test(steps_that_are_skipped_are_counted),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),
     };

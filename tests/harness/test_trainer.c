@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/guard.h"
 #include "harness/trainer.h"
 #include "models/schedule.h"
 #include "tests/harness/small_run.h"
@@ -266,7 +267,148 @@ static void a_loss_that_overflows_is_told(void **state)
                                          "training.weight_decay=10", "training.warmup=0", "training.iterations=60",
                                          NULL});
     assert_int_equal(train(&run, 0, &record), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"first", "loss", "learning_rate", NULL});
+    error_tells((const char *const[]){"first", "iteration", "loss", "gradient of", "learning_rate", "on_nan", NULL});
+    small_run_close(&run);
+}
+
+/* Makes the loss, or a gradient, of one step a NaN before the step is looked at. */
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t at, looks; /* the call of find_not_finite to disturb, counted from 1 */
+} disturbed;
+
+static status disturb(struct backend *backend, const struct find_not_finite *arguments, struct error *failure)
+{
+    static const float bad = NAN;
+    if (++disturbed.looks == disturbed.at)
+        must(disturbed.real->upload(backend, (float *)arguments->values + arguments->n / 2, &bad, sizeof bad, failure));
+    return disturbed.real->find_not_finite(backend, arguments, failure);
+}
+
+static void disturb_backend(struct small_run *run, size_t at)
+{
+    struct backend *backend = run->experiment->backend;
+    disturbed.real = backend->ops;
+    disturbed.ops = *backend->ops;
+    disturbed.ops.find_not_finite = disturb;
+    disturbed.at = at;
+    disturbed.looks = 0;
+    backend->ops = &disturbed.ops;
+}
+
+enum { LOOKS = 1 + TOWERS, DISTURBED = 4, STEPS = 6 }; /* at a step: its loss, and the gradients of each tower */
+
+/* All that a step may change. */
+struct state {
+    struct small_run *run;
+    size_t count, n;
+    float *values[STEPS], *moments[STEPS];
+    int32_t counts[STEPS][2], steps[STEPS][4];
+};
+
+static status keep_state(void *context, const struct step_report *report, struct error *failure)
+{
+    struct state *s = context;
+    const struct adapter_tower *tower = &s->run->experiment->adapters->towers[TOWER_IMAGE];
+    struct backend *backend = s->run->experiment->backend;
+    assert_int_equal(report->iteration, s->count + 1);
+    s->n = tower->parameters->values_count;
+    s->values[s->count] = small_run_values(s->run, tower->parameters->values, s->n);
+    s->moments[s->count] = small_run_values(s->run, tower->parameters->second_moment, s->n);
+    must(backend->ops->download(backend, s->counts[s->count], tower->banks[1].counts, sizeof s->counts[0], failure));
+    must(backend->ops->download(backend, s->steps[s->count], tower->parameters->steps, sizeof s->steps[0], failure));
+    s->count++;
+    return OK;
+}
+
+static status train_disturbed(struct small_run *run, const char *on_nan, size_t look, struct state *s)
+{
+    small_run_reopen(run, 1, (const char *const[]){on_nan, "merge.every=100", "training.iterations=6", NULL});
+    *s = (struct state){.run = run};
+    disturb_backend(run, LOOKS * (DISTURBED - 1) + 1 + look);
+    status result = train_task(
+        &(struct training){
+            .experiment = run->experiment, .task = &run->experiment->tasks[1], .after = keep_state, .context = s},
+        &error);
+    run->experiment->backend->ops = disturbed.real;
+    return result;
+}
+
+static bool same_state(const struct state *s, size_t a, size_t b)
+{
+    return memcmp(s->values[a], s->values[b], s->n * sizeof(float)) == 0 &&
+           memcmp(s->moments[a], s->moments[b], s->n * sizeof(float)) == 0 &&
+           memcmp(s->counts[a], s->counts[b], sizeof s->counts[a]) == 0 &&
+           memcmp(s->steps[a], s->steps[b], sizeof s->steps[a]) == 0;
+}
+
+static void free_state(struct state *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->values[i]);
+        free(s->moments[i]);
+    }
+}
+
+/* Weights, moments, step counts and selection counts are as before; the steps after it are like any other. */
+static void a_step_that_is_skipped_changes_nothing(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct state s;
+    small_run_open(&run, 1, NULL);
+    for (size_t look = 0; look < LOOKS; look++) {
+        size_t skipped, first;
+        must(train_disturbed(&run, "training.on_nan=skip", look, &s));
+        assert_int_equal(s.count, STEPS);
+        for (size_t i = 1; i < STEPS; i++)
+            assert_int_equal(same_state(&s, i - 1, i), i + 1 == DISTURBED);
+        must(guard_skipped(run.experiment, &skipped, &first, &error));
+        assert_true(skipped == 1 && first == DISTURBED);
+        free_state(&s);
+    }
+    small_run_close(&run);
+}
+
+/* And it says so before anything else is done with it: at once, where that costs nothing. */
+static void a_step_that_is_not_finite_stops_the_training(void **state)
+{
+    (void)state;
+    static const char *const names[LOOKS] = {"(the loss)", "gradient of visual.transformer.resblocks.",
+                                             "gradient of transformer.resblocks."};
+    struct small_run run;
+    struct state s;
+    small_run_open(&run, 1, NULL);
+    for (size_t look = 0; look < LOOKS; look++) {
+        assert_int_equal(train_disturbed(&run, "training.on_nan=stop", look, &s), ERROR_ARGUMENT);
+        error_tells((const char *const[]){"second", "iteration 4", names[look], "learning_rate", NULL});
+        for (size_t i = DISTURBED - 1; i < s.count; i++)
+            assert_true(memcmp(s.values[i], s.values[DISTURBED - 2], s.n * sizeof(float)) == 0);
+        float *values = small_run_adapters(&run, TOWER_IMAGE);
+        assert_memory_equal(values, s.values[DISTURBED - 2], s.n * sizeof(float));
+        free(values);
+        free_state(&s);
+    }
+    small_run_close(&run);
+}
+
+/* The last step's gradients are finite, the weights that it makes are not. */
+static void weights_that_overflow_are_told(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const float huge = 3e38f, bad = INFINITY;
+    small_run_open(&run, 1, NULL);
+    struct experiment *e = run.experiment;
+    const struct parameters *group = e->adapters->towers[TOWER_TEXT].parameters;
+    const float *moment = group->second_moment + group->list[2].offset;
+    must(e->backend->ops->upload(e->backend, (float *)moment, &huge, sizeof huge, &error));
+    must(guard_check(e, &e->tasks[2], 6, &error));
+    must(e->backend->ops->upload(e->backend, (float *)moment, &bad, sizeof bad, &error));
+    assert_int_equal(guard_check(e, &e->tasks[2], 6, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"third", "after iteration 6",
+                                      "second moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
     small_run_close(&run);
 }
 
@@ -283,6 +425,9 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(stops_between_two_iterations),
         cmocka_unit_test(a_loss_that_overflows_is_told),
+        cmocka_unit_test(a_step_that_is_skipped_changes_nothing),
+        cmocka_unit_test(a_step_that_is_not_finite_stops_the_training),
+        cmocka_unit_test(weights_that_overflow_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
