@@ -168,15 +168,16 @@ static status check_missing(struct dataset *dataset, const struct options *optio
     return skip ? OK : ERROR_IO;
 }
 
-static bool wants_coop(const struct options *options)
+static bool is_chosen(const struct options *options, const char *key, const char *value)
 {
-    return options_find(options_table(options), "split") != NULL && strcmp(options_text(options, "split"), "coop") == 0;
+    return options_find(options_table(options), key) != NULL && strcmp(options_text(options, key), value) == 0;
 }
 
 static status open_with(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    bool coop = wants_coop(options),
+    bool coop = is_chosen(options, "split", "coop"),
          own_lists = !coop || (dataset->reader->coop != NULL && !dataset->reader->coop->file);
+    dataset->skip_unreadable = is_chosen(options, "on_unreadable", "skip");
     if (own_lists) {
         TRY(choose_folder(dataset, error));
         TRY(dataset->reader->open(dataset, options, error));
@@ -269,6 +270,11 @@ const char *dataset_root(const struct dataset *dataset)
 size_t dataset_size(const struct dataset *dataset, enum split split)
 {
     return dataset->items[split].count;
+}
+
+bool dataset_skips_unreadable(const struct dataset *dataset)
+{
+    return dataset->skip_unreadable;
 }
 
 size_t dataset_missing(const struct dataset *dataset)

@@ -58,6 +58,13 @@ struct dataset_reader {
         .help = "what to do about listed images that are not there"                                                    \
     }
 
+/* "on_unreadable", understood for every dataset, by dataset_survey (datasets/survey.h). */
+#define OPTION_ON_UNREADABLE                                                                                           \
+    {                                                                                                                  \
+        .name = "on_unreadable", .type = OPTION_CHOICE, .choices = "stop|skip", .fallback = "stop",                    \
+        .help = "what to do about images that cannot be decoded"                                                       \
+    }
+
 const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */
 
 /* An unknown name is an error with the nearest known one. */
@@ -92,6 +99,7 @@ status dataset_set_template(struct dataset *dataset, const char *template, struc
 const char *dataset_name(const struct dataset *dataset);
 size_t dataset_size(const struct dataset *dataset, enum split split);
 const char *dataset_own_folder(const struct dataset *dataset); /* its own, relative to the root; NULL: it has none */
+bool dataset_skips_unreadable(const struct dataset *dataset);  /* on_unreadable: skip */
 size_t dataset_missing(const struct dataset *dataset);         /* listed images that "on_missing: skip" left out */
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index); /* NULL at the end */
 size_t dataset_classes(const struct dataset *dataset);

@@ -111,17 +111,20 @@ static const char *below_own_folder(const struct dataset *dataset, const char *f
     return below ? file + size + 1 : file;
 }
 
+void dataset_digest_item(struct digest *digest, const struct dataset *dataset, enum split split, size_t index)
+{
+    const struct dataset_item *item = &dataset->items[split].items[index];
+    if (item->file != NULL)
+        add_text(digest, below_own_folder(dataset, item->file));
+    else
+        add_number(digest, item->position - (is_generated(dataset, item) ? 0 : dataset->sources[item->source].first));
+    add_number(digest, (uint64_t)item->label);
+}
+
 void dataset_digest_items(const struct dataset *dataset, enum split split, char hash[DIGEST_SIZE])
 {
     struct digest digest = digest_begin();
-    for (size_t i = 0; i < dataset->items[split].count; i++) {
-        const struct dataset_item *item = &dataset->items[split].items[i];
-        if (item->file != NULL)
-            add_text(&digest, below_own_folder(dataset, item->file));
-        else
-            add_number(&digest,
-                       item->position - (is_generated(dataset, item) ? 0 : dataset->sources[item->source].first));
-        add_number(&digest, (uint64_t)item->label);
-    }
+    for (size_t i = 0; i < dataset->items[split].count; i++)
+        dataset_digest_item(&digest, dataset, split, i);
     digest_end(&digest, hash);
 }

@@ -50,7 +50,8 @@ struct dataset {
     const char *folder; /* the dataset's own, relative to the root; NULL: none */
     const struct log *log;
     struct strings classes, templates;
-    bool names_given; /* by classnames.txt */
+    bool names_given;     /* by classnames.txt */
+    bool skip_unreadable; /* on_unreadable: skip */
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
     size_t source_count;
@@ -95,6 +96,12 @@ status dataset_add_generated(struct dataset *dataset, enum split split, size_t l
 /* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. */
 status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error);
 void dataset_items_free(struct dataset_items *items);
+
+/* Drops the items of a split that keep says false of; the others stay in order. */
+void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep);
+
+/* Adds an item's name below the dataset's own folder, or its row, and its label. */
+void dataset_digest_item(struct digest *digest, const struct dataset *dataset, enum split split, size_t index);
 
 /* A class that no item has, in items or, when that is NULL, in either split, is an error that names it. */
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error);

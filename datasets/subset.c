@@ -6,9 +6,9 @@
 #include "core/text.h"
 #include "datasets/reader.h"
 
-/* Drops the items that keep says false of; their order stays. */
-static void keep_items(struct dataset_items *items, const bool *keep)
+void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep)
 {
+    struct dataset_items *items = &dataset->items[split];
     size_t kept = 0;
     for (size_t i = 0; i < items->count; i++) {
         if (keep[i])
@@ -72,7 +72,7 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, 
         sort_by_class(items, classes, starts, by_class);
         draw(shots, seed, classes, starts, by_class, order, keep);
         tell_short_classes(dataset, shots, starts);
-        keep_items(items, keep);
+        dataset_keep_items(dataset, SPLIT_TRAIN, keep);
     } else {
         result = error_set(error, ERROR_MEMORY, "no memory to choose among %zu images of %s", items->count,
                            dataset->reader->name);
@@ -142,6 +142,7 @@ status dataset_select(struct dataset **result, const struct dataset *whole, cons
         part->folder = whole->folder;
         part->log = whole->log;
         part->names_given = whole->names_given;
+        part->skip_unreadable = whole->skip_unreadable;
         part->sources = whole->sources;
         part->source_count = whole->source_count;
         part->whole = whole;

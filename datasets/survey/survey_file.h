@@ -1,0 +1,68 @@
+/* Inside the survey: the file in which what was found in image files is kept, one per root and reader.
+ *
+ *     struct survey_file file;
+ *     TRY(survey_file_read(&file, path, &label, error));                // no file: no records
+ *     const struct survey_record *record = survey_file_find(&file, survey_name(name));
+ *     TRY(survey_file_write(&file, path, &label, error));
+ *     survey_file_free(&file);
+ *
+ * A header that says what the records belong to, then the records. Checksums of both are compared before anything is
+ * believed. Files are read by the kind of machine that wrote them.
+ */
+#ifndef MTIL_DATASETS_SURVEY_SURVEY_FILE_H
+#define MTIL_DATASETS_SURVEY_SURVEY_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+#define SURVEY_FILE_ENDING ".survey"
+
+/* What the records belong to, the rest zeros. */
+struct survey_label {
+    char dataset[64], root[4096];
+    char decoder[64]; /* image_version */
+};
+
+/* 128 bits that stand for a file's name. */
+struct survey_name {
+    uint64_t low, high;
+};
+
+/* What changes with a file's content. Times in nanoseconds since 1970, modulo 2⁶⁴. */
+struct survey_stamp {
+    uint64_t size, inode, modified, changed;
+};
+
+struct survey_record {
+    struct survey_name name;
+    struct survey_stamp stamp;
+    uint64_t pixels[2];
+    uint32_t width, height; /* 0: the file cannot be decoded */
+};
+
+struct survey_file {
+    size_t count;
+    struct survey_record *records; /* by name, each name once */
+};
+
+/* "FOLDER/dtd-0123456789abcdef.survey". The caller frees; NULL when out of memory. */
+char *survey_file_path(const char *folder, const struct survey_label *label);
+struct survey_name survey_name(const char *name);
+
+/* The caller frees file, also after a failure, when it has no records. ERROR_FORMAT: damaged, or another one's. A file
+ * of another version of the decoders is read as one without records. */
+status survey_file_read(struct survey_file *file, const char *path, const struct survey_label *label,
+                        struct error *error);
+const struct survey_record *survey_file_find(const struct survey_file *file, struct survey_name name);
+
+/* Adds records, in any order, in place of those with their names; sorts them. */
+status survey_file_add(struct survey_file *file, struct survey_record *records, size_t count, struct error *error);
+
+/* There completely or not at all; nothing waits for the disk. */
+status survey_file_write(const struct survey_file *file, const char *path, const struct survey_label *label,
+                         struct error *error);
+void survey_file_free(struct survey_file *file);
+
+#endif

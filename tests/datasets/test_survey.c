@@ -1,0 +1,310 @@
+/* Digests of what images show, what is kept of them, and when it is believed. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "datasets/survey/survey_images.h"
+#include "tests/datasets/album.h"
+
+enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
+
+/* Long after the test has written its files. */
+static int64_t tomorrow(void)
+{
+    return ((int64_t)time(NULL) + 86400) * 1000000000;
+}
+
+static struct survey_settings settings_of(const struct album *album)
+{
+    return (struct survey_settings){.folder = album->folder, .log = &album->log, .clock = tomorrow};
+}
+
+/* Opened anew, so that lists and names are those of now. */
+static struct survey survey(struct album *album)
+{
+    struct survey_settings settings = settings_of(album);
+    struct survey found;
+    struct error error;
+    album_reopen(album);
+    if (dataset_survey(&found, album->dataset, &settings, &error) != OK)
+        fail_msg("%s", error.message);
+    return found;
+}
+
+/* How many images a survey has to decode. */
+static size_t decodes_with(struct album *album, const struct survey_settings *settings)
+{
+    struct survey_images images;
+    struct error error;
+    album_reopen(album);
+    if (survey_images_look(&images, album->dataset, settings, &error) != OK)
+        fail_msg("%s", error.message);
+    size_t decoded = images.count - images.known;
+    survey_images_free(&images);
+    return decoded;
+}
+
+static size_t decodes(struct album *album)
+{
+    struct survey_settings settings = settings_of(album);
+    return decodes_with(album, &settings);
+}
+
+static bool same(const struct survey *a, const struct survey *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static char *path_of(const struct album *album, const char *name)
+{
+    char *path = path_format("%s/%s", album->root, name);
+    assert_non_null(path);
+    return path;
+}
+
+static void run_in(const struct album *album, const char *command)
+{
+    char *line = path_format("cd '%s' && %s", album->scratch.path, command);
+    assert_non_null(line);
+    assert_int_equal(system(line), 0);
+    free(line);
+}
+
+/* --- digests ------------------------------------------------------------------------------------------------------ */
+
+static void the_same_images_elsewhere_have_the_same_digest(void **state)
+{
+    struct album *album = *state;
+    struct survey here = survey(album);
+    assert_int_equal(here.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
+    assert_true(here.splits[SPLIT_TRAIN].bytes > 1000);
+    run_in(album, "mv data elsewhere");
+    free(album->root);
+    album->root = path_format("%s/elsewhere", album->scratch.path);
+    struct survey there = survey(album);
+    assert_true(same(&here, &there));
+}
+
+/* The pixels as a BMP, whose size is that of its pixels. The reader looks at the content, not at the name. */
+static void write_bmp(const char *path, const struct image *image)
+{
+    struct error error;
+    size_t row = (size_t)(image->width * 3 + 3) / 4 * 4, size = 54 + row * (size_t)image->height;
+    uint8_t *bmp = calloc(1, size);
+    assert_non_null(bmp);
+    memcpy(bmp, "BM", 2);
+    memcpy(bmp + 2, &(uint32_t){(uint32_t)size}, 4);
+    memcpy(bmp + 10, &(uint32_t){54}, 4);
+    memcpy(bmp + 14, &(uint32_t){40}, 4);
+    memcpy(bmp + 18, &(int32_t){image->width}, 4);
+    memcpy(bmp + 22, &(int32_t){image->height}, 4);
+    memcpy(bmp + 26, &(uint32_t){1 | 24 << 16}, 4);
+    for (int y = 0; y < image->height; y++)
+        for (int x = 0; x < image->width; x++)
+            for (int c = 0; c < 3; c++)
+                bmp[54 + row * (size_t)(image->height - 1 - y) + (size_t)(3 * x + 2 - c)] =
+                    image->pixels[3 * (y * image->width + x) + c];
+    assert_int_equal(file_write(path, bmp, size, &error), OK);
+    free(bmp);
+}
+
+static void another_encoding_has_the_same_digest(void **state)
+{
+    struct album *album = *state;
+    struct survey before = survey(album);
+    struct image image;
+    struct error error;
+    char *path = path_of(album, "test/b/11.png");
+    assert_int_equal(image_decode_file(&image, path, &error), OK);
+    write_bmp(path, &image);
+    struct survey after = survey(album);
+    assert_string_equal(before.splits[SPLIT_TEST].digest, after.splits[SPLIT_TEST].digest);
+    assert_true(before.splits[SPLIT_TEST].bytes != after.splits[SPLIT_TEST].bytes);
+    image_free(&image);
+    free(path);
+}
+
+static void pixels_names_labels_and_prompts_count(void **state)
+{
+    struct album *album = *state;
+    struct survey first = survey(album), second;
+    album_draw(album, "test/b/11.png", 53, 38, 1000);
+    second = survey(album);
+    assert_string_equal(first.splits[SPLIT_TRAIN].digest, second.splits[SPLIT_TRAIN].digest);
+    assert_string_not_equal(first.splits[SPLIT_TEST].digest, second.splits[SPLIT_TEST].digest);
+    run_in(album, "mv data/test/b/11.png data/test/b/11x.png");
+    struct survey renamed = survey(album);
+    assert_string_not_equal(second.splits[SPLIT_TEST].digest, renamed.splits[SPLIT_TEST].digest);
+    assert_string_equal(second.prompts, renamed.prompts);
+    run_in(album, "mv data/train/a data/train/c && mv data/test/a data/test/c"); /* a, b become b, c */
+    struct survey relabelled = survey(album);
+    assert_string_not_equal(renamed.splits[SPLIT_TRAIN].digest, relabelled.splits[SPLIT_TRAIN].digest);
+    assert_string_not_equal(renamed.prompts, relabelled.prompts);
+    scratch_write_text(&album->scratch, "data/templates.txt", "a {}.\n");
+    struct survey prompted = survey(album);
+    assert_string_not_equal(relabelled.prompts, prompted.prompts);
+    assert_string_equal(relabelled.splits[SPLIT_TRAIN].digest, prompted.splits[SPLIT_TRAIN].digest);
+}
+
+static void samples_and_generated_images_have_digests(void **state)
+{
+    struct album *album = *state;
+    struct survey_settings settings = settings_of(album);
+    static const char *const names[] = {"mnist", "toy"};
+    for (size_t i = 0; i < 2; i++) {
+        struct survey first, second;
+        struct dataset *dataset;
+        struct error error;
+        assert_int_equal(dataset_open(&dataset, names[i], FIXTURES "/data/roots/mnist", NULL, NULL, &error), OK);
+        assert_int_equal(dataset_survey(&first, dataset, &settings, &error), OK);
+        assert_int_equal(dataset_survey(&second, dataset, &settings, &error), OK);
+        assert_true(same(&first, &second));
+        assert_int_equal(first.splits[SPLIT_TEST].files, i == 0 ? 1 : 0);
+        assert_true((first.splits[SPLIT_TEST].bytes > 0) == (i == 0));
+        assert_string_not_equal(first.splits[SPLIT_TRAIN].digest, first.splits[SPLIT_TEST].digest);
+        dataset_close(dataset);
+    }
+    assert_int_equal(album_files(album), 0); /* nothing to keep */
+}
+
+/* --- what is kept ------------------------------------------------------------------------------------------------- */
+
+static void what_was_found_is_not_looked_for_again(void **state)
+{
+    struct album *album = *state;
+    assert_int_equal(decodes(album), IMAGES);
+    assert_int_equal(album_files(album), 1);
+    struct survey kept = survey(album);
+    assert_int_equal(decodes(album), 0);
+    struct survey_settings nowhere = {.clock = tomorrow};
+    struct survey computed;
+    struct error error;
+    assert_int_equal(decodes_with(album, &nowhere), IMAGES);
+    assert_int_equal(dataset_survey(&computed, album->dataset, &nowhere, &error), OK);
+    assert_true(same(&kept, &computed));
+    album_draw(album, "train/a/new.png", 9, 9, 77);
+    assert_int_equal(decodes(album), 1);
+    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album->warnings, 0);
+}
+
+/* Same name, same size, same time of modification: the time of change is not for anyone to set. */
+static void replaced_pixels_are_noticed(void **state)
+{
+    struct album *album = *state;
+    struct stat was, is;
+    struct image image;
+    struct error error;
+    char *path = path_of(album, "train/b/03.png");
+    assert_int_equal(image_decode_file(&image, path, &error), OK);
+    write_bmp(path, &image);
+    struct survey before = survey(album);
+    assert_int_equal(stat(path, &was), 0);
+    image.pixels[0] ^= 1;
+    write_bmp(path, &image);
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){was.st_atim, was.st_mtim}, 0), 0);
+    assert_int_equal(stat(path, &is), 0);
+    assert_true(is.st_size == was.st_size && is.st_mtim.tv_nsec == was.st_mtim.tv_nsec);
+    assert_int_equal(decodes(album), 1);
+    struct survey after = survey(album);
+    assert_string_not_equal(before.splits[SPLIT_TRAIN].digest, after.splits[SPLIT_TRAIN].digest);
+    image_free(&image);
+    free(path);
+}
+
+/* A change within the tick of the clock in which a file was read would leave its times as they are. */
+static void what_was_just_written_is_not_believed_later(void **state)
+{
+    struct album *album = *state;
+    struct survey_settings settings = settings_of(album);
+    settings.clock = NULL;
+    assert_int_equal(decodes_with(album, &settings), IMAGES);
+    assert_int_equal(decodes_with(album, &settings), IMAGES);
+    assert_int_equal(album_files(album), 0);
+    settings.clock = tomorrow;
+    assert_int_equal(decodes_with(album, &settings), IMAGES);
+    assert_int_equal(decodes_with(album, &settings), 0);
+}
+
+struct interruption {
+    size_t asked, reports, total;
+};
+
+static bool stop_at_the_fifth(void *context)
+{
+    struct interruption *interruption = context;
+    return ++interruption->asked > 6; /* once before the images */
+}
+
+static void count_report(void *context, size_t done, size_t total)
+{
+    struct interruption *interruption = context;
+    assert_true(done <= total);
+    interruption->reports++;
+    interruption->total = total;
+}
+
+static void what_was_found_before_a_stop_is_kept(void **state)
+{
+    struct album *album = *state;
+    struct interruption interruption = {0};
+    struct survey_settings settings = settings_of(album);
+    struct survey_images images;
+    struct error error;
+    settings.stopped = stop_at_the_fifth;
+    settings.progress = count_report;
+    settings.context = &interruption;
+    assert_int_equal(survey_images_look(&images, album->dataset, &settings, &error), ERROR_STOPPED);
+    assert_int_equal(interruption.total, IMAGES);
+    size_t left = decodes(album);
+    assert_true(left > 0 && left < IMAGES);
+    interruption = (struct interruption){0};
+    settings.stopped = NULL;
+    assert_int_equal(decodes_with(album, &settings), 0);
+    assert_int_equal(interruption.reports, 0); /* nothing to wait for */
+}
+
+/* Some classes of a dataset and all of it share one file. */
+static void parts_share_what_was_found(void **state)
+{
+    struct album *album = *state;
+    struct survey_settings settings = settings_of(album);
+    struct survey_images images;
+    struct dataset *part;
+    struct error error;
+    assert_int_equal(dataset_select(&part, album->dataset, (size_t[]){1}, 1, &error), OK);
+    assert_int_equal(survey_images_look(&images, part, &settings, &error), OK);
+    size_t of_part = images.count;
+    survey_images_free(&images);
+    assert_int_equal(decodes(album), IMAGES - of_part);
+    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album_files(album), 1);
+    dataset_close(part);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_same_images_elsewhere_have_the_same_digest, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(another_encoding_has_the_same_digest, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(pixels_names_labels_and_prompts_count, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(samples_and_generated_images_have_digests, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(what_was_found_is_not_looked_for_again, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(replaced_pixels_are_noticed, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(what_was_just_written_is_not_believed_later, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(what_was_found_before_a_stop_is_kept, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(parts_share_what_was_found, album_setup, album_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
