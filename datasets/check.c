@@ -1,136 +1,64 @@
 #include "datasets/check.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <zlib.h>
-
 #include "core/arena.h"
-
-/* A sum over an image's pixels, and which image; unreadable images have none. */
-struct sum {
-    uint64_t value;
-    size_t item;
-};
-
-enum { NOT_FOUND = -1 };
+#include "datasets/survey/survey_images.h"
 
 struct work {
     const struct dataset *dataset;
-    const struct check_settings *settings;
-    size_t total; /* images of both splits */
-    atomic_size_t done;
-    atomic_bool stopped, out_of_memory;
-    enum split split;         /* the one at hand */
-    char **reasons[SPLITS];   /* [images] why an image cannot be read, NULL: it can */
-    struct sum *sums[SPLITS]; /* [images] */
-    size_t train_sums;        /* of the training images that can be read, sorted */
-    int64_t *duplicates;      /* [test images] the training image of the same pixels, NOT_FOUND: none */
+    struct survey_images images;
+    const struct survey_image **train; /* [train_count] the training images that can be read, sorted by their pixels */
+    size_t train_count;
 };
-
-/* --- decoding everything once ------------------------------------------------------------------------------------- */
-
-static uint64_t sum_pixels(const struct image *image)
-{
-    size_t size = (size_t)image->width * (size_t)image->height * 3;
-    return (uint64_t)crc32_z(0, image->pixels, size) << 32 | adler32_z((uLong)image->width, image->pixels, size);
-}
-
-/* The caller's own thread is worker 0: it alone reports and asks. */
-static bool goes_on(struct work *work, size_t worker)
-{
-    const struct check_settings *settings = work->settings;
-    if (worker == 0 && settings->progress != NULL)
-        settings->progress(settings->context, atomic_load(&work->done), work->total);
-    if (worker == 0 && settings->stopped != NULL && settings->stopped(settings->context))
-        atomic_store(&work->stopped, true);
-    return !atomic_load(&work->stopped);
-}
-
-static void decode_item(void *context, size_t item, size_t worker)
-{
-    struct work *work = context;
-    struct image image;
-    struct error error;
-    if (!goes_on(work, worker))
-        return;
-    atomic_fetch_add(&work->done, 1);
-    work->sums[work->split][item].item = item;
-    if (dataset_read(work->dataset, work->split, item, &image, NULL, &error) == OK) {
-        work->sums[work->split][item].value = sum_pixels(&image);
-        image_free(&image);
-    } else if ((work->reasons[work->split][item] = strdup(error.message)) == NULL) {
-        atomic_store(&work->out_of_memory, true);
-    }
-}
 
 /* --- test images among the training images ------------------------------------------------------------------------ */
 
-static int compare_sums(const void *a, const void *b)
+static int compare_pixels(const struct survey_image *a, const struct survey_image *b)
 {
-    const struct sum *x = a, *y = b;
-    if (x->value != y->value)
-        return x->value < y->value ? -1 : 1;
-    return (x->item > y->item) - (x->item < y->item);
+    const uint64_t x[] = {a->pixels[0], a->pixels[1], a->width, a->height},
+                   y[] = {b->pixels[0], b->pixels[1], b->width, b->height};
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
 }
 
-static void sort_train(struct work *work)
+/* Images of the same pixels in the dataset's order, in which they lie in memory. */
+static int compare_places(const void *a, const void *b)
 {
-    struct sum *sums = work->sums[SPLIT_TRAIN];
-    for (size_t i = 0; i < dataset_size(work->dataset, SPLIT_TRAIN); i++)
-        if (work->reasons[SPLIT_TRAIN][i] == NULL)
-            sums[work->train_sums++] = sums[i];
-    if (work->train_sums > 1)
-        qsort(sums, work->train_sums, sizeof *sums, compare_sums);
+    const struct survey_image *x = *(const struct survey_image *const *)a, *y = *(const struct survey_image *const *)b;
+    int order = compare_pixels(x, y);
+    return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* The first sum in order that is not below value. */
-static size_t find_sum(const struct work *work, uint64_t value)
+static status sort_train(struct work *work, struct error *error)
 {
-    size_t low = 0, high = work->train_sums;
+    size_t images = dataset_size(work->dataset, SPLIT_TRAIN);
+    work->train = calloc(images + 1, sizeof *work->train);
+    if (work->train == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to compare %zu images", dataset_name(work->dataset),
+                         images);
+    for (size_t i = 0; i < images; i++)
+        if (work->images.of[SPLIT_TRAIN][i].state == SURVEY_READABLE)
+            work->train[work->train_count++] = &work->images.of[SPLIT_TRAIN][i];
+    qsort(work->train, work->train_count, sizeof *work->train, compare_places);
+    return OK;
+}
+
+/* The first training image of the same pixels; NULL: there is none. */
+static const struct survey_image *find_same(const struct work *work, const struct survey_image *image)
+{
+    size_t low = 0, high = work->train_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (work->sums[SPLIT_TRAIN][middle].value < value)
+        if (compare_pixels(work->train[middle], image) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
-}
-
-static bool same_pixels(const struct dataset *dataset, const struct image *image, size_t train_item)
-{
-    struct image other;
-    struct error error;
-    if (dataset_read(dataset, SPLIT_TRAIN, train_item, &other, NULL, &error) != OK)
-        return false;
-    bool same = image->width == other.width && image->height == other.height &&
-                memcmp(image->pixels, other.pixels, (size_t)image->width * (size_t)image->height * 3) == 0;
-    image_free(&other);
-    return same;
-}
-
-static void find_duplicate(void *context, size_t item, size_t worker)
-{
-    struct work *work = context;
-    struct image image;
-    struct error error;
-    work->duplicates[item] = NOT_FOUND;
-    bool wanted = goes_on(work, worker);
-    uint64_t value = work->sums[SPLIT_TEST][item].value;
-    size_t first = find_sum(work, value);
-    if (!wanted || work->reasons[SPLIT_TEST][item] != NULL || first == work->train_sums ||
-        work->sums[SPLIT_TRAIN][first].value != value ||
-        dataset_read(work->dataset, SPLIT_TEST, item, &image, NULL, &error) != OK)
-        return;
-    for (size_t i = first; i < work->train_sums && work->sums[SPLIT_TRAIN][i].value == value; i++) {
-        if (same_pixels(work->dataset, &image, work->sums[SPLIT_TRAIN][i].item)) {
-            work->duplicates[item] = (int64_t)work->sums[SPLIT_TRAIN][i].item;
-            break;
-        }
-    }
-    image_free(&image);
+    return low < work->train_count && compare_pixels(work->train[low], image) == 0 ? work->train[low] : NULL;
 }
 
 /* --- findings ----------------------------------------------------------------------------------------------------- */
@@ -156,28 +84,48 @@ static status add_finding(struct check *check, struct check_finding finding, str
     return OK;
 }
 
-static status add_image_findings(struct check *check, struct work *work, enum split split, struct error *error)
+/* Reading the image again says why it cannot be read. */
+static status add_unreadable(struct check *check, const struct work *work, enum split split, size_t item,
+                             struct error *error)
 {
-    const struct dataset *dataset = work->dataset;
-    size_t images = dataset_size(dataset, split);
-    const char *missing;
-    for (size_t i = 0; (missing = dataset_missing_file(dataset, split, i)) != NULL; i++)
-        TRY(add_finding(check, (struct check_finding){CHECK_MISSING, split, strdup(missing), NULL}, error));
-    for (size_t i = 0; i < images; i++) {
-        char *reason = work->reasons[split][i];
-        work->reasons[split][i] = NULL;
-        if (reason != NULL)
-            TRY(add_finding(
-                check, (struct check_finding){CHECK_UNREADABLE, split, dataset_item_name(dataset, split, i), reason},
-                error));
+    struct image image;
+    struct error why;
+    if (dataset_read(work->dataset, split, item, &image, NULL, &why) == OK) {
+        error_set(&why, ERROR_IO, "could not be read, but could when it was tried again");
+        image_free(&image);
     }
+    return add_finding(check,
+                       (struct check_finding){CHECK_UNREADABLE, split, dataset_item_name(work->dataset, split, item),
+                                              strdup(why.message)},
+                       error);
+}
+
+static status add_duplicate(struct check *check, const struct work *work, size_t item, struct error *error)
+{
+    const struct survey_image *image = &work->images.of[SPLIT_TEST][item], *same = NULL;
+    if (image->state == SURVEY_READABLE)
+        same = find_same(work, image);
+    if (same == NULL)
+        return OK;
+    size_t training = (size_t)(same - work->images.of[SPLIT_TRAIN]);
+    return add_finding(check,
+                       (struct check_finding){CHECK_DUPLICATE, SPLIT_TEST,
+                                              dataset_item_name(work->dataset, SPLIT_TEST, item),
+                                              dataset_item_name(work->dataset, SPLIT_TRAIN, training)},
+                       error);
+}
+
+static status add_image_findings(struct check *check, const struct work *work, enum split split, struct error *error)
+{
+    size_t images = dataset_size(work->dataset, split);
+    const char *missing;
+    for (size_t i = 0; (missing = dataset_missing_file(work->dataset, split, i)) != NULL; i++)
+        TRY(add_finding(check, (struct check_finding){CHECK_MISSING, split, strdup(missing), NULL}, error));
+    for (size_t i = 0; i < images; i++)
+        if (work->images.of[split][i].state != SURVEY_READABLE)
+            TRY(add_unreadable(check, work, split, i, error));
     for (size_t i = 0; split == SPLIT_TEST && i < images; i++)
-        if (work->duplicates[i] != NOT_FOUND)
-            TRY(add_finding(
-                check,
-                (struct check_finding){CHECK_DUPLICATE, split, dataset_item_name(dataset, split, i),
-                                       dataset_item_name(dataset, SPLIT_TRAIN, (size_t)work->duplicates[i])},
-                error));
+        TRY(add_duplicate(check, work, i, error));
     return OK;
 }
 
@@ -215,68 +163,23 @@ static status check_balance(struct check *check, const struct dataset *dataset, 
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-static status create_work(struct work *work, struct error *error)
-{
-    bool made = true;
-    for (int split = 0; split < SPLITS; split++) {
-        size_t images = dataset_size(work->dataset, (enum split)split);
-        work->total += images;
-        work->reasons[split] = calloc(images + 1, sizeof *work->reasons[split]);
-        work->sums[split] = calloc(images + 1, sizeof *work->sums[split]);
-        made = made && work->reasons[split] != NULL && work->sums[split] != NULL;
-    }
-    work->duplicates = calloc(dataset_size(work->dataset, SPLIT_TEST) + 1, sizeof *work->duplicates);
-    if (!made || work->duplicates == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to check %zu images", dataset_name(work->dataset),
-                         work->total);
-    return OK;
-}
-
-static void free_work(struct work *work)
-{
-    for (int split = 0; split < SPLITS; split++) {
-        for (size_t i = 0; work->reasons[split] != NULL && i < dataset_size(work->dataset, (enum split)split); i++)
-            free(work->reasons[split][i]);
-        free(work->reasons[split]);
-        free(work->sums[split]);
-    }
-    free(work->duplicates);
-}
-
-static status look_at_images(struct work *work, struct error *error)
-{
-    struct threads *threads = work->settings->threads;
-    for (int split = 0; split < SPLITS; split++) {
-        work->split = (enum split)split;
-        goes_on(work, 0); /* with few images, worker 0 may get none */
-        threads_run(threads, dataset_size(work->dataset, work->split), decode_item, work);
-    }
-    sort_train(work);
-    threads_run(threads, dataset_size(work->dataset, SPLIT_TEST), find_duplicate, work);
-    const char *name = dataset_name(work->dataset);
-    if (atomic_load(&work->stopped))
-        return error_set(error, ERROR_STOPPED, "%s: stopped, not all images were looked at", name);
-    if (atomic_load(&work->out_of_memory))
-        return error_set(error, ERROR_MEMORY, "%s: no memory for what is wrong with its images", name);
-    return OK;
-}
-
-status check_dataset(struct check *check, const struct dataset *dataset, const struct check_settings *settings,
+status check_dataset(struct check *check, const struct dataset *dataset, const struct survey_settings *settings,
                      struct error *error)
 {
-    struct work work = {.dataset = dataset, .settings = settings};
+    struct work work = {.dataset = dataset};
     *check = (struct check){0};
-    status result = create_work(&work, error);
-    if (result == OK)
-        result = look_at_images(&work, error);
+    TRY(survey_images_look(&work.images, dataset, settings, error));
+    size_t images = work.images.count;
+    status result = sort_train(&work, error);
     for (int split = 0; result == OK && split < SPLITS; split++) {
         result = add_image_findings(check, &work, (enum split)split, error);
         if (result == OK)
             result = check_balance(check, dataset, (enum split)split, error);
     }
     if (result == OK && settings->progress != NULL)
-        settings->progress(settings->context, work.total, work.total);
-    free_work(&work);
+        settings->progress(settings->context, images, images);
+    survey_images_free(&work.images);
+    free(work.train);
     if (result != OK)
         check_free(check);
     return result;

@@ -2,26 +2,17 @@
  * images.
  *
  *     struct check check;
- *     TRY(check_dataset(&check, dataset, &(struct check_settings){.threads = pool}, error));
+ *     TRY(check_dataset(&check, dataset, &(struct survey_settings){.threads = pool}, error));
  *     for (size_t i = 0; i < check.count; i++) … check.findings[i] …
  *     check_free(&check);
  *
- * All images are decoded once; what is kept of one is a sum over its pixels. Images of equal sums are decoded again and
- * compared, so that "duplicate" means the same pixels, whatever the files are called.
+ * All images are decoded once, or known from an earlier survey (survey.h), which keeps 128 bits of their pixels:
+ * "duplicate" means the same pixels, whatever the files are called.
  */
 #ifndef MTIL_DATASETS_CHECK_H
 #define MTIL_DATASETS_CHECK_H
 
-#include "core/threads.h"
-#include "datasets/dataset.h"
-
-struct check_settings {
-    struct threads *threads; /* borrowed */
-    /* Both may be NULL and are called from the caller's thread. stopped: whether to leave off, ERROR_STOPPED then. */
-    void (*progress)(void *context, size_t done, size_t total);
-    bool (*stopped)(void *context);
-    void *context;
-};
+#include "datasets/survey.h"
 
 enum check_kind {
     CHECK_MISSING,    /* listed, but not there; only with on_missing: skip does a dataset open so */
@@ -50,8 +41,9 @@ struct check {
     size_t count, capacity;
 };
 
-/* The caller frees check with check_free, after a failure there is nothing to free. */
-status check_dataset(struct check *check, const struct dataset *dataset, const struct check_settings *settings,
+/* What is found in the images is kept for the next survey. The caller frees check with check_free, after a failure there
+ * is nothing to free. */
+status check_dataset(struct check *check, const struct dataset *dataset, const struct survey_settings *settings,
                      struct error *error);
 void check_free(struct check *check);
 

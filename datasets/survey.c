@@ -33,8 +33,8 @@ static void say_why(const struct survey_images *images, const struct dataset *da
                 return;
             image_free(&image);
             char *name = dataset_item_name(dataset, (enum split)split, i);
-            error_set(why, ERROR_IO, "%s/%s: has changed since it was read a moment ago; start again",
-                      dataset->root, name != NULL ? name : "an image");
+            error_set(why, ERROR_IO, "%s/%s: has changed since it was read a moment ago; start again", dataset->root,
+                      name != NULL ? name : "an image");
             free(name);
             return;
         }
@@ -64,7 +64,8 @@ static status complain(const struct survey_images *images, const struct dataset 
                      broken, images->count, dataset_name(dataset), dataset->root, dataset_name(dataset), why.message);
 }
 
-static void warn(const struct survey_images *images, const struct dataset *dataset, size_t broken)
+static void warn(const struct survey_images *images, const struct dataset *dataset, size_t broken,
+                 const struct log *log)
 {
     enum { NAMED = 3 };
     struct text names = {0};
@@ -73,8 +74,8 @@ static void warn(const struct survey_images *images, const struct dataset *datas
         for (size_t i = 0; named < NAMED && i < dataset_size(dataset, (enum split)split); i++)
             if (images->of[split][i].state == SURVEY_BROKEN)
                 text_add(&names, "%s%s", named++ > 0 ? ", " : "", dataset->items[split].items[i].file);
-    log_warn(dataset->log, "%s: %zu of %zu images of %s cannot be decoded and are left out: %s%s", dataset->root,
-             broken, images->count, dataset_name(dataset), names.failed ? "" : names.data, broken > NAMED ? ", …" : "");
+    log_warn(log, "%s: %zu of %zu images of %s cannot be decoded and are left out: %s%s", dataset->root, broken,
+             images->count, dataset_name(dataset), names.failed ? "" : names.data, broken > NAMED ? ", …" : "");
     text_free(&names);
 }
 
@@ -96,7 +97,7 @@ static status leave_out(struct survey_images *images, struct dataset *dataset, e
 }
 
 static status handle_broken(struct survey *survey, struct survey_images *images, struct dataset *dataset,
-                            struct error *error)
+                            const struct log *log, struct error *error)
 {
     size_t broken = 0;
     for (int split = 0; split < SPLITS; split++)
@@ -105,7 +106,7 @@ static status handle_broken(struct survey *survey, struct survey_images *images,
         return OK;
     if (!dataset->skip_unreadable)
         return complain(images, dataset, broken, error);
-    warn(images, dataset, broken);
+    warn(images, dataset, broken, log);
     for (int split = 0; split < SPLITS; split++)
         TRY(leave_out(images, dataset, (enum split)split, error));
     return OK;
@@ -160,10 +161,10 @@ static void digest_prompts(const struct dataset *dataset, char hash[DIGEST_SIZE]
 }
 
 static status survey_images(struct survey *survey, struct survey_images *images, struct dataset *dataset,
-                            struct error *error)
+                            const struct log *log, struct error *error)
 {
     TRY(require_read(images, dataset, error));
-    TRY(handle_broken(survey, images, dataset, error));
+    TRY(handle_broken(survey, images, dataset, log, error));
     for (int split = 0; split < SPLITS; split++) {
         digest_split(&survey->splits[split], images, dataset, (enum split)split);
         count_sources(&survey->splits[split], dataset, (enum split)split);
@@ -178,7 +179,7 @@ status dataset_survey(struct survey *survey, struct dataset *dataset, const stru
     struct survey_images images;
     *survey = (struct survey){0};
     TRY(survey_images_look(&images, dataset, settings, error));
-    status result = survey_images(survey, &images, dataset, error);
+    status result = survey_images(survey, &images, dataset, settings->log, error);
     survey_images_free(&images);
     return result;
 }

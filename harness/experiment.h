@@ -8,7 +8,7 @@
 #ifndef MTIL_HARNESS_EXPERIMENT_H
 #define MTIL_HARNESS_EXPERIMENT_H
 
-#include "datasets/dataset.h"
+#include "datasets/survey.h"
 #include "harness/progress.h"
 #include "harness/settings.h"
 #include "harness/stop.h"
@@ -21,6 +21,7 @@ struct task {
     struct task_settings settings;
     char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
     struct dataset *dataset;
+    struct survey survey;  /* of the dataset; zeros until tasks_survey */
     int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
     int32_t *test_prompts; /* host [classes, templates, context] */
 };

@@ -87,7 +87,9 @@ status record_tasks(const struct recorder *r, struct error *error)
                                .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
                                .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST),
                                .test_digest = digest,
-                               .missing_images = (int64_t)dataset_missing(task->dataset)};
+                               .missing_images = (int64_t)dataset_missing(task->dataset),
+                               .unreadable_images = (int64_t)(task->survey.splits[SPLIT_TRAIN].unreadable +
+                                                              task->survey.splits[SPLIT_TEST].unreadable)};
         TRY(store_add_task(r->store, r->run, &row, error));
     }
     return record_cut(r, error);

@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "harness/cache_progress.h"
 #include "harness/guard.h"
+#include "harness/tasks_survey.h"
 #include "harness/trainer.h"
 #include "results/live.h"
 
@@ -388,6 +389,7 @@ status sequence_run(struct sequence *sequence, struct error *error)
                       .saved = now(),
                       .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
     struct run_start start;
+    TRY(tasks_survey(sequence->experiment, sequence->progress, sequence->stop, error));
     TRY(record_start(&run.recorder, &start, error));
     sequence->run = start.run;
     if (!start.created && start.past == RUN_FINISHED) {

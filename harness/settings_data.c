@@ -20,6 +20,7 @@ const struct option settings_data_options[] = {
      .help = "what the results call this order; I, II or the list if not given"},
     OPTION_SPLIT,
     OPTION_ON_MISSING,
+    OPTION_ON_UNREADABLE,
     {.name = "setting",
      .type = OPTION_CHOICE,
      .choices = "full_shot|few_shot|x_tail",

@@ -124,7 +124,8 @@ bool suite_key_incidental(const struct suite_section *sections, const char *key,
     size_t length = strchr(key, '.') != NULL ? (size_t)(strchr(key, '.') - key) : 0;
     for (const struct suite_section *section = sections; section->name != NULL; section++)
         if (strlen(section->name) == length && memcmp(section->name, key, length) == 0)
-            return names_key(section->incidental, key + length + (length > 0), value);
+            return names_key(section->incidental,
+                             section->each_of != NULL ? strrchr(key, '.') + 1 : key + length + (length > 0), value);
     return false;
 }
 

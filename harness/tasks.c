@@ -75,10 +75,10 @@ static status count_empty(const struct dataset *dataset, size_t *count, size_t *
 }
 
 /* A class without images is a mistake in its list, unless a part of the dataset will do (on_missing). */
-static status require_images(const struct experiment *e, const struct task *task, const struct options *options,
-                             struct error *error)
+static status require_images(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
+    const struct options *options = suite_entry(e->suite, "tasks", s->name);
     size_t empty, first = 0, classes = dataset_classes(task->dataset);
     TRY(count_empty(task->dataset, &empty, &first, error));
     if (empty == 0)
@@ -94,6 +94,12 @@ static status require_images(const struct experiment *e, const struct task *task
     return OK;
 }
 
+status tasks_check(const struct experiment *e, const struct task *task, struct error *error)
+{
+    TRY(check_dataset(task, error));
+    return task->part_name == NULL ? require_images(e, task, error) : OK;
+}
+
 static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
@@ -107,8 +113,7 @@ static status open_dataset(const struct experiment *e, struct task *task, struct
     TRY(dataset_open(&task->dataset, s->reader, s->root, options, e->log, error));
     if (s->template != NULL && dataset_set_template(task->dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);
-    TRY(check_dataset(task, error));
-    TRY(require_images(e, task, options, error));
+    TRY(tasks_check(e, task, error));
     return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
 }
 

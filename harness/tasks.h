@@ -11,4 +11,7 @@
 status tasks_open(struct experiment *experiment, struct error *error);
 void tasks_close(struct experiment *experiment);
 
+/* That there are images to train on and to test on, and of every class some, or it is allowed that there are none. */
+status tasks_check(const struct experiment *experiment, const struct task *task, struct error *error);
+
 #endif

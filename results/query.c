@@ -31,10 +31,11 @@ static const struct named_query {
             "gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE name = ?11 "
             "ORDER BY run, task",
      NULL},
-    {{"tasks", "the same per task, with its images and how many were missing"},
+    {{"tasks", "the same per task, with its images and how many were missing or unreadable"},
      CHOSEN "SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, "
-            "backward_transfer, gain, zero_shot, training_images, test_images, missing_images FROM chosen JOIN "
-            "task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task",
+            "backward_transfer, gain, zero_shot, training_images, test_images, missing_images, unreadable_images FROM "
+            "chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER "
+            "BY run, task",
      NULL,
      NULL},
     {{"classes", "the classes of each task that is a part of a dataset"},

@@ -68,7 +68,8 @@ static status compare_task(struct store *store, const struct value *values, size
     struct statement *statement;
     TRY(statement_open(&statement, store->database,
                        "SELECT 1 FROM tasks WHERE run = ?1 AND task = ?2 AND name = ?3 AND classes = ?4 AND "
-                       "training_images = ?5 AND test_images = ?6 AND test_digest IS ?7 AND missing_images = ?8",
+                       "training_images = ?5 AND test_images = ?6 AND test_digest IS ?7 AND missing_images = ?8 AND "
+                       "unreadable_images = ?9",
                        error));
     status result = statement_bind(statement, values, count, error);
     if (result == OK)
@@ -86,12 +87,14 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
                              value_integer(row->training_images),
                              value_integer(row->test_images),
                              value_text(row->test_digest),
-                             value_integer(row->missing_images)};
+                             value_integer(row->missing_images),
+                             value_integer(row->unreadable_images)};
     size_t count = sizeof values / sizeof *values;
     struct statement *statement;
     TRY(statement_open(&statement, store->database,
                        "INSERT INTO tasks (run, task, name, classes, training_images, test_images, test_digest, "
-                       "missing_images) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+                       "missing_images, unreadable_images) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT "
+                       "DO NOTHING",
                        error));
     status result = statement_run(statement, values, count, error);
     bool same = result == OK && database_changes(store->database) == 1;
@@ -104,11 +107,11 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
         return error_set(error, ERROR_ARGUMENT,
                          "%s: task %" PRId64 " of run %" PRId64
                          " was recorded with other data than %s now has (%" PRId64 " classes, %" PRId64
-                         " training and %" PRId64 " test images, %" PRId64
-                         " missing; which test images they are counts, too): put the data back, or start anew in "
+                         " training and %" PRId64 " test images, %" PRId64 " missing, %" PRId64
+                         " unreadable; which test images they are counts, too): put the data back, or start anew in "
                          "another database",
                          store_path(store), row->task, run, row->name, row->classes, row->training_images,
-                         row->test_images, row->missing_images);
+                         row->test_images, row->missing_images, row->unreadable_images);
     return OK;
 }
 

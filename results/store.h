@@ -117,7 +117,8 @@ struct task_row {
     int64_t task;
     const char *name; /* the dataset's */
     int64_t classes, training_images, test_images;
-    int64_t missing_images;  /* listed, but not there: left out of both */
+    int64_t missing_images;    /* listed, but not there: left out of both */
+    int64_t unreadable_images; /* there, but not to be decoded: left out of both */
     const char *test_digest; /* of the test items in order, so that runs can be compared image by image; may be NULL */
 };
 /* A task that is already there with the same values is fine: a resumed run describes its tasks again. */

@@ -1,7 +1,10 @@
 /* mtil data check: whether the datasets below a root are complete and fit to be learnt from. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/threads.h"
+#include "datasets/cache/cache_folder.h"
 #include "datasets/check.h"
 #include "datasets/published.h"
 #include "harness/commands/dataset_choice.h"
@@ -25,6 +28,10 @@ static const struct option options[] = {
      .type = OPTION_BOOLEAN,
      .fallback = "false",
      .help = "fail also where sizes differ from the published ones or classes have no test images"},
+    {.name = "cache-folder",
+     .type = OPTION_TEXT,
+     .help = "where what is found is kept for runs, as their run.cache_folder says (default $XDG_CACHE_HOME/mtil or "
+             "~/.cache/mtil)"},
     {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
     {0},
 };
@@ -33,9 +40,11 @@ static const char *const parts[SPLITS] = {"train", "test"};
 static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "empty class"};
 
 /* The datasets one after the other, and what was found so far. */
-struct survey {
+struct root_survey {
     const struct command_call *call;
     const char *root, *path; /* path: of the reader whose folder is an option */
+    char *folder;            /* where what is found is kept; NULL: nowhere */
+    bool told;               /* that it cannot be kept */
     struct threads *threads;
     const struct dataset_reader *reader; /* the one at hand: `number` of `count` */
     size_t number, count, unfit, different;
@@ -43,7 +52,7 @@ struct survey {
     struct table counts, problems;
 };
 
-static void survey_begin(struct survey *survey)
+static void survey_begin(struct root_survey *survey)
 {
     static const struct table_column counts[] = {
         {.title = "dataset"},    {.title = "folder"},    {.title = "split"},
@@ -59,15 +68,16 @@ static void survey_begin(struct survey *survey)
         table_add_column(&survey->problems, &problems[i]);
 }
 
-static void survey_end(struct survey *survey)
+static void survey_end(struct root_survey *survey)
 {
     text_free(&survey->unfit_names);
     table_free(&survey->counts);
     table_free(&survey->problems);
     threads_destroy(survey->threads);
+    free(survey->folder);
 }
 
-static void add_problem(struct survey *survey, const char *part, const char *problem, const char *what,
+static void add_problem(struct root_survey *survey, const char *part, const char *problem, const char *what,
                         const char *detail)
 {
     table_add_text(&survey->problems, survey->reader->name);
@@ -79,7 +89,7 @@ static void add_problem(struct survey *survey, const char *part, const char *pro
 
 static void report(void *context, size_t done, size_t total)
 {
-    const struct survey *survey = context;
+    const struct root_survey *survey = context;
     progress_report(survey->call->progress, &(struct progress_state){.activity = "check",
                                                                      .subject = survey->reader->name,
                                                                      .task = survey->number,
@@ -91,13 +101,13 @@ static void report(void *context, size_t done, size_t total)
 
 static bool is_stopped(void *context)
 {
-    const struct survey *survey = context;
+    const struct root_survey *survey = context;
     return stop_requested(survey->call->stop);
 }
 
 /* --- what is said about one dataset ------------------------------------------------------------------------------- */
 
-static void tell_finding(const struct survey *survey, const struct check_finding *finding)
+static void tell_finding(const struct root_survey *survey, const struct check_finding *finding)
 {
     const struct log *log = survey->call->log;
     const char *name = survey->reader->name;
@@ -119,7 +129,7 @@ static void tell_finding(const struct survey *survey, const struct check_finding
 }
 
 /* All findings to the table; the first few of each kind to the log, unless the table is the answer. */
-static void tell_findings(struct survey *survey, const struct check *check)
+static void tell_findings(struct root_survey *survey, const struct check *check)
 {
     enum { TOLD = 3 };
     bool tells = !options_boolean(survey->call->options, "problems");
@@ -137,7 +147,7 @@ static void tell_findings(struct survey *survey, const struct check *check)
 }
 
 /* Whether the sizes are others than the published ones, which is said. */
-static bool differs(struct survey *survey, const struct dataset *dataset, const struct published *published)
+static bool differs(struct root_survey *survey, const struct dataset *dataset, const struct published *published)
 {
     size_t classes = dataset_classes(dataset), train = dataset_size(dataset, SPLIT_TRAIN),
            test = dataset_size(dataset, SPLIT_TEST);
@@ -151,7 +161,7 @@ static bool differs(struct survey *survey, const struct dataset *dataset, const 
     return true;
 }
 
-static void add_counts(struct survey *survey, const struct dataset *dataset, const char *split,
+static void add_counts(struct root_survey *survey, const struct dataset *dataset, const char *split,
                        const struct published *published, const struct check *check, const char *state)
 {
     struct table *table = &survey->counts;
@@ -181,13 +191,13 @@ static void add_counts(struct survey *survey, const struct dataset *dataset, con
     }
 }
 
-static void count_unfit(struct survey *survey)
+static void count_unfit(struct root_survey *survey)
 {
     text_add(&survey->unfit_names, "%s%s", survey->unfit > 0 ? ", " : "", survey->reader->name);
     survey->unfit++;
 }
 
-static void add_unopened(struct survey *survey, const struct error *cause)
+static void add_unopened(struct root_survey *survey, const struct error *cause)
 {
     if (!options_boolean(survey->call->options, "problems"))
         log_warn(survey->call->log, "%s: %s", survey->reader->name, cause->message);
@@ -201,7 +211,8 @@ static void add_unopened(struct survey *survey, const struct error *cause)
 
 /* --- one dataset -------------------------------------------------------------------------------------------------- */
 
-static status open_split(const struct survey *survey, const char *split, struct dataset **dataset, struct error *error)
+static status open_split(const struct root_survey *survey, const char *split, struct dataset **dataset,
+                         struct error *error)
 {
     struct dataset_choice choice = {
         .name = survey->reader->name, .root = survey->root, .split = split, .path = survey->path, .skip_missing = true};
@@ -209,7 +220,8 @@ static status open_split(const struct survey *survey, const char *split, struct 
 }
 
 /* Opens the dataset by the split that was asked for or is there; *split becomes its name. */
-static status open_any(const struct survey *survey, const char **split, struct dataset **dataset, struct error *error)
+static status open_any(const struct root_survey *survey, const char **split, struct dataset **dataset,
+                       struct error *error)
 {
     const char *wanted = options_text(survey->call->options, "split");
     bool any = strcmp(wanted, "any") == 0, has_coop = survey->reader->coop != NULL;
@@ -223,11 +235,17 @@ static status open_any(const struct survey *survey, const char **split, struct d
     return OK;
 }
 
-static status check_opened(struct survey *survey, const struct dataset *dataset, const char *split, struct error *error)
+static status check_opened(struct root_survey *survey, const struct dataset *dataset, const char *split,
+                           struct error *error)
 {
     struct check check;
-    struct check_settings settings = {
-        .threads = survey->threads, .progress = report, .stopped = is_stopped, .context = survey};
+    struct survey_settings settings = {.folder = survey->folder,
+                                       .threads = survey->threads,
+                                       .log = survey->call->log,
+                                       .told = &survey->told,
+                                       .progress = report,
+                                       .stopped = is_stopped,
+                                       .context = survey};
     TRY(check_dataset(&check, dataset, &settings, error));
     const struct published *published = published_find(survey->reader->name, split);
     tell_findings(survey, &check);
@@ -245,7 +263,7 @@ static status check_opened(struct survey *survey, const struct dataset *dataset,
 }
 
 /* What is wrong with the dataset is no failure: it is what this command is asked for. */
-static status check_one(struct survey *survey, struct error *error)
+static status check_one(struct root_survey *survey, struct error *error)
 {
     struct dataset *dataset;
     struct error cause;
@@ -263,7 +281,7 @@ static status check_one(struct survey *survey, struct error *error)
 
 /* --- the root ----------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct survey *survey, const struct dataset_reader *reader)
+static bool is_wanted(const struct root_survey *survey, const struct dataset_reader *reader)
 {
     const struct options *given = survey->call->options;
     size_t names = options_list_size(given, "dataset");
@@ -281,7 +299,7 @@ static status check_names(const struct options *given, struct error *error)
     return OK;
 }
 
-static status check_all(struct survey *survey, struct error *error)
+static status check_all(struct root_survey *survey, struct error *error)
 {
     size_t count;
     const struct dataset_reader *const *readers = dataset_readers(&count);
@@ -303,7 +321,7 @@ static status check_all(struct survey *survey, struct error *error)
     return OK;
 }
 
-static status print_survey(const struct survey *survey, struct error *error)
+static status print_survey(const struct root_survey *survey, struct error *error)
 {
     const struct command_call *call = survey->call;
     const struct table *table = options_boolean(call->options, "problems") ? &survey->problems : &survey->counts;
@@ -322,9 +340,11 @@ static status print_survey(const struct survey *survey, struct error *error)
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct survey survey = {.call = call, .root = call->arguments[0]};
+    struct root_survey survey = {.call = call, .root = call->arguments[0]};
     TRY(check_names(call->options, error));
     TRY(threads_create(&survey.threads, (size_t)options_integer(call->options, "threads"), error));
+    const char *folder = options_text(call->options, "cache-folder");
+    survey.folder = folder != NULL ? path_format("%s", folder) : cache_folder_default();
     survey_begin(&survey);
     status result = check_all(&survey, error);
     if (result == OK)
@@ -339,7 +359,8 @@ const struct command command_data_check = {
     .summary = "decode every image of every dataset below a folder and say what is wrong",
     .details = "Counts images against the published sizes, looks for listed images that are missing, images that\n"
                "cannot be read, test images with the pixels of a training image, and classes without images. Any of\n"
-               "these makes a dataset unfit and the exit status 1; other sizes alone do not, unless --strict.\n",
+               "these makes a dataset unfit and the exit status 1; other sizes alone do not, unless --strict.\n"
+               "What is found in the images is kept: a run, or another check, decodes only what has changed since.\n",
     .example = "  mtil data check data/mini\n"
                "  mtil data check /data --dataset=dtd,food --problems --json\n",
     .options = options,

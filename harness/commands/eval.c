@@ -7,6 +7,7 @@
 #include "harness/commands/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/evaluator.h"
+#include "harness/tasks_survey.h"
 #include "harness/weights.h"
 
 static const struct option options[] = {
@@ -153,7 +154,9 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
         log_info(call->log, "computing on %s", v->experiment->backend->description);
         struct cache_progress decoding = {call->progress, call->stop};
         cache_progress_begin(v->experiment->cache, &decoding);
-        result = evaluate(v, error);
+        result = tasks_leave_out_unreadable(v->experiment, call->progress, call->stop, error);
+        if (result == OK)
+            result = evaluate(v, error);
         progress_end(call->progress);
         evaluator_destroy(v->evaluator);
         experiment_close(v->experiment);

@@ -64,7 +64,7 @@ static status check(struct trial *trial, const char *name, const char *root, str
     if (dataset_open(&dataset, name, root, options, NULL, error) != OK)
         fail_msg("%s", error->message);
     options_destroy(options);
-    struct check_settings settings = {
+    struct survey_settings settings = {
         .threads = trial->threads, .progress = count_report, .stopped = is_stopped, .context = trial};
     status result = check_dataset(found, dataset, &settings, error);
     dataset_close(dataset);

@@ -158,6 +158,7 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
                                               .training_images = 1000,
                                               .test_images = SAMPLE_IMAGES,
                                               .missing_images = 10 * i,
+                                              .unreadable_images = 3 * i,
                                               .test_digest = i == 0 ? NULL : "00ff"},
                            error));
     for (int64_t i = 0; i < SAMPLE_TASKS; i++) {

@@ -95,13 +95,15 @@ static void filters_choose_runs(void **state)
     assert_int_equal(count(state, "metrics", (struct query_filter){.status = "stopped"}), 0); /* no whole matrix */
 }
 
-static void tasks_tell_of_missing_images(void **state)
+static void tasks_tell_of_images_left_out(void **state)
 {
     struct table table = ask(state, "tasks", (struct query_filter){.run = 1});
-    size_t missing = column_of(&table, "missing_images"), training = column_of(&table, "training_images");
+    size_t missing = column_of(&table, "missing_images"), unreadable = column_of(&table, "unreadable_images"),
+           training = column_of(&table, "training_images");
     assert_int_equal(table_rows(&table), SAMPLE_TASKS);
     for (size_t task = 0; task < SAMPLE_TASKS; task++) {
         assert_int_equal(table_cell_at(&table, task, missing)->integer, 10 * task);
+        assert_int_equal(table_cell_at(&table, task, unreadable)->integer, 3 * task);
         assert_int_equal(table_cell_at(&table, task, training)->integer, 1000);
     }
     table_free(&table);
@@ -402,7 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_query_answers),
         cmocka_unit_test(filters_choose_runs),
-        cmocka_unit_test(tasks_tell_of_missing_images),
+        cmocka_unit_test(tasks_tell_of_images_left_out),
         cmocka_unit_test(the_leaderboard_averages_seeds),
         cmocka_unit_test(the_matrix_has_a_row_per_checkpoint),
         cmocka_unit_test(the_summary_ends_in_the_metrics),
