@@ -35,6 +35,9 @@ static status add_file(struct digest *digest, const char *root, const char *file
     add_number(digest, (uint64_t)information.st_size);
     add_number(digest, (uint64_t)information.st_mtim.tv_sec);
     add_number(digest, (uint64_t)information.st_mtim.tv_nsec);
+    add_number(digest, (uint64_t)information.st_ctim.tv_sec); /* nobody can set it */
+    add_number(digest, (uint64_t)information.st_ctim.tv_nsec);
+    add_number(digest, information.st_ino);
     return OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "datasets/survey/survey_file.h"
 #include "harness/archive.h"
 
 static char *copy_metadata(const struct archive *archive, const char *name)
@@ -16,15 +17,10 @@ static char *copy_metadata(const struct archive *archive, const char *name)
     return value != NULL ? strdup(value) : NULL;
 }
 
-static void describe(struct shared_file *file)
+static void describe_features(struct shared_file *file)
 {
     struct archive *archive;
-    struct stat information;
     int64_t images;
-    if (stat(file->path, &information) == 0) {
-        file->bytes = (uint64_t)information.st_size;
-        file->used = information.st_mtime;
-    }
     if (archive_open(&archive, file->path, NULL) != OK)
         return;
     const char *count = archive_metadata(archive, "images");
@@ -32,6 +28,40 @@ static void describe(struct shared_file *file)
     file->root = copy_metadata(archive, "root");
     file->images = count != NULL && parse_integer(count, &images) && images > 0 ? (size_t)images : 0;
     archive_close(archive);
+}
+
+static void describe_survey(struct shared_file *file)
+{
+    struct survey_label label;
+    if (survey_file_describe(file->path, &label, &file->images, NULL) != OK)
+        return;
+    file->dataset = strdup(label.dataset);
+    file->root = strdup(label.root);
+}
+
+/* What a killed run left has more behind the ending. */
+static const struct kind {
+    const char *ending, *name;
+    void (*describe)(struct shared_file *file);
+} kinds[] = {{SHARED_FILE_ENDING, "features", describe_features}, {SURVEY_FILE_ENDING, "survey", describe_survey}};
+
+static const struct kind *kind_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strstr(name, kinds[i].ending) != NULL)
+            return &kinds[i];
+    return NULL;
+}
+
+static void describe(struct shared_file *file, const struct kind *kind)
+{
+    struct stat information;
+    file->kind = kind->name;
+    if (stat(file->path, &information) == 0) {
+        file->bytes = (uint64_t)information.st_size;
+        file->used = information.st_mtime;
+    }
+    kind->describe(file);
 }
 
 static void free_file(struct shared_file *file)
@@ -56,14 +86,15 @@ static status list_names(struct shared_files *list, const char *folder, const st
     if (list->files == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a list of %zu files", folder, names->count);
     for (size_t i = 0; i < names->count; i++) {
-        if (strstr(names->names[i], SHARED_FILE_ENDING) == NULL) /* what a killed run left has more behind it */
+        const struct kind *kind = kind_of(names->names[i]);
+        if (kind == NULL)
             continue;
         struct shared_file *file = &list->files[list->count];
         file->path = path_format("%s/%s", folder, names->names[i]);
         if (file->path == NULL)
             return error_set(error, ERROR_MEMORY, "%s: no memory for a path", folder);
         list->count++;
-        describe(file);
+        describe(file, kind);
     }
     return OK;
 }

@@ -1,4 +1,5 @@
-/* The files of features that runs share (shared_features.h), in a cache's folder.
+/* The files that runs share besides decoded images, in a cache's folder: features (shared_features.h), and what was found
+ * in images (datasets/survey.h).
  *
  *     struct shared_files list;
  *     TRY(shared_files_list(&list, folder, error));
@@ -18,6 +19,7 @@
 
 struct shared_file {
     char *path;
+    const char *kind;     /* "features", "survey" */
     char *dataset, *root; /* NULL: the file cannot be read, or its writing did not end */
     size_t images;
     uint64_t bytes;

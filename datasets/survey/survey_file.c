@@ -114,6 +114,20 @@ status survey_file_read(struct survey_file *file, const char *path, const struct
     return result;
 }
 
+status survey_file_describe(const char *path, struct survey_label *label, size_t *count, struct error *error)
+{
+    struct survey_header header;
+    struct bytes bytes;
+    TRY(file_read(path, FILE_LIMIT, &bytes, error));
+    status result = check_header(&bytes, path, &header, error);
+    bytes_free(&bytes);
+    TRY(result);
+    *count = (size_t)header.count;
+    *label = header.label;
+    label->dataset[sizeof label->dataset - 1] = label->root[sizeof label->root - 1] = 0;
+    return OK;
+}
+
 const struct survey_record *survey_file_find(const struct survey_file *file, struct survey_name name)
 {
     if (file->count == 0)

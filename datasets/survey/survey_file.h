@@ -55,6 +55,9 @@ struct survey_name survey_name(const char *name);
  * of another version of the decoders is read as one without records. */
 status survey_file_read(struct survey_file *file, const char *path, const struct survey_label *label,
                         struct error *error);
+
+/* Only what the file says of itself, for lists: records are not looked at. */
+status survey_file_describe(const char *path, struct survey_label *label, size_t *count, struct error *error);
 const struct survey_record *survey_file_find(const struct survey_file *file, struct survey_name name);
 
 /* Adds records, in any order, in place of those with their names; sorts them. */

@@ -1,6 +1,7 @@
 /* mtil data cache: the files of decoded images and zero-shot features that runs with `run.cache: disk` leave for each
- * other. */
+ * other, and what every run has found in its images. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "datasets/cache/cache_folder.h"
 #include "harness/commands/command.h"
@@ -28,24 +29,24 @@ static status choose_folder(const struct command_call *call, char **folder, stru
 /* All that is in the folder. */
 struct content {
     struct cache_listing images;
-    struct shared_files features;
+    struct shared_files others;
 };
 
 static void content_free(struct content *content)
 {
     cache_listing_free(&content->images);
-    shared_files_free(&content->features);
+    shared_files_free(&content->others);
 }
 
 /* "7 files, 12.3 MB" */
 static void add_total(struct text *text, const struct content *content)
 {
-    size_t count = content->images.count + content->features.count;
+    size_t count = content->images.count + content->others.count;
     uint64_t bytes = 0;
     for (size_t i = 0; i < content->images.count; i++)
         bytes += content->images.files[i].bytes;
-    for (size_t i = 0; i < content->features.count; i++)
-        bytes += content->features.files[i].bytes;
+    for (size_t i = 0; i < content->others.count; i++)
+        bytes += content->others.files[i].bytes;
     text_add(text, "%zu file%s, %.1f MB", count, count == 1 ? "" : "s", (double)bytes / 1e6);
 }
 
@@ -81,12 +82,12 @@ static void add_images(struct table *table, const struct cache_item *file)
     table_add_text(table, file->path);
 }
 
-static void add_features(struct table *table, const struct shared_file *file)
+static void add_shared(struct table *table, const struct shared_file *file)
 {
     bool known = file->root != NULL;
     table_add_text(table, file->dataset);
-    table_add_text(table, known ? "test" : NULL);
-    table_add_text(table, "features");
+    table_add_text(table, known && strcmp(file->kind, "features") == 0 ? "test" : NULL);
+    table_add_text(table, file->kind);
     if (known)
         table_add_integer(table, (int64_t)file->images);
     else
@@ -116,8 +117,8 @@ static status show_content(const struct command_call *call, const char *folder, 
         table_add_column(&table, &columns[i]);
     for (size_t i = 0; i < content->images.count; i++)
         add_images(&table, &content->images.files[i]);
-    for (size_t i = 0; i < content->features.count; i++)
-        add_features(&table, &content->features.files[i]);
+    for (size_t i = 0; i < content->others.count; i++)
+        add_shared(&table, &content->others.files[i]);
     add_total(&total, content);
     log_info(call->log, "%s: %s", folder, total.failed ? "" : total.data);
     status result = output_table(call, &table, error);
@@ -133,7 +134,7 @@ static status show(const struct command_call *call, struct error *error)
     TRY(choose_folder(call, &folder, error));
     status result = cache_folder_list(&content.images, folder, error);
     if (result == OK)
-        result = shared_files_list(&content.features, folder, error);
+        result = shared_files_list(&content.others, folder, error);
     if (result == OK)
         result = show_content(call, folder, &content, error);
     content_free(&content);
@@ -163,7 +164,7 @@ static status clear(const struct command_call *call, struct error *error)
     TRY(choose_folder(call, &folder, error));
     status result = cache_folder_clear(&removed.images, folder, root, error);
     if (result == OK)
-        result = shared_files_clear(&removed.features, folder, root, error);
+        result = shared_files_clear(&removed.others, folder, root, error);
     if (result == OK) {
         add_total(&total, &removed);
         fprintf(call->out, "%s: removed %s\n", folder, total.failed ? "" : total.data);
