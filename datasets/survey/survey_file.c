@@ -25,7 +25,7 @@ char *survey_file_path(const char *folder, const struct survey_label *label)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t header_checksum(const struct survey_header *header)
+uint64_t survey_header_checksum(const struct survey_header *header)
 {
     return digest_quick(header, offsetof(struct survey_header, checksum), 0);
 }
@@ -35,7 +35,7 @@ void survey_header_seal(struct survey_header *header, const struct survey_record
     XXH128_hash_t hash = XXH3_128bits(records, (size_t)header->count * sizeof *records);
     header->records_checksum[0] = hash.low64;
     header->records_checksum[1] = hash.high64;
-    header->checksum = header_checksum(header);
+    header->checksum = survey_header_checksum(header);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -64,7 +64,7 @@ static status check_header(const struct bytes *bytes, const char *path, struct s
     if (memcmp(header->magic, SURVEY_MAGIC, sizeof header->magic) != 0 || header->byte_order != SURVEY_BYTE_ORDER)
         return error_set(error, ERROR_FORMAT, "%s: is no survey of images that this program writes here", path);
     size_t left = bytes->size - sizeof *header;
-    if (header->checksum != header_checksum(header) || left % sizeof(struct survey_record) != 0 ||
+    if (header->checksum != survey_header_checksum(header) || left % sizeof(struct survey_record) != 0 ||
         header->count != left / sizeof(struct survey_record))
         return error_set(error, ERROR_FORMAT, "%s: is damaged", path);
     return OK;

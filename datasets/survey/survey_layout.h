@@ -18,6 +18,7 @@ struct survey_header {
 _Static_assert(sizeof(struct survey_header) == 40 + sizeof(struct survey_label) + 8, "without gaps");
 _Static_assert(sizeof(struct survey_record) == 72, "without gaps");
 
-void survey_header_seal(struct survey_header *header, const struct survey_record *records);
+uint64_t survey_header_checksum(const struct survey_header *header);
+void survey_header_seal(struct survey_header *header, const struct survey_record *records); /* both checksums */
 
 #endif

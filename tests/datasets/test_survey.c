@@ -293,6 +293,83 @@ static void parts_share_what_was_found(void **state)
     dataset_close(part);
 }
 
+/* --- images that are no images ------------------------------------------------------------------------------------ */
+
+static struct dataset *open_with(const struct album *album, const char *on_unreadable)
+{
+    static const struct option table[] = {
+        {.name = "path", .type = OPTION_TEXT, .fallback = "."}, OPTION_ON_UNREADABLE, {0}};
+    struct options *options;
+    struct dataset *dataset;
+    struct error error;
+    assert_int_equal(options_create(&options, table, &error), OK);
+    assert_int_equal(options_set(options, "on_unreadable", on_unreadable, "test", &error), OK);
+    if (dataset_open(&dataset, "folder", album->root, options, NULL, &error) != OK)
+        fail_msg("%s", error.message);
+    options_destroy(options);
+    return dataset;
+}
+
+static status open_and_survey(struct album *album, const char *on_unreadable, struct dataset **dataset,
+                              struct survey *found, struct error *error)
+{
+    struct survey_settings settings = settings_of(album);
+    *dataset = open_with(album, on_unreadable);
+    return dataset_survey(found, *dataset, &settings, error);
+}
+
+static void unreadable_images_stop_or_are_left_out(void **state)
+{
+    struct album *album = *state;
+    struct dataset *dataset;
+    struct survey found, again;
+    struct error error;
+    scratch_write_text(&album->scratch, "data/train/b/05.png", "<html>");
+    scratch_write_text(&album->scratch, "data/test/b/11.png", "");
+    assert_int_equal(open_and_survey(album, "stop", &dataset, &found, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "2 of 18 images"));
+    assert_non_null(strstr(error.message, "train/b/05.png"));
+    assert_non_null(strstr(error.message, "on_unreadable: skip"));
+    dataset_close(dataset);
+    assert_int_equal(decodes(album), 0); /* that they are none is kept, too */
+    assert_int_equal(open_and_survey(album, "skip", &dataset, &found, &error), OK);
+    assert_int_equal(found.splits[SPLIT_TRAIN].unreadable, 1);
+    assert_int_equal(found.splits[SPLIT_TEST].unreadable, 1);
+    assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN - 1);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), ALBUM_TRAIN - 1);
+    assert_int_equal(album->warnings, 1);
+    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
+        struct image image;
+        assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error), OK);
+        image_free(&image);
+    }
+    dataset_close(dataset);
+    assert_int_equal(open_and_survey(album, "skip", &dataset, &again, &error), OK);
+    assert_true(same(&found, &again));
+    dataset_close(dataset);
+    run_in(album, "rm data/train/b/05.png data/test/b/11.png");
+    again = survey(album);
+    assert_string_equal(found.splits[SPLIT_TRAIN].digest, again.splits[SPLIT_TRAIN].digest);
+    assert_string_equal(found.splits[SPLIT_TEST].digest, again.splits[SPLIT_TEST].digest);
+}
+
+/* A disk that fails today may not fail tomorrow. */
+static void files_that_cannot_be_read_are_never_left_out(void **state)
+{
+    struct album *album = *state;
+    struct survey_settings settings = settings_of(album);
+    struct dataset *dataset = open_with(album, "skip");
+    struct survey found;
+    struct error error;
+    run_in(album, "mv data/train/b/05.png away.png");
+    assert_int_equal(dataset_survey(&found, dataset, &settings, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "05.png"));
+    run_in(album, "mv away.png data/train/b/05.png");
+    assert_int_equal(dataset_survey(&found, dataset, &settings, &error), OK);
+    assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
+    dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +382,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_just_written_is_not_believed_later, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(what_was_found_before_a_stop_is_kept, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(parts_share_what_was_found, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(unreadable_images_stop_or_are_left_out, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,9 +129,9 @@ static void add_links(const struct workshop *w, size_t count)
     for (size_t i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof name, "data/eurosat/2750/Forest/more_%zu.jpg", i);
-        assert_int_equal(symlink(FIXTURES "/data/roots/eurosat/eurosat/2750/Forest/Forest_1.jpg",
-                                 scratch_file(&w->scratch, name)),
-                         0);
+        assert_int_equal(
+            symlink(FIXTURES "/data/roots/eurosat/eurosat/2750/Forest/Forest_1.jpg", scratch_file(&w->scratch, name)),
+            0);
     }
 }
 

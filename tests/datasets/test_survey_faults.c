@@ -1,0 +1,236 @@
+/* What was found in images and kept: damaged, foreign, shared by processes, and without room. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "datasets/survey/survey_images.h"
+#include "datasets/survey/survey_layout.h"
+#include "tests/datasets/album.h"
+
+enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
+
+/* Long after the test has written its files. */
+static int64_t tomorrow(void)
+{
+    return ((int64_t)time(NULL) + 86400) * 1000000000;
+}
+
+static struct survey_settings settings_of(const struct album *album)
+{
+    return (struct survey_settings){.folder = album->folder, .log = &album->log, .clock = tomorrow};
+}
+
+/* How many images a survey has to decode. */
+static size_t decodes_with(struct album *album, const struct survey_settings *settings)
+{
+    struct survey_images images;
+    struct error error;
+    if (survey_images_look(&images, album->dataset, settings, &error) != OK)
+        fail_msg("%s", error.message);
+    size_t decoded = images.count - images.known;
+    survey_images_free(&images);
+    return decoded;
+}
+
+static size_t decodes(struct album *album)
+{
+    struct survey_settings settings = settings_of(album);
+    return decodes_with(album, &settings);
+}
+
+/* What was found is not believed, which is said once, and found anew. */
+static void expect_made_anew(struct album *album, const char *why)
+{
+    album->warnings = 0;
+    assert_int_equal(decodes(album), IMAGES);
+    assert_int_equal(album->warnings, 1);
+    if (strstr(album->warning, why) == NULL)
+        fail_msg("expected \"%s\" in: %s", why, album->warning);
+    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album->warnings, 1);
+    assert_int_equal(album_files(album), 1);
+}
+
+/* --- files that lie ----------------------------------------------------------------------------------------------- */
+
+static void put(const char *path, const void *data, size_t size)
+{
+    struct error error;
+    if (file_write(path, data, size, &error) != OK)
+        fail_msg("%s", error.message);
+}
+
+static void damaged_files_are_made_anew(void **state)
+{
+    struct album *album = *state;
+    struct bytes bytes;
+    struct error error;
+    assert_int_equal(decodes(album), IMAGES);
+    char *path = album_file(album, SURVEY_FILE_ENDING);
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    for (size_t i = 0; i < bytes.size; i += i < 24 ? 5 : 499) { /* the header's fields, then here and there */
+        bytes.data[i] ^= 4;
+        put(path, bytes.data, bytes.size);
+        bytes.data[i] ^= 4;
+        expect_made_anew(album, path);
+    }
+    for (size_t size = 0; size < bytes.size; size += 1000) {
+        put(path, bytes.data, size);
+        expect_made_anew(album, path);
+    }
+    bytes_free(&bytes);
+    free(path);
+}
+
+/* With right checksums, of another root; and of a decoder that gave other pixels, which is no fault. */
+static void foreign_files_are_made_anew(void **state)
+{
+    struct album *album = *state;
+    struct bytes bytes;
+    struct error error;
+    assert_int_equal(decodes(album), IMAGES);
+    char *path = album_file(album, SURVEY_FILE_ENDING);
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    struct survey_header *header = (struct survey_header *)(void *)bytes.data;
+    header->label.root[1] ^= 1;
+    header->checksum = survey_header_checksum(header);
+    put(path, bytes.data, bytes.size);
+    expect_made_anew(album, "other datasets");
+    header->label.root[1] ^= 1;
+    header->label.decoder[0] ^= 1;
+    header->checksum = survey_header_checksum(header);
+    put(path, bytes.data, bytes.size);
+    assert_int_equal(decodes(album), IMAGES);
+    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album->warnings, 1);
+    bytes_free(&bytes);
+    free(path);
+}
+
+/* --- other processes ---------------------------------------------------------------------------------------------- */
+
+static pid_t start_child(int (*work)(struct album *album), struct album *album)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(work(album));
+    assert_true(child > 0);
+    return child;
+}
+
+static void expect_success(pid_t child)
+{
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
+        fail_msg("the child ended with %d", ended);
+}
+
+/* Removes the file now and then, so that all of them write it. */
+static int survey_often(struct album *album)
+{
+    struct survey_label label = {.dataset = "folder"};
+    char *root = realpath(album->root, NULL);
+    strncpy(label.root, root, sizeof label.root - 1);
+    char *path = survey_file_path(album->folder, &label);
+    for (int i = 0; i < 20; i++) {
+        if (i % 4 == 0)
+            unlink(path);
+        decodes(album);
+    }
+    free(path);
+    free(root);
+    return album->warnings == 0 ? 0 : 1;
+}
+
+static void processes_share_a_file(void **state)
+{
+    enum { CHILDREN = 4 };
+    struct album *album = *state;
+    pid_t children[CHILDREN];
+    for (int i = 0; i < CHILDREN; i++)
+        children[i] = start_child(survey_often, album);
+    for (int i = 0; i < CHILDREN; i++)
+        expect_success(children[i]);
+    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album_files(album), 1);
+}
+
+/* --- where it cannot be written ----------------------------------------------------------------------------------- */
+
+/* Twice, as of two datasets of a run. */
+static int warns_once(struct album *album)
+{
+    bool told = false;
+    struct survey_settings settings = settings_of(album);
+    settings.told = &told;
+    bool right = decodes_with(album, &settings) == IMAGES && decodes_with(album, &settings) == IMAGES;
+    if (right && told && album->warnings == 1 && strstr(album->warning, "not kept") != NULL)
+        return 0;
+    fprintf(stderr, "%zu warnings, the last: %s\n", album->warnings, album->warning);
+    return 1;
+}
+
+static int on_full_disk(struct album *album)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});
+    return warns_once(album);
+}
+
+static void a_full_disk_is_told_once(void **state)
+{
+    expect_success(start_child(on_full_disk, *state));
+    assert_int_equal(album_files(*state), 0);
+}
+
+/* As a user without rights to the folder; root would not notice. */
+static int without_rights(struct album *album)
+{
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        return 2;
+    return warns_once(album);
+}
+
+static void a_read_only_folder_is_told_once(void **state)
+{
+    struct album *album = *state;
+    struct error error;
+    assert_int_equal(directory_create(album->folder, &error), OK);
+    assert_int_equal(chmod(album->scratch.path, 0755), 0);
+    assert_int_equal(chmod(album->folder, 0555), 0);
+    expect_success(start_child(without_rights, album));
+    assert_int_equal(chmod(album->folder, 0755), 0);
+}
+
+/* The name of the folder is taken by a file. */
+static void no_folder_is_told_once(void **state)
+{
+    struct album *album = *state;
+    scratch_write_text(&album->scratch, "cache", "a file");
+    assert_int_equal(warns_once(album), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(damaged_files_are_made_anew, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(foreign_files_are_made_anew, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(processes_share_a_file, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(a_read_only_folder_is_told_once, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(no_folder_is_told_once, album_setup, album_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
