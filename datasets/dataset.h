@@ -117,7 +117,7 @@ status dataset_read(const struct dataset *dataset, enum split split, size_t inde
 bool dataset_has_files(const struct dataset *dataset, enum split split);
 
 /* SHA-256 of what the pixels of a split depend on. list: the root and the items, in order; content: the list, and of
- * the items' files the sizes and times. ERROR_ARGUMENT where the images are generated. */
+ * the items' files the sizes, times and inodes. ERROR_ARGUMENT where the images are generated. */
 struct dataset_identity {
     char list[DIGEST_SIZE], content[DIGEST_SIZE];
 };

@@ -11,8 +11,8 @@
  *
  * CACHE_MEMORY keeps what is read until memory_limit is reached, crops until cache_destroy, whole images as long as a
  * loader uses them. CACHE_DISK decodes a whole split, in parallel, when it is first asked for, into one file per
- * dataset, split and resolution (cache_file.h), which all processes map. The file says which items, sizes and times of
- * files and version of the decoders it was made from, and is made again when they differ. While one process writes it,
+ * dataset, split and resolution (cache_file.h), which all processes map. The file says which items, sizes, times and
+ * inodes of files and version of the decoders it was made from, and is made again when they differ. While one process writes it,
  * the others decode for themselves. Where files cannot be written (full disk, disk_limit reached, read-only folder) a
  * warning says so once and images are decoded again every time.
  */

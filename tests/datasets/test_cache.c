@@ -188,11 +188,18 @@ static void changed_files_are_decoded_again(void **state)
     assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
     check_with_new_cache(album);
     assert_int_not_equal(inode_of(file), first);
+    first = inode_of(file);
+
+    char *replace = path_format("cp -p '%s' '%s.other' && mv '%s.other' '%s'", image, image, image, image);
+    assert_int_equal(system(replace), 0); /* neither size nor time: another file */
+    check_with_new_cache(album);
+    assert_int_not_equal(inode_of(file), first);
 
     album_draw(album, "test/a/20.png", 30, 31, 5); /* another list */
     album_reopen(album);
     check_with_new_cache(album);
     assert_int_equal(album->warnings, 0);
+    free(replace);
     free(image);
     free(file);
 }
