@@ -275,6 +275,38 @@ static void what_was_found_before_a_stop_is_kept(void **state)
     assert_int_equal(interruption.reports, 0); /* nothing to wait for */
 }
 
+static int64_t slow_clock(void)
+{
+    static int64_t calls;
+    return tomorrow() + ++calls * 60 * 1000000000;
+}
+
+struct watch {
+    const struct album *album;
+    size_t files; /* in the cache's folder, when most images were looked at */
+};
+
+static void count_files(void *context, size_t done, size_t total)
+{
+    struct watch *watch = context;
+    if (done > ALBUM_TRAIN && done < total)
+        watch->files = album_files(watch->album);
+}
+
+/* What takes long is kept before its end, whatever that is. */
+static void what_was_found_is_kept_now_and_then(void **state)
+{
+    struct album *album = *state;
+    struct watch watch = {.album = album};
+    struct survey_settings settings = settings_of(album);
+    settings.clock = slow_clock;
+    settings.progress = count_files;
+    settings.context = &watch;
+    assert_int_equal(decodes_with(album, &settings), IMAGES);
+    assert_int_equal(watch.files, 1);
+    assert_int_equal(decodes(album), 0);
+}
+
 /* Some classes of a dataset and all of it share one file. */
 static void parts_share_what_was_found(void **state)
 {
@@ -381,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(replaced_pixels_are_noticed, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(what_was_just_written_is_not_believed_later, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(what_was_found_before_a_stop_is_kept, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(what_was_found_is_kept_now_and_then, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(parts_share_what_was_found, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(unreadable_images_stop_or_are_left_out, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown),
