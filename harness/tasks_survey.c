@@ -79,6 +79,9 @@ status tasks_survey(struct experiment *e, struct progress *progress, const struc
                                        .progress = report,
                                        .stopped = is_stopped,
                                        .context = &surveying};
+    if (settings.folder == NULL)
+        log_info(e->log, "neither XDG_CACHE_HOME nor HOME says where to keep what is found in the images, so they are "
+                         "decoded at every start; set run.cache_folder");
     status result = survey_all(&surveying, &settings, error);
     threads_destroy(threads);
     free(usual);

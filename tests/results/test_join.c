@@ -297,7 +297,7 @@ static void older_schemas_are_joined_and_left_as_they_are(void **state)
                     "FROM new.tasks; INSERT INTO evaluations SELECT * FROM new.evaluations",
                     scene->second);
     execute(old, script);
-    execute(scene->first, "UPDATE tasks SET missing_images = 0"); /* of which the first version knew nothing */
+    execute(scene->first, "UPDATE tasks SET missing_images = 0, unreadable_images = 0"); /* new since */
     const char *inputs[] = {scene->first, old};
     assert_ok(join_databases(scene->out, inputs, 2, &(struct join_settings){0}, counts, &error));
     assert_int_equal(counts[1].added, 1);
