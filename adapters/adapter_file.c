@@ -1,5 +1,6 @@
 #include "adapters/adapter_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +127,9 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
     return result;
 }
 
-static status write_all(const struct adapters *adapters, const char *path, struct safetensor *tensors,
-                        struct adapter_tensor *described, float *values, struct error *error)
+static status write_all(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
+                        struct safetensor *tensors, struct adapter_tensor *described, float *values,
+                        struct error *error)
 {
     size_t count = adapters_tensor_count(adapters), at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -143,21 +145,29 @@ static status write_all(const struct adapters *adapters, const char *path, struc
     char top_k[24], scale[32];
     snprintf(top_k, sizeof top_k, "%zu", adapters->settings.top_k);
     snprintf(scale, sizeof scale, "%.9g", (double)adapters->settings.scale);
-    const struct safetensors_metadata metadata[] = {
+    struct safetensors_metadata metadata[3 + ADAPTER_EXTRA_KEYS] = {
         {"top_k", top_k},
         {"scale", scale},
         {"expert_input", adapters->settings.input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
-    return safetensors_write(path, tensors, count, metadata, 3, error);
+    for (size_t i = 0; i < extra->metadata_count; i++)
+        metadata[3 + i] = extra->metadata[i];
+    for (size_t i = 0; i < extra->tensor_count; i++)
+        tensors[count + i] = extra->tensors[i];
+    return safetensors_write(path, tensors, count + extra->tensor_count, metadata, 3 + extra->metadata_count, error);
 }
 
-status adapters_save(const struct adapters *adapters, const char *path, struct error *error)
+status adapters_save(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
+                     struct error *error)
 {
-    size_t count = adapters_tensor_count(adapters);
+    static const struct adapter_extra nothing;
+    extra = extra != NULL ? extra : &nothing;
+    assert(extra->metadata_count <= ADAPTER_EXTRA_KEYS);
+    size_t count = adapters_tensor_count(adapters) + extra->tensor_count;
     struct safetensor *tensors = calloc(count, sizeof *tensors);
     struct adapter_tensor *described = calloc(count, sizeof *described);
     float *values = malloc(array_size(adapters_values(adapters), sizeof *values));
     status result = tensors != NULL && described != NULL && values != NULL
-                        ? write_all(adapters, path, tensors, described, values, error)
+                        ? write_all(adapters, extra, path, tensors, described, values, error)
                         : error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path, count);
     free(values);
     free(described);
@@ -246,16 +256,12 @@ static void list_routers(const struct safetensors *file, size_t tasks, struct te
     }
 }
 
-status adapter_file_routers(const char *path, struct text *list, struct error *error)
+status adapter_file_routers(const struct safetensors *file, struct text *list, struct error *error)
 {
-    struct safetensors *file;
     struct adapter_settings settings = {0};
-    TRY(safetensors_open(&file, path, error));
-    status result = adapter_file_settings(file, "", &settings, error);
-    if (result == OK)
-        list_routers(file, settings.tasks, list);
-    safetensors_close(file);
-    return result;
+    TRY(adapter_file_settings(file, "", &settings, error));
+    list_routers(file, settings.tasks, list);
+    return OK;
 }
 
 static status missing_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
@@ -327,18 +333,15 @@ static status open_from(struct adapters **result, struct backend *backend, struc
 }
 
 status adapters_open(struct adapters **result, struct backend *backend, struct arena *arena,
-                     const struct clip_dimensions *dimensions, const char *path, size_t first, size_t count,
-                     struct error *error)
+                     const struct clip_dimensions *dimensions, const struct safetensors *file, const int *routers,
+                     size_t count, struct error *error)
 {
-    struct safetensors *file;
     struct adapters *adapters = NULL;
-    TRY(safetensors_open(&file, path, error));
     status opened = open_from(&adapters, backend, arena, dimensions, file, error);
     if (opened == OK)
         opened = adapters_load(adapters, file, "", ADAPTER_ROUTERS_OPTIONAL, error);
-    for (size_t router = first; opened == OK && router < first + count; router++)
-        opened = expect_router(adapters, file, router, error);
-    safetensors_close(file);
+    for (size_t i = 0; opened == OK && i < count; i++)
+        opened = routers[i] < 0 ? OK : expect_router(adapters, file, (size_t)routers[i], error);
     if (opened != OK) {
         adapters_destroy(adapters);
         return opened;

@@ -7,6 +7,8 @@
 
 #include "harness/experiment.h"
 
+#define EVALUATION_SCALE 100.0f /* of the cosines of images and classes: logits, whatever the model learnt */
+
 size_t class_prompts(const struct task *task); /* classes · templates */
 
 /* features [classes, embed] in the arena, with a router (−1: adapters off). chosen, unless NULL, receives the experts

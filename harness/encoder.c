@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "adapters/adapter_file.h"
 #include "harness/weights.h"
 
 static status open_clip(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
@@ -39,9 +38,8 @@ static status open_adapters(struct encoder *encoder, const struct encoder_settin
     encoder->router = settings->router;
     if (settings->adapters == NULL)
         return OK;
-    bool off = settings->router == ROUTER_NONE;
-    return adapters_open(&encoder->adapters, encoder->backend, &encoder->model, &encoder->clip->dimensions,
-                         settings->adapters, off ? 0 : (size_t)settings->router, off ? 0 : 1, error);
+    return saved_adapters_load(settings->adapters, encoder->clip, &encoder->model, &settings->router, 1,
+                               &encoder->adapters, error);
 }
 
 static status open_parts(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)

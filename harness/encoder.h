@@ -10,17 +10,17 @@
 #ifndef MTIL_HARNESS_ENCODER_H
 #define MTIL_HARNESS_ENCODER_H
 
-#include "adapters/adapter.h"
+#include "harness/saved_adapters.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 
 #define ROUTER_NONE (-1)
 
 struct encoder_settings {
-    const char *weights;    /* a safetensors file, or "mini" */
-    const char *vocabulary; /* a file, "mini", or NULL: images only */
-    const char *adapters;   /* a file, or NULL */
-    int router;             /* one that the adapters have, or ROUTER_NONE: adapters off */
+    const char *weights;                   /* a safetensors file, or "mini" */
+    const char *vocabulary;                /* a file, "mini", or NULL: images only */
+    const struct saved_adapters *adapters; /* borrowed during the call; NULL: none */
+    int router;                            /* one that the adapters have, or ROUTER_NONE: adapters off */
     enum activation activation;
     struct backend_settings backend;
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/batches.h"
+#include "harness/class_features.h"
 #include "harness/guard.h"
 #include "harness/routing.h"
 #include "models/contrastive.h"
@@ -19,7 +20,7 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
                              .means = malloc(array_size(images, n->image_width * sizeof *set->means)),
                              .features = malloc(array_size(images, n->embed * sizeof *set->features)),
                              .zero_shot = calloc(images, sizeof *set->zero_shot),
-                             .errors = calloc(evaluator->experiment->task_count, sizeof *set->errors),
+                             .errors = calloc(evaluator->coders + 1, sizeof *set->errors),
                              .predicted = calloc(images, sizeof *set->predicted),
                              .router = calloc(images, sizeof *set->router),
                              .right = calloc(images, 1)};
@@ -36,8 +37,10 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
     struct evaluator *evaluator = calloc(1, sizeof *evaluator);
     if (evaluator == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for its description");
-    *evaluator = (struct evaluator){
-        .experiment = e, .selector = selector, .sets = calloc(e->task_count, sizeof *evaluator->sets)};
+    *evaluator = (struct evaluator){.experiment = e,
+                                    .selector = selector,
+                                    .coders = selector != NULL ? selector->tasks : 0,
+                                    .sets = calloc(e->task_count, sizeof *evaluator->sets)};
     status made = evaluator->sets != NULL
                       ? known_create(&evaluator->known, e, error)
                       : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
@@ -61,7 +64,7 @@ void evaluator_destroy(struct evaluator *evaluator)
         return;
     for (size_t j = 0; evaluator->sets != NULL && j < evaluator->experiment->task_count; j++) {
         struct test_set *set = &evaluator->sets[j];
-        for (size_t k = 0; set->errors != NULL && k < evaluator->experiment->task_count; k++)
+        for (size_t k = 0; set->errors != NULL && k < evaluator->coders; k++)
             free(set->errors[k]);
         free(set->errors);
         free(set->labels);
@@ -94,7 +97,7 @@ static status predict(struct experiment *e, const struct tensor *images, const s
 {
     struct contrastive c;
     struct tensor predicted;
-    TRY(contrastive_logits(e->backend, &e->step, images, classes, 100.0f, &c, error));
+    TRY(contrastive_logits(e->backend, &e->step, images, classes, EVALUATION_SCALE, &c, error));
     TRY(tensor_take(&predicted, &e->step, TENSOR_I32, "predictions", 1, images->shape, error));
     TRY(e->backend->ops->predict(e->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = predicted.data},
                                  error));

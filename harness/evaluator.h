@@ -21,7 +21,7 @@ struct test_set {
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
     uint16_t *zero_shot;     /* predictions of the untouched CLIP */
     struct known_images routed;
-    float **errors; /* [tasks] autoencoder errors [n], NULL: not computed yet */
+    float **errors; /* [coders] autoencoder errors [n], NULL: not computed yet */
     /* of the last evaluation */
     uint16_t *predicted;
     int16_t *router;
@@ -32,6 +32,7 @@ struct test_set {
 struct evaluator {
     struct experiment *experiment;
     struct selector *selector;
+    size_t coders; /* the selector's */
     struct known *known;
     struct label_space labels;
     struct shared_features shared; /* of the untouched CLIP */

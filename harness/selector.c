@@ -4,26 +4,61 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/selector_file.h"
 #include "harness/batches.h"
 #include "harness/guard.h"
 
-status selector_create(struct selector **result, struct experiment *e, struct error *error)
+static status create(struct selector **result, struct experiment *e, size_t tasks, size_t code,
+                     enum parameters_mode mode, struct error *error)
 {
     struct selector *selector = calloc(1, sizeof *selector);
     if (selector == NULL)
         return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
     selector->experiment = e;
-    selector->coders = calloc(e->task_count, sizeof *selector->coders);
-    selector->thresholds = calloc(e->task_count, sizeof *selector->thresholds);
+    selector->tasks = tasks;
+    selector->coders = calloc(tasks, sizeof *selector->coders);
+    selector->thresholds = calloc(tasks, sizeof *selector->thresholds);
     status made = selector->coders != NULL && selector->thresholds != NULL
                       ? OK
-                      : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", e->task_count);
-    for (size_t k = 0; made == OK && k < e->task_count; k++)
-        made = autoencoder_create(&selector->coders[k], e->backend, &e->model, e->clip->dimensions.image_width,
-                                  e->settings.selector.code, PARAMETERS_TRAINED, error);
+                      : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", tasks);
+    for (size_t k = 0; made == OK && k < tasks; k++)
+        made = autoencoder_create(&selector->coders[k], e->backend, &e->model, e->clip->dimensions.image_width, code,
+                                  mode, error);
     if (made != OK) {
         selector_destroy(selector);
         return made;
+    }
+    *result = selector;
+    return OK;
+}
+
+status selector_create(struct selector **selector, struct experiment *e, struct error *error)
+{
+    const struct selector_settings *s = &e->settings.selector;
+    TRY(create(selector, e, e->task_count, s->code, PARAMETERS_TRAINED, error));
+    (*selector)->decision = s->decision;
+    (*selector)->decision_batch = s->decision_batch;
+    return OK;
+}
+
+status selector_open(struct selector **result, struct experiment *e, const struct safetensors *file,
+                     const struct adapter_card *card, struct error *error)
+{
+    struct selector *selector;
+    size_t tasks;
+    TRY(selector_file_check(file, e->clip->dimensions.image_width, card->code, &tasks, error));
+    if (tasks == 0 || tasks > card->task_count)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected selector.thresholds for 1 to %zu tasks, those that it names, found %zu",
+                         safetensors_path(file), card->task_count, tasks);
+    TRY(create(&selector, e, tasks, card->code, PARAMETERS_FROZEN, error));
+    selector->trained = tasks;
+    selector->decision = card->per_batch ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE;
+    selector->decision_batch = card->decision_batch;
+    status read = selector_file_read(file, selector->coders, selector->thresholds, tasks, error);
+    if (read != OK) {
+        selector_destroy(selector);
+        return read;
     }
     *result = selector;
     return OK;
@@ -33,7 +68,7 @@ void selector_destroy(struct selector *selector)
 {
     if (selector == NULL)
         return;
-    for (size_t k = 0; selector->coders != NULL && k < selector->experiment->task_count; k++)
+    for (size_t k = 0; selector->coders != NULL && k < selector->tasks; k++)
         autoencoder_destroy(selector->coders[k]);
     free(selector->coders);
     free(selector->thresholds);
@@ -269,21 +304,46 @@ status selector_errors(struct selector *selector, size_t k, const float *feature
     return OK;
 }
 
+size_t selector_together(const struct selector *selector)
+{
+    return selector->decision == DECIDE_PER_BATCH ? selector->decision_batch : 1;
+}
+
+/* Of images first … last − 1, under every trained autoencoder. */
+static void mean_errors(const struct selector *selector, const float *const *errors, size_t first, size_t last,
+                        float means[SETTINGS_TASKS])
+{
+    for (size_t k = 0; k < selector->trained; k++) {
+        double total = 0;
+        for (size_t i = first; i < last; i++)
+            total += (double)errors[k][i];
+        means[k] = (float)(total / (double)(last - first));
+    }
+}
+
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers)
 {
-    const struct selector_settings *s = &selector->experiment->settings.selector;
-    size_t together = s->decision == DECIDE_PER_BATCH ? s->decision_batch : 1;
+    size_t together = selector_together(selector);
     for (size_t first = 0; first < n; first += together) {
         size_t last = first + together < n ? first + together : n;
         float means[SETTINGS_TASKS];
-        for (size_t k = 0; k < selector->trained; k++) {
-            double total = 0;
-            for (size_t i = first; i < last; i++)
-                total += (double)errors[k][i];
-            means[k] = (float)(total / (double)(last - first));
-        }
+        mean_errors(selector, errors, first, last, means);
         int choice = autoencoder_choice(means, selector->thresholds, selector->trained);
         for (size_t i = first; i < last; i++)
             routers[i] = (int16_t)choice;
+    }
+}
+
+void selector_least_errors(const struct selector *selector, const float *const *errors, size_t n, float *least)
+{
+    size_t together = selector_together(selector);
+    for (size_t first = 0; first < n; first += together) {
+        size_t last = first + together < n ? first + together : n;
+        float means[SETTINGS_TASKS], smallest = INFINITY;
+        mean_errors(selector, errors, first, last, means);
+        for (size_t k = 0; k < selector->trained; k++)
+            smallest = means[k] < smallest ? means[k] : smallest;
+        for (size_t i = first; i < last; i++)
+            least[i] = smallest;
     }
 }

@@ -3,22 +3,32 @@
  *     TRY(selector_create(&selector, experiment, error));
  *     TRY(selector_train(selector, task, error));                        // after the task
  *     TRY(selector_errors(selector, k, features, n, errors, error));      // [n] of autoencoder k
- *     selector_choose(selector, errors, n, trained, routers);             // [n] router or −1
+ *     selector_choose(selector, errors, n, routers);                      // [n] router or −1
  */
 #ifndef MTIL_HARNESS_SELECTOR_H
 #define MTIL_HARNESS_SELECTOR_H
 
+#include "adapters/adapter_card.h"
 #include "adapters/autoencoder.h"
 #include "harness/experiment.h"
 
 struct selector {
     struct experiment *experiment;
+    size_t tasks;
     size_t trained;              /* autoencoders 0 … trained − 1 compete */
     struct autoencoder **coders; /* [tasks] */
     float *thresholds;           /* [tasks] */
+    enum selector_decision decision;
+    size_t decision_batch;
 };
 
+/* To be trained, with the experiment's tasks and settings. */
 status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
+
+/* The one that was saved with adapters: their tasks, and their way to decide, whatever the experiment's are. The card
+ * is the file's and says that there is one. */
+status selector_open(struct selector **selector, struct experiment *experiment, const struct safetensors *file,
+                     const struct adapter_card *card, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
 
 /* Trains the task's autoencoder on nine tenths of its training images and takes the threshold from the rest. */
@@ -35,6 +45,11 @@ status selector_errors(struct selector *selector, size_t k, const float *feature
 
 /* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
+size_t selector_together(const struct selector *selector); /* images that decide together: 1 or decision_batch */
+
+/* least [n]: the smallest error of each image, or the smallest mean of those that decided together; infinite where no
+ * autoencoder gave a number. */
+void selector_least_errors(const struct selector *selector, const float *const *errors, size_t n, float *least);
 
 /* Frozen features of n items of a split (NULL: all), decoded on the way: means [n, image_width] and, unless NULL,
  * features [n, embed], unnormalised, on the host. */

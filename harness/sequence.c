@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "adapters/adapter_file.h"
 #include "core/file.h"
 #include "harness/cache_progress.h"
 #include "harness/guard.h"
+#include "harness/saved_adapters.h"
 #include "harness/tasks_survey.h"
 #include "harness/trainer.h"
 #include "results/live.h"
@@ -232,7 +232,8 @@ static status save_weights(struct run *r, size_t task, struct error *error)
                                          : path_format("%s/%s.safetensors", r->folder, kind);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
-    status result = adapters ? adapters_save(r->e->adapters, path, error) : clip_save(r->e->clip, path, error);
+    status result =
+        adapters ? saved_adapters_write(r->e, r->selector, task, path, error) : clip_save(r->e->clip, path, error);
     if (result == OK)
         result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
     free(path);

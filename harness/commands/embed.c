@@ -19,7 +19,7 @@ static const struct option options[] = {
     {.name = "vocab", .type = OPTION_TEXT, .help = "the tokenizer's vocabulary, for texts; mini has its own"},
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
-    {.name = "router", .type = OPTION_TEXT, .help = "number of the adapters' router, or none: adapters off"},
+    {.name = "router", .type = OPTION_TEXT, .help = "name or number of the adapters' router, or none: adapters off"},
     {.name = "activation",
      .type = OPTION_CHOICE,
      .choices = "quick_gelu|gelu",
@@ -223,9 +223,9 @@ static status embed(const struct command_call *call, const struct embed_inputs *
 
 /* --- Command line --- */
 
-static status read_settings(struct encoder_settings *settings, const struct options *given, struct error *error)
+static status read_settings(struct encoder_settings *settings, const struct adapter_choice *adapters,
+                            const struct options *given, struct error *error)
 {
-    struct adapter_choice adapters;
     const char *weights = options_text(given, "weights"), *vocabulary = options_text(given, "vocab");
     if (weights == NULL || options_text(given, "out") == NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: embed: expected --%s, found none; see mtil embed --help",
@@ -236,12 +236,11 @@ static status read_settings(struct encoder_settings *settings, const struct opti
         return error_set(error, ERROR_ARGUMENT,
                          "command line: embed: texts with weights %s: expected --vocab FILE, the model's vocabulary",
                          weights);
-    TRY(adapter_choice_read(&adapters, given, false, error));
     *settings = (struct encoder_settings){
         .weights = weights,
         .vocabulary = options_text(given, "texts") != NULL ? vocabulary : NULL,
-        .adapters = adapters.file,
-        .router = adapters.router,
+        .adapters = adapters->file != NULL ? &adapters->saved : NULL,
+        .router = adapters->router,
         .activation = options_choice(given, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
         .backend = backend_settings_of(given),
     };
@@ -260,12 +259,12 @@ static status check_output(const char *path, struct error *error)
     return OK;
 }
 
-static status run(const struct command_call *call, struct error *error)
+static status embed_with(const struct command_call *call, const struct adapter_choice *adapters, struct error *error)
 {
     struct encoder_settings settings;
     struct encoder encoder;
     struct embed_inputs inputs;
-    TRY(read_settings(&settings, call->options, error));
+    TRY(read_settings(&settings, adapters, call->options, error));
     TRY(check_output(options_text(call->options, "out"), error));
     TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
     status result = encoder_open(&encoder, &settings, error);
@@ -275,6 +274,15 @@ static status run(const struct command_call *call, struct error *error)
         encoder_close(&encoder);
     }
     embed_inputs_free(&inputs);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct adapter_choice adapters;
+    TRY(adapter_choice_read(&adapters, call->options, ROUTER_WORDS_ONE, error));
+    status result = embed_with(call, &adapters, error);
+    adapter_choice_free(&adapters);
     return result;
 }
 

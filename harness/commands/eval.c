@@ -1,7 +1,6 @@
 /* mtil eval: what a file of adapters or weights knows of a suite's datasets. */
 #include <stdlib.h>
 
-#include "adapters/adapter_file.h"
 #include "harness/cache_progress.h"
 #include "harness/commands/adapter_choice.h"
 #include "harness/commands/backend_choice.h"
@@ -19,7 +18,8 @@ static const struct option options[] = {
      .help = "all weights of a CLIP of the suite's model's size, instead of adapters"},
     {.name = "router",
      .type = OPTION_TEXT,
-     .help = "own: task k takes router k; a number: all take that one; none: adapters off"},
+     .help = "auto, own, position, none, or the name or number of one for all (default auto, where the adapters have a "
+             "selector)"},
     {0},
 };
 
@@ -27,18 +27,63 @@ struct evaluation {
     const struct command_call *call;
     struct experiment *experiment;
     struct evaluator *evaluator;
+    struct selector *selector; /* --router auto; otherwise NULL */
     struct adapter_choice choice;
+    int *routers;        /* [tasks] that each takes; auto: none */
     const char *weights; /* NULL: adapters */
     size_t *zero_shot;   /* [tasks] right answers of the untouched model */
 };
 
+static status own_router(const struct evaluation *v, const char *task, int *router, struct error *error)
+{
+    const struct adapter_card *card = &v->choice.saved.card;
+    *router = adapter_card_find(card, task);
+    if (*router >= 0 && card->tasks[*router].trained)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: has no trained router for the task %s; its tasks are: %s; leave %s out of data.order, or use "
+                     "--router auto, none, or the name of the task whose router is to answer",
+                     v->choice.file, task, adapter_card_tasks(card).text, task);
+}
+
+static status choose_routers(struct evaluation *v, struct error *error)
+{
+    const struct experiment *e = v->experiment;
+    v->routers = calloc(e->task_count, sizeof *v->routers);
+    if (v->routers == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
+    for (size_t j = 0; j < e->task_count; j++) {
+        v->routers[j] = v->choice.router == ROUTER_POSITION ? (int)j
+                        : v->choice.router == ROUTER_AUTO   ? ROUTER_NONE
+                                                            : v->choice.router;
+        if (v->choice.router == ROUTER_OWN)
+            TRY(own_router(v, e->tasks[j].settings.name, &v->routers[j], error));
+    }
+    return OK;
+}
+
+/* The run's way to decide is a part of what it found, so the suite's is not asked. */
+static void tell_decision(const struct evaluation *v)
+{
+    static const char *const names[] = {"per_image", "per_batch"};
+    const struct selector_settings *s = &v->experiment->settings.selector;
+    const struct selector *saved = v->selector;
+    if (s->decision != saved->decision || s->decision_batch != saved->decision_batch)
+        log_info(v->call->log, "the adapters' selector decides %s (decision_batch %zu), as in their run",
+                 names[saved->decision], saved->decision_batch);
+}
+
 static status open_adapters(struct evaluation *v, struct error *error)
 {
     struct experiment *e = v->experiment;
-    int router = v->choice.router;
-    size_t first = router >= 0 ? (size_t)router : 0, count = router >= 0 ? 1 : router == ROUTER_OWN ? e->task_count : 0;
-    return adapters_open(&e->adapters, e->backend, &e->model, &e->clip->dimensions, v->choice.file, first, count,
-                         error);
+    const struct saved_adapters *saved = &v->choice.saved;
+    TRY(choose_routers(v, error));
+    TRY(saved_adapters_load(saved, e->clip, &e->model, v->routers, e->task_count, &e->adapters, error));
+    if (v->choice.router != ROUTER_AUTO)
+        return OK;
+    TRY(selector_open(&v->selector, e, saved->file, &saved->card, error));
+    tell_decision(v);
+    return OK;
 }
 
 /* After the zero-shot row, because it replaces the untouched model. */
@@ -76,8 +121,9 @@ static status evaluate_task(struct evaluation *v, size_t j, struct error *error)
     report(v, "evaluate", j);
     if (v->weights != NULL)
         return evaluator_without_adapters(v->evaluator, j, v->call->stop, error);
-    int router = v->choice.router == ROUTER_OWN ? (int)j : v->choice.router;
-    return evaluator_with_router(v->evaluator, j, router, v->call->stop, error);
+    if (v->selector != NULL)
+        return evaluator_task(v->evaluator, v->selector->trained - 1, j, v->call->stop, error);
+    return evaluator_with_router(v->evaluator, j, v->routers[j], v->call->stop, error);
 }
 
 static double percent(size_t correct, size_t images)
@@ -130,7 +176,7 @@ static status evaluate(struct evaluation *v, struct error *error)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", v->experiment->task_count);
     if (v->choice.file != NULL)
         TRY(open_adapters(v, error));
-    TRY(evaluator_create(&v->evaluator, v->experiment, NULL, error));
+    TRY(evaluator_create(&v->evaluator, v->experiment, v->selector, error));
     TRY(zero_shot_row(v, error));
     if (v->weights != NULL)
         TRY(open_weights(v, error));
@@ -159,8 +205,10 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
             result = evaluate(v, error);
         progress_end(call->progress);
         evaluator_destroy(v->evaluator);
+        selector_destroy(v->selector);
         experiment_close(v->experiment);
         free(v->zero_shot);
+        free(v->routers);
     }
     suite_destroy(suite);
     return result;
@@ -174,17 +222,29 @@ static status run(const struct command_call *call, struct error *error)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
                          adapters ? "both" : "neither");
-    TRY(adapter_choice_read(&v.choice, call->options, true, error));
-    return evaluate_suite(&v, error);
+    TRY(adapter_choice_read(&v.choice, call->options, ROUTER_WORDS_ALL, error));
+    status result = evaluate_suite(&v, error);
+    adapter_choice_free(&v.choice);
+    return result;
 }
 
 const struct command command_eval = {
     .name = "eval",
     .arguments = "SUITE [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
-    .details = "Nothing is trained and no database is written. The column zero-shot is the suite's own model without "
-               "adapters.\n",
-    .example = "  mtil eval mini --adapters adapters.safetensors --router own\n"
+    .details =
+        "Nothing is trained and no database is written. The column zero-shot is the suite's own model without "
+        "adapters.\n\n"
+        "--router auto      the selector saved with the adapters chooses, and decides as in their run: the last "
+        "row of\n"
+        "                   its matrix again. Datasets that they were not trained for are answered by the router "
+        "that\n"
+        "                   it finds nearest, or without adapters.\n"
+        "--router own       every dataset takes the router of the task with its name; one without is an error.\n"
+        "--router position  the k-th dataset takes router k, for files that do not name their tasks.\n"
+        "--router none      adapters off.\n",
+    .example = "  mtil eval mini --adapters adapters.safetensors --router auto\n"
+               "  mtil eval mini data.order=mnist,dtd --adapters adapters.safetensors --router own\n"
                "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n",
     .options = options,
     .least = 1,

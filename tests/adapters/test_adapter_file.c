@@ -92,7 +92,7 @@ static void adapters_come_back_as_they_were(void **state)
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const float *expected[TOWERS] = {values_of(&s, adapters, TOWER_IMAGE), values_of(&s, adapters, TOWER_TEXT)};
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     struct safetensors *file = open_file(path);
     fill(&s, adapters, 9);
     must(adapters_load(adapters, file, "", ADAPTER_COMPLETE, &error));
@@ -108,7 +108,7 @@ static void names_and_shapes_are_public(void **state)
     (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     struct safetensors *file = open_file(path);
     assert_int_equal(safetensors_count(file), 4 * (4 * 5 + 2 * SMALL_TASKS));
     const struct {
@@ -188,7 +188,7 @@ static void missing_tensors_follow_the_mode(void **state)
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const struct expert_bank *bank = &adapters->towers[TOWER_IMAGE].banks[1];
     const float *saved = values_of(&s, adapters, TOWER_IMAGE);
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     rewrite("_list.0", "adapter.", NULL, 0); /* expert 0, router 0, noise 0 of every block */
 
     assert_int_equal(load(adapters, "adapter.", ADAPTER_COMPLETE), ERROR_FORMAT);
@@ -214,7 +214,7 @@ static void absent_routers_stay_as_they_were(void **state)
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const struct expert_bank *bank = &adapters->towers[TOWER_IMAGE].banks[1];
     const float *saved = values_of(&s, adapters, TOWER_IMAGE);
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     rewrite("router_list.1", "", NULL, 0);
     fill(&s, adapters, 9);
     assert_int_equal(load(adapters, "", ADAPTER_COMPLETE), ERROR_FORMAT);
@@ -233,7 +233,7 @@ static void other_sizes_are_refused(void **state)
     struct small s;
     struct adapter_settings wider = small_settings;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL), *other;
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     wider.bottleneck = 12;
     must(adapters_create(&other, s.d.backend, &s.d.memory, &small_dimensions, &wider, PARAMETERS_FROZEN, &error));
     assert_int_equal(load(other, "", ADAPTER_ZERO_LEFT_OUT), ERROR_FORMAT);
@@ -260,7 +260,7 @@ static void settings_follow_from_the_file(void **state)
     written.input = EXPERT_INPUT_POST_LN;
     written.top_k = 3;
     struct adapters *adapters = small_adapters_open(&s, 1, &written);
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     must(read_settings(path, "", &read));
     assert_int_equal(read.experts, 5);
     assert_int_equal(read.tasks, SMALL_TASKS);
@@ -303,7 +303,7 @@ static void impossible_settings_are_refused(void **state)
     struct adapter_settings settings = {0};
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        must(adapters_save(adapters, path, &error));
+        must(adapters_save(adapters, NULL, path, &error));
         rewrite(cases[i].without, "", &cases[i].metadata, 1);
         assert_int_equal(read_settings(path, "", &settings), ERROR_FORMAT);
         if (strstr(error.message, cases[i].word) == NULL || strstr(error.message, path) == NULL)
@@ -314,8 +314,15 @@ static void impossible_settings_are_refused(void **state)
 
 static status open_adapters(struct small *s, struct adapters **adapters, size_t first, size_t count)
 {
+    int routers[SMALL_TASKS];
+    struct safetensors *file = open_file(path);
+    for (size_t i = 0; i < count; i++)
+        routers[i] = (int)(first + i);
     *adapters = NULL;
-    return adapters_open(adapters, s->d.backend, &s->d.memory, &small_dimensions, path, first, count, &error);
+    status result =
+        adapters_open(adapters, s->d.backend, &s->d.memory, &small_dimensions, file, routers, count, &error);
+    safetensors_close(file);
+    return result;
 }
 
 static void opened_for_inference(void **state)
@@ -324,7 +331,7 @@ static void opened_for_inference(void **state)
     struct small s;
     struct text list = {0};
     struct adapters *adapters = small_adapters_open(&s, 1, NULL), *opened;
-    must(adapters_save(adapters, path, &error));
+    must(adapters_save(adapters, NULL, path, &error));
     must(open_adapters(&s, &opened, 0, SMALL_TASKS));
     expect_values(&s, opened, TOWER_TEXT, values_of(&s, adapters, TOWER_TEXT));
     assert_null(opened->towers[TOWER_TEXT].parameters->gradients);
@@ -338,7 +345,9 @@ static void opened_for_inference(void **state)
     assert_null(opened);
     assert_non_null(strstr(error.message, "no router 1"));
     assert_non_null(strstr(error.message, "0, 2"));
-    must(adapter_file_routers(path, &list, &error));
+    struct safetensors *file = open_file(path);
+    must(adapter_file_routers(file, &list, &error));
+    safetensors_close(file);
     assert_string_equal(list.data, "0, 2");
     text_free(&list);
     small_adapters_close(&s, adapters);

@@ -12,7 +12,7 @@
 
 #define RUN "run tiny.yaml --quiet "
 #define DISK " run.cache=disk run.cache_folder=cache"
-#define EVAL "eval tiny.yaml --quiet --format csv --adapters adapters.safetensors --router own"
+#define EVAL "eval tiny.yaml --quiet --format csv --adapters adapters.safetensors --router position"
 #define SHOW "data cache show --quiet --format csv --folder cache"
 
 /* --- Runs --- */

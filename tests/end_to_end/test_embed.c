@@ -100,7 +100,11 @@ static void reference_open(struct reference *r, const struct workshop *workshop)
     check(clip_load(&r->clip, r->backend, &r->model, weights, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error),
           &error);
     check(tokenizer_open(&r->tokenizer, vocabulary, &error), &error);
-    check(adapters_open(&r->adapters, r->backend, &r->model, &r->clip->dimensions, adapters, 0, 3, &error), &error);
+    struct safetensors *file;
+    check(safetensors_open(&file, adapters, &error), &error);
+    check(adapters_open(&r->adapters, r->backend, &r->model, &r->clip->dimensions, file, (int[]){0, 1, 2}, 3, &error),
+          &error);
+    safetensors_close(file);
     free(weights);
     free(vocabulary);
     free(adapters);

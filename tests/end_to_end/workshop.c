@@ -109,7 +109,7 @@ static void make_model(const struct workshop *workshop)
     check(clip_save(clip, weights, &error), &error);
     check(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, &error), &error);
     draw_adapters(adapters);
-    check(adapters_save(adapters, file, &error), &error);
+    check(adapters_save(adapters, NULL, file, &error), &error);
     adapters_destroy(adapters);
     clip_destroy(clip);
     backend->ops->arena_destroy(backend, &arena);

@@ -9,7 +9,6 @@
 
 /* A selector of three tasks, of which `trained` compete, without a model. */
 struct decision {
-    struct experiment experiment;
     struct selector selector;
     float thresholds[3];
 };
@@ -18,8 +17,8 @@ static void decide(struct decision *d, size_t trained, enum selector_decision de
                    const float errors[3][5], int16_t routers[5])
 {
     const float *rows[3] = {errors[0], errors[1], errors[2]};
-    d->experiment.settings.selector = (struct selector_settings){.decision = decision, .decision_batch = together};
-    d->selector = (struct selector){.experiment = &d->experiment, .trained = trained, .thresholds = d->thresholds};
+    d->selector = (struct selector){
+        .trained = trained, .thresholds = d->thresholds, .decision = decision, .decision_batch = together};
     memset(routers, 0x55, 5 * sizeof *routers);
     selector_choose(&d->selector, rows, 5, routers);
 }
