@@ -93,6 +93,10 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, 
 status dataset_select(struct dataset **part, const struct dataset *whole, const size_t *classes, size_t count,
                       struct error *error);
 
+/* No images, but class names and templates, copied: what prompts are made from. */
+status dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
+                        const char *const *templates, size_t template_count, struct error *error);
+
 /* One template, with one "{}", in place of the dataset's own. */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);
 

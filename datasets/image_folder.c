@@ -2,19 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/file.h"
-
-static bool has_image_ending(const char *name)
-{
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
-    const char *ending = strrchr(name, '.');
-    for (size_t i = 0; ending != NULL && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(ending, endings[i]) == 0)
-            return true;
-    return false;
-}
 
 static status add_class(struct dataset *dataset, const char *part, const char *name, size_t label,
                         struct dataset_items *items, struct error *error)
@@ -24,7 +13,7 @@ static status add_class(struct dataset *dataset, const char *part, const char *n
     char *folder = path_format("%s/%s", part, name);
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0; /* no slash at the end: names are relative to it */
-    status result = folder != NULL ? strings_list_files(&files, path, folder, has_image_ending, error)
+    status result = folder != NULL ? strings_list_files(&files, path, folder, image_has_ending, error)
                                    : error_set(error, ERROR_MEMORY, "%s: no memory for a name", path);
     for (size_t i = 0; result == OK && i < files.count; i++)
         result = dataset_add_file(dataset, items, label, error, "%s", files.items[i]);

@@ -14,8 +14,6 @@
 #include "models/clip.h"
 #include "models/tokenizer.h"
 
-#define ROUTER_NONE (-1)
-
 struct encoder_settings {
     const char *weights;                   /* a safetensors file, or "mini" */
     const char *vocabulary;                /* a file, "mini", or NULL: images only */

@@ -140,6 +140,26 @@ status experiment_open_frozen(struct experiment **experiment, const struct suite
     return open_experiment(experiment, suite, 0, true, log, error);
 }
 
+status experiment_open_model(struct experiment **result, const struct settings *settings, const struct log *log,
+                             struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for its description");
+    *e = (struct experiment){.settings = *settings, .log = log, .trains = TRAINS_NOTHING};
+    status opened = open_model(e, error);
+    if (opened == OK)
+        choose_evaluation_batch(e);
+    if (opened == OK)
+        opened = open_tokenizer(e, error);
+    if (opened != OK) {
+        experiment_close(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
 static void close_model(struct experiment *e)
 {
     struct error ignored;

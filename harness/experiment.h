@@ -82,6 +82,11 @@ status experiment_open(struct experiment **experiment, const struct suite *suite
  * into `adapters`, which then belong to the experiment. */
 status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
                               struct error *error);
+
+/* A model and its tokenizer without a suite, for images that belong to none: no tasks until tasks_open_named gives some.
+ * Of the settings: weights, vocabulary, activation, threads, backend, evaluation_batch. */
+status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
+                             struct error *error);
 void experiment_close(struct experiment *experiment); /* NULL is allowed */
 
 /* The model of an experiment once more, on the GPU that comes `number` places after its own; datasets and cache are

@@ -32,18 +32,24 @@ static status keep(struct label_space *space, const struct tensor *joint, struct
     return result;
 }
 
-status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
-                            struct tensor *features, struct error *error)
+status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
+                       struct error *error)
 {
     struct experiment *e = space->known->experiment;
-    if (e->settings.label_space == LABEL_SPACE_TASK)
-        return known_classes(space->known, j, router, arena, features, error);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features of all tasks", 2,
                     (size_t[]){e->class_count, e->clip->dimensions.embed}, error));
     if (router < 0 && space->joint != NULL)
         return e->backend->ops->upload(e->backend, features->data, space->joint, tensor_bytes(features), error);
     TRY(join(space, router, arena, features, error));
     return router < 0 ? keep(space, features, error) : OK;
+}
+
+status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
+                            struct tensor *features, struct error *error)
+{
+    if (space->known->experiment->settings.label_space == LABEL_SPACE_TASK)
+        return known_classes(space->known, j, router, arena, features, error);
+    return label_space_all(space, router, arena, features, error);
 }
 
 void label_space_refresh(struct label_space *space)

@@ -21,6 +21,10 @@ struct label_space {
 /* Class features with a router (−1: adapters off) in the arena, for images of task j. */
 status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
                             struct tensor *features, struct error *error);
+
+/* Of all tasks, whatever evaluation.label_space says: [all classes, embed]. */
+status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
+                       struct error *error);
 void label_space_refresh(struct label_space *space);
 void label_space_free(struct label_space *space);
 

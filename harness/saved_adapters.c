@@ -111,11 +111,29 @@ static status check_model(const struct saved_adapters *saved, const struct clip 
                      safetensors_path(saved->file), model != NULL ? model : "of another name", expected, found);
 }
 
+/* The routers that are asked for, and those of all tasks that the file says it was trained for: a selector may choose
+ * any of them. */
+static status open_with_routers(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                                const int *routers, size_t count, struct adapters **adapters, struct error *error)
+{
+    const struct adapter_card *card = &saved->card;
+    int *all = malloc(array_size(count + card->task_count + 1, sizeof *all));
+    if (all == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu routers", safetensors_path(saved->file), count);
+    memcpy(all, routers, count * sizeof *routers);
+    for (size_t k = 0; k < card->task_count; k++)
+        all[count + k] = card->tasks[k].trained ? (int)k : ROUTER_NONE;
+    status result = adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, all,
+                                  count + card->task_count, error);
+    free(all);
+    return result;
+}
+
 status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
                            const int *routers, size_t count, struct adapters **adapters, struct error *error)
 {
     TRY(check_model(saved, clip, error));
-    TRY(adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, routers, count, error));
+    TRY(open_with_routers(saved, clip, arena, routers, count, adapters, error));
     size_t found = (*adapters)->settings.tasks;
     if (saved->card.task_count <= found)
         return OK;

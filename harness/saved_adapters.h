@@ -29,7 +29,10 @@ struct saved_adapters {
 status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error);
 void saved_adapters_close(struct saved_adapters *saved); /* one that is all zeros is allowed */
 
-/* adapters_open, for a CLIP that is the one they were trained on where the file says which. */
+#define ROUTER_NONE (-1)
+
+/* adapters_open, for a CLIP that is the one they were trained on where the file says which, with the `count` routers that
+ * are asked for (ROUTER_NONE: none) and those of all trained tasks. */
 status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
                            const int *routers, size_t count, struct adapters **adapters, struct error *error);
 

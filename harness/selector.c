@@ -47,9 +47,9 @@ status selector_open(struct selector **result, struct experiment *e, const struc
     struct selector *selector;
     size_t tasks;
     TRY(selector_file_check(file, e->clip->dimensions.image_width, card->code, &tasks, error));
-    if (tasks == 0 || tasks > card->task_count)
+    if (tasks == 0 || tasks > card->task_count || !card->tasks[tasks - 1].trained)
         return error_set(error, ERROR_FORMAT,
-                         "%s: expected selector.thresholds for 1 to %zu tasks, those that it names, found %zu",
+                         "%s: expected selector.thresholds for the first trained ones of its %zu tasks, found %zu",
                          safetensors_path(file), card->task_count, tasks);
     TRY(create(&selector, e, tasks, card->code, PARAMETERS_FROZEN, error));
     selector->trained = tasks;

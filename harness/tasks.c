@@ -193,6 +193,30 @@ status tasks_open(struct experiment *e, struct error *error)
     return number_classes(e, error);
 }
 
+static status open_named(const struct experiment *e, struct task *task, const struct adapter_task *named,
+                         struct error *error)
+{
+    task->settings.name = named->name;
+    TRY(dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
+                         named->templates.count, error));
+    return tokenize_prompts(e, task, error);
+}
+
+status tasks_open_named(struct experiment *e, const struct adapter_card *card, struct error *error)
+{
+    e->tasks = calloc(card->task_count, sizeof *e->tasks);
+    if (e->tasks == NULL)
+        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu tasks", card->task_count);
+    for (size_t k = 0; k < card->task_count; k++) {
+        e->task_count = k + 1;
+        e->tasks[k].index = k;
+        e->tasks[k].first_class = e->class_count;
+        TRY(open_named(e, &e->tasks[k], &card->tasks[k], error));
+        e->class_count += card->tasks[k].classes.count;
+    }
+    return OK;
+}
+
 static void close_task(struct task *task)
 {
     dataset_close(task->dataset);

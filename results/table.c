@@ -109,13 +109,19 @@ bool table_column_is_numeric(const struct table *table, size_t column)
     return number;
 }
 
-void table_free(struct table *table)
+void table_clear(struct table *table)
 {
-    for (size_t i = 0; i < table->columns; i++)
-        free((char *)table->column[i].title);
     for (size_t i = 0; i < table->count; i++)
         if (table->cell[i].kind == CELL_TEXT)
             free(table->cell[i].text);
+    table->count = table->blocks = 0;
+}
+
+void table_free(struct table *table)
+{
+    table_clear(table);
+    for (size_t i = 0; i < table->columns; i++)
+        free((char *)table->column[i].title);
     free(table->column);
     free(table->cell);
     free(table->block);

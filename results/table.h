@@ -71,6 +71,7 @@ void table_begin_block(struct table *table);
 size_t table_rows(const struct table *table);
 const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);
 bool table_column_is_numeric(const struct table *table, size_t column); /* some number, and no text, is in it */
+void table_clear(struct table *table);                                  /* takes the rows away; the columns stay */
 void table_free(struct table *table);
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LATEX };

@@ -1,7 +1,11 @@
 #include "datasets/image/image.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "core/text.h"
@@ -65,14 +69,43 @@ static status refuse(const struct encoded *file, struct error *error)
     return ERROR_FORMAT;
 }
 
+bool image_has_ending(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; ending != NULL && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(ending, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static const struct signature *find_signature(const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
+        if (size >= signatures[i].size && memcmp(data, signatures[i].bytes, signatures[i].size) == 0)
+            return &signatures[i];
+    return NULL;
+}
+
+bool image_file_recognized(const char *path)
+{
+    uint8_t first[8];
+    struct stat information;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = file >= 0 && fstat(file, &information) == 0 && S_ISREG(information.st_mode)
+                      ? read(file, first, sizeof first)
+                      : 0;
+    if (file >= 0)
+        close(file);
+    return got > 0 && find_signature(first, (size_t)got) != NULL;
+}
+
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error)
 {
     struct encoded file = {data, size, name};
     *image = (struct image){0};
-    for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
-        if (size >= signatures[i].size && memcmp(data, signatures[i].bytes, signatures[i].size) == 0)
-            return signatures[i].decode(image, &file, error);
-    return refuse(&file, error);
+    const struct signature *signature = find_signature(data, size);
+    return signature != NULL ? signature->decode(image, &file, error) : refuse(&file, error);
 }
 
 status image_decode_file(struct image *image, const char *path, struct error *error)

@@ -13,6 +13,7 @@
 #ifndef MTIL_DATASETS_IMAGE_IMAGE_H
 #define MTIL_DATASETS_IMAGE_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,12 @@ void image_free(struct image *image);
  * data is an error. name only serves messages. The caller frees the image; after an error there is none. */
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
+
+/* Whether a name ends as an image's: jpg jpeg png ppm bmp pgm tif tiff webp, in any case. */
+bool image_has_ending(const char *name);
+
+/* Whether a regular file begins as one of the formats that are read. */
+bool image_file_recognized(const char *path);
 
 /* Both are there completely or not at all, without waiting for the disk (core/file.h, file_sync_all). quality: 1 to 100, chroma is
  * halved both ways (4:2:0). */

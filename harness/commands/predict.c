@@ -1,0 +1,276 @@
+/* mtil predict: which class an image shows, by which router, for images that belong to no suite. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datasets/formats/strings.h"
+#include "harness/commands/adapter_choice.h"
+#include "harness/commands/image_reader.h"
+#include "harness/commands/output_stream.h"
+#include "harness/predictor.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    ADAPTERS_OPTION,
+    {.name = "router",
+     .type = OPTION_TEXT,
+     .help =
+         "auto: the selector saved with the adapters chooses; the name or number of one; none: adapters off (default "
+         "auto, where there is a selector)"},
+    {.name = "labels",
+     .type = OPTION_CHOICE,
+     .choices = "task|all",
+     .fallback = "task",
+     .help = "classes to choose from: those of the router's task, or of all tasks; without a router always all"},
+    {.name = "top",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65535,
+     .fallback = "1",
+     .help = "classes per image"},
+    {.name = "list", .type = OPTION_TEXT, .help = "file with the path of an image or a folder per line, as @FILE"},
+    {.name = "classes", .type = OPTION_TEXT, .help = "file with a class name per line, instead of the adapters' tasks"},
+    {.name = "template", .type = OPTION_TEXT, .fallback = "a photo of a {}.", .help = "of these classes' prompts"},
+    {.name = "weights", .type = OPTION_TEXT, .fallback = "mini", .help = "CLIP's safetensors file, or mini"},
+    {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the model's, a file, or mini"},
+    {.name = "activation",
+     .type = OPTION_CHOICE,
+     .choices = "quick_gelu|gelu",
+     .fallback = "quick_gelu",
+     .help = "of the MLPs; gelu for open_clip's other weights"},
+    BACKEND_OPTIONS("auto", "auto", "0"),
+    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {0},
+};
+
+struct work {
+    const struct command_call *call;
+    struct adapter_choice choice;
+    struct adapter_card given; /* of --classes; empty: those of the adapters */
+    struct strings classes;
+    struct image_paths *paths;
+    struct predictor *predictor;
+    struct image_reader reader;
+    struct output_stream output;
+    size_t top;
+    struct answer *answers;    /* [batch] */
+    struct answer_rank *ranks; /* [batch, top] */
+};
+
+static const struct adapter_card *card_of(const struct work *work)
+{
+    return work->given.task_count > 0 ? &work->given : &work->choice.saved.card;
+}
+
+/* --- Classes of a file --- */
+
+static status read_classes(struct strings *classes, const char *path, struct error *error)
+{
+    TRY(strings_read_lines(classes, path, error));
+    for (size_t i = 0; i < classes->count; i++)
+        if (*classes->items[i] == 0)
+            return error_set(error, ERROR_FORMAT, "%s:%zu: expected the name of a class, found an empty line", path,
+                             i + 1);
+    return classes->count > 0 ? OK
+                              : error_set(error, ERROR_FORMAT, "%s: expected a class name per line, found none", path);
+}
+
+static status give_classes(struct work *work, const char *path, const char *template, struct error *error)
+{
+    const char *hole = strstr(template, "{}");
+    if (hole == NULL || strstr(hole + 2, "{}") != NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: --template: expected one {} for the class name, found \"%s\"", template);
+    TRY(read_classes(&work->classes, path, error));
+    TRY(adapter_card_create(&work->given, 1, error));
+    struct adapter_task *task = &work->given.tasks[0];
+    TRY(adapter_names_create(&task->classes, work->classes.count, error));
+    TRY(adapter_names_create(&task->templates, 1, error));
+    memcpy(task->classes.items, work->classes.items, work->classes.count * sizeof *work->classes.items);
+    task->templates.items[0] = template;
+    task->name = "";
+    return OK;
+}
+
+static status find_classes(struct work *work, struct error *error)
+{
+    const struct options *given = work->call->options;
+    const char *path = options_text(given, "classes");
+    if (path != NULL)
+        return give_classes(work, path, options_text(given, "template"), error);
+    if (options_given(given, "template"))
+        return error_set(error, ERROR_ARGUMENT, "command line: --template: expected --classes FILE beside it");
+    if (work->choice.file == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: predict: expected --adapters FILE or --classes FILE, found neither");
+    if (work->choice.saved.card.task_count == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: does not name its tasks and their classes (another program wrote it, or an older mtil); "
+                         "expected --classes FILE beside it",
+                         work->choice.file);
+    return OK;
+}
+
+/* --- Output --- */
+
+static void add_columns(const struct work *work, struct table *table)
+{
+    table_add_column(table, &(struct table_column){.title = "image"});
+    if (work->top > 1)
+        table_add_column(table, &(struct table_column){.title = "rank"});
+    table_add_column(table, &(struct table_column){.title = "class"});
+    table_add_column(table, &(struct table_column){.title = "task"});
+    table_add_column(table, &(struct table_column){.title = "router"});
+    table_add_column(table, &(struct table_column){.title = "confidence", .decimals = 3});
+    table_add_column(table, &(struct table_column){.title = "error", .decimals = 4});
+}
+
+static void add_router(const struct work *work, struct table *table, int router)
+{
+    const struct adapter_card *card = &work->choice.saved.card;
+    char number[16];
+    snprintf(number, sizeof number, "%d", router);
+    table_add_text(table, router < 0 ? "none" : (size_t)router < card->task_count ? card->tasks[router].name : number);
+}
+
+static void add_rows(const struct work *work, struct table *table, size_t i)
+{
+    const struct adapter_card *card = card_of(work);
+    const struct answer *answer = &work->answers[i];
+    for (size_t k = 0; k < answer->count; k++) {
+        const struct answer_rank *rank = &answer->ranks[k];
+        const struct adapter_task *task = &card->tasks[rank->task];
+        table_add_text(table, work->reader.slots[i].path);
+        if (work->top > 1)
+            table_add_integer(table, (int64_t)k + 1);
+        table_add_text(table, task->classes.items[rank->class_index]);
+        table_add_text(table, *task->name != 0 ? task->name : NULL);
+        add_router(work, table, answer->router);
+        table_add_real(table, rank->confidence);
+        table_add_real(table, (double)answer->error);
+    }
+}
+
+/* --- Work --- */
+
+static status answer_all(struct work *work, struct error *error)
+{
+    struct image_reader *reader = &work->reader;
+    do {
+        TRY(image_reader_next(reader, error));
+        if (reader->count > 0)
+            TRY(predictor_answer(work->predictor, reader->pixels, reader->count, work->answers, error));
+        for (size_t i = 0; i < reader->count; i++)
+            add_rows(work, &work->output.table, i);
+        if (reader->read > 0)
+            TRY(output_stream_print(&work->output, reader->count == 0, error));
+        progress_report(work->call->progress,
+                        &(struct progress_state){.activity = "predict", .step = reader->read, .images = reader->read});
+    } while (reader->count > 0);
+    progress_end(work->call->progress);
+    if (reader->read + reader->failed == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: predict: expected JPEG, PNG, GIF or BMP images, found none");
+    if (reader->failed > 0)
+        return error_set(error, ERROR_FORMAT, "%zu of %zu images could not be read", reader->failed,
+                         reader->read + reader->failed);
+    return OK;
+}
+
+static status make_room(struct work *work, struct error *error)
+{
+    size_t batch = predictor_batch(work->predictor);
+    work->answers = calloc(batch, sizeof *work->answers);
+    work->ranks = calloc(array_size(batch, work->top), sizeof *work->ranks);
+    if (work->answers == NULL || work->ranks == NULL)
+        return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu answers", batch);
+    for (size_t i = 0; i < batch; i++)
+        work->answers[i].ranks = work->ranks + i * work->top;
+    TRY(output_stream_open(&work->output, work->call, error));
+    add_columns(work, &work->output.table);
+    return image_reader_open(&work->reader, work->call, work->paths, predictor_resolution(work->predictor), batch,
+                             error);
+}
+
+static struct predictor_settings predictor_settings_of(const struct work *work)
+{
+    const struct options *given = work->call->options;
+    size_t threads = (size_t)options_integer(given, "threads");
+    struct predictor_settings settings = {
+        .model = {.weights = options_text(given, "weights"),
+                  .vocabulary = options_text(given, "vocabulary"),
+                  .activation = options_choice(given, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
+                  .threads = threads,
+                  .backend = backend_settings_of(given)},
+        .card = card_of(work),
+        .adapters = work->choice.file != NULL ? &work->choice.saved : NULL,
+        .selects = work->choice.router == ROUTER_AUTO,
+        .router = work->choice.router == ROUTER_AUTO ? ROUTER_NONE : work->choice.router,
+        .all_labels = options_choice(given, "labels") == 1,
+        .top = work->top,
+        .stop = work->call->stop};
+    settings.model.backend.threads = threads;
+    return settings;
+}
+
+static status predict(struct work *work, struct error *error)
+{
+    const struct command_call *call = work->call;
+    const char *list = options_text(call->options, "list");
+    if (call->argument_count == 0 && list == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: predict: expected image files, folders or lists, found none; see mtil predict "
+                         "--help");
+    TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, list, call->stop, error));
+    TRY(adapter_choice_read(&work->choice, call->options, ROUTER_WORDS_AUTO, error));
+    TRY(find_classes(work, error));
+    struct predictor_settings settings = predictor_settings_of(work);
+    TRY(predictor_open(&work->predictor, &settings, call->log, error));
+    log_info(call->log, "computing on %s", predictor_device(work->predictor));
+    TRY(make_room(work, error));
+    return answer_all(work, error);
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct work work = {.call = call, .top = (size_t)options_integer(call->options, "top")};
+    status result = predict(&work, error);
+    image_reader_close(&work.reader);
+    output_stream_close(&work.output);
+    free(work.ranks);
+    free(work.answers);
+    predictor_close(work.predictor);
+    image_paths_close(work.paths);
+    adapter_card_free(&work.given);
+    adapter_choice_free(&work.choice);
+    strings_free(&work.classes);
+    return result;
+}
+
+const struct command command_predict = {
+    .name = "predict",
+    .arguments = "IMAGES…",
+    .summary = "say what images show that belong to no suite, with a run's adapters",
+    .details =
+        "IMAGES are files, folders (with all that is below them; what is an image is told by content or ending), or "
+        "@FILE,\n"
+        "a list with a path per line. An image that cannot be read costs a message; the others are answered, and the "
+        "exit\n"
+        "status is 1.\n\n"
+        "  class       the likeliest of the classes of the router's task, and the task that has it\n"
+        "  router      the task whose router the image took; none: no autoencoder knew the image, and CLIP without\n"
+        "              adapters has chosen from the classes of all tasks\n"
+        "  confidence  softmax over these classes, with the scale of the evaluation (100)\n"
+        "  error       the smallest reconstruction error of the selector's autoencoders\n\n"
+        "A selector that decides per batch decides for so many consecutive images together. CSV and JSON are written "
+        "while\n"
+        "it goes on, the other forms as tables of 10,000 rows.\n",
+    .example = "  mtil predict --adapters runs/mini-0123456789ab/seed1/adapters.safetensors photos\n"
+               "  mtil predict --adapters adapters.safetensors --top 5 --format csv @photos.txt >answers.csv\n"
+               "  mtil predict --classes animals.txt --template \"a drawing of a {}.\" drawings\n",
+    .options = options,
+    .least = 0,
+    .most = SIZE_MAX,
+    .run = run,
+};

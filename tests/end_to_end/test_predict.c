@@ -1,0 +1,343 @@
+/* mtil predict answers as the evaluation of the run whose adapters it has, and takes what a shell may hand it. */
+#include "tests/end_to_end/rows.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "datasets/dataset.h"
+#include "results/per_image.h"
+
+#define MODEL "--weights clip.safetensors --vocabulary vocabulary.txt --quiet "
+#define LEARN "training.iterations=25 training.learning_rate=5e-2 "
+
+static void check(status result, const struct error *error)
+{
+    if (result != OK)
+        fail_msg("%s", error->message);
+}
+
+/* A run whose adapters lie in saved.safetensors. */
+static void make_run(const struct workshop *workshop, const char *settings)
+{
+    char *arguments =
+        path_format("run tiny.yaml --quiet run.folder=trained run.database=trained.db " LEARN "%s", settings);
+    program_succeeds(workshop, arguments);
+    char *file = workshop_find(workshop, "trained/*/seed1/adapters.safetensors"),
+         *saved = workshop_path(workshop, "saved.safetensors");
+    assert_int_equal(rename(file, saved), 0);
+    free(saved);
+    free(file);
+    free(arguments);
+}
+
+static int open_with_run(void **state)
+{
+    struct workshop *workshop = calloc(1, sizeof *workshop);
+    assert_non_null(workshop);
+    workshop_open(workshop);
+    make_run(workshop, "");
+    *state = workshop;
+    return 0;
+}
+
+static int close_workshop(void **state)
+{
+    workshop_close(*state);
+    free(*state);
+    return 0;
+}
+
+/* --- As the run --- */
+
+static const char *const order[] = {"mnist", "eurosat", "dtd"};
+enum { TASKS = 3 };
+
+static struct dataset *open_dataset(const struct workshop *workshop, const char *name)
+{
+    struct dataset *dataset;
+    struct error error;
+    char *root = workshop_path(workshop, "data");
+    check(dataset_open(&dataset, name, root, NULL, NULL, &error), &error);
+    free(root);
+    return dataset;
+}
+
+/* The test images of a task in order, a path per line, in images.txt; returns how many. */
+static size_t list_test_images(const struct workshop *workshop, const char *task)
+{
+    struct dataset *dataset = open_dataset(workshop, task);
+    struct text list = {0};
+    size_t n = dataset_size(dataset, SPLIT_TEST);
+    for (size_t i = 0; i < n; i++) {
+        char *item = dataset_item_name(dataset, SPLIT_TEST, i);
+        text_add(&list, "data/%s\n", item);
+        free(item);
+    }
+    scratch_write_text(&workshop->scratch, "images.txt", list.data);
+    text_free(&list);
+    dataset_close(dataset);
+    return n;
+}
+
+/* What the run's last row kept of the images of a task. */
+static void read_stored(const struct workshop *workshop, const char *task, size_t n, struct per_image *stored)
+{
+    struct text rows = {0};
+    struct error error;
+    char sql[256], *database = workshop_path(workshop, "trained.db");
+    snprintf(sql, sizeof sql,
+             "SELECT hex(data) FROM per_image JOIN tasks USING (run, task) WHERE checkpoint = 2 AND name = '%s'", task);
+    rows_query(database, sql, &rows);
+    size_t size = (rows.size - 1) / 2;
+    uint8_t *bytes = malloc(size);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < size; i++) {
+        unsigned byte;
+        assert_int_equal(sscanf(rows.data + 2 * i, "%2x", &byte), 1);
+        bytes[i] = (uint8_t)byte;
+    }
+    check(per_image_unpack(stored, PER_IMAGE_PREDICTIONS, n, bytes, size, &error), &error);
+    free(bytes);
+    text_free(&rows);
+    free(database);
+}
+
+static json_t *predict(const struct workshop *workshop, const char *arguments)
+{
+    json_error_t reason;
+    char *line = path_format("predict " MODEL "--format json --adapters saved.safetensors %s", arguments);
+    struct outcome outcome = program_ends(workshop, line, 0);
+    json_t *answers = json_loads(outcome.out.data, 0, &reason);
+    if (!json_is_array(answers))
+        fail_msg("mtil %s: expected an array, found: %s", line, outcome.out.data);
+    outcome_free(&outcome);
+    free(line);
+    return answers;
+}
+
+static const char *word(const json_t *answers, size_t row, const char *key)
+{
+    return json_string_value(json_object_get(json_array_get(answers, row), key));
+}
+
+/* A class number of the run's: of one task, or counted over all. */
+static void expect_class(struct dataset *const *datasets, size_t task, bool all_labels, size_t number,
+                         const char *found_task, const char *found)
+{
+    size_t t = all_labels ? 0 : task;
+    while (all_labels && number >= dataset_classes(datasets[t]))
+        number -= dataset_classes(datasets[t++]);
+    assert_string_equal(found_task, order[t]);
+    assert_string_equal(found, dataset_class_name(datasets[t], number));
+}
+
+/* Image for image: the router always, and the class where both had the same classes to choose from; returns for how
+ * many. */
+static size_t compare_with_run(const struct workshop *workshop, size_t task, const char *options, bool all_labels)
+{
+    struct dataset *datasets[TASKS];
+    struct per_image stored;
+    size_t n = list_test_images(workshop, order[task]), compared = 0;
+    for (size_t t = 0; t < TASKS; t++)
+        datasets[t] = open_dataset(workshop, order[t]);
+    read_stored(workshop, order[task], n, &stored);
+    json_t *answers = predict(workshop, options);
+    assert_int_equal(json_array_size(answers), n);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(word(answers, i, "router"), stored.router[i] < 0 ? "none" : order[stored.router[i]]);
+        if (!all_labels && stored.router[i] != (int16_t)task)
+            continue;
+        expect_class(datasets, task, all_labels, stored.predicted[i], word(answers, i, "task"),
+                     word(answers, i, "class"));
+        compared++;
+    }
+    for (size_t t = 0; t < TASKS; t++)
+        dataset_close(datasets[t]);
+    json_decref(answers);
+    per_image_free(&stored);
+    return compared;
+}
+
+static void answers_are_those_of_the_run(void **state)
+{
+    compare_with_run(*state, 1, "@images.txt", false);
+    compare_with_run(*state, 2, "--list images.txt", false);
+    compare_with_run(*state, 2, "--threads 3 --router auto @images.txt", false);
+}
+
+static void with_all_labels_and_decisions_per_batch(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    make_run(&workshop, "evaluation.label_space=all selector.decision=per_batch selector.decision_batch=3");
+    assert_true(compare_with_run(&workshop, 1, "--labels all @images.txt", true) > 0);
+    assert_true(compare_with_run(&workshop, 2, "--labels all @images.txt", true) > 0);
+    workshop_close(&workshop);
+}
+
+static void with_the_router_that_the_data_name(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    make_run(&workshop, "selector.kind=oracle");
+    assert_true(compare_with_run(&workshop, 1, "--router eurosat @images.txt", false) > 0);
+    assert_true(compare_with_run(&workshop, 2, "--router 2 @images.txt", false) > 0);
+    workshop_close(&workshop);
+}
+
+/* --- What is named --- */
+
+static void folders_are_walked_in_the_order_of_bytes(void **state)
+{
+    const struct workshop *workshop = *state;
+    static const char *const expected[] = {"photos/A.jpg", "photos/a.jpg", "photos/a/b", "photos/a/c.png",
+                                           "photos/b.jpg"};
+    assert_int_equal(mkdir(scratch_file(&workshop->scratch, "photos"), 0755), 0);
+    assert_int_equal(mkdir(scratch_file(&workshop->scratch, "photos/a"), 0755), 0);
+    for (size_t i = 0; i < 5; i++)
+        workshop_put_corrupted(workshop, "gif_named.jpg", expected[i]);
+    scratch_write_text(&workshop->scratch, "photos/notes.txt", "no image");
+    assert_int_equal(mkfifo(scratch_file(&workshop->scratch, "photos/pipe.jpg"), 0600), 0);
+    json_t *answers = predict(workshop, "photos/ photos/a.jpg");
+    assert_int_equal(json_array_size(answers), 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_string_equal(word(answers, i, "image"), expected[i < 5 ? i : 1]);
+    json_decref(answers);
+}
+
+static void lists_may_name_folders_and_begin_with_a_mark(void **state)
+{
+    const struct workshop *workshop = *state;
+    scratch_write_text(&workshop->scratch, "list.txt", "\xef\xbb\xbfphotos/b.jpg\r\n\nphotos/a\n");
+    json_t *answers = predict(workshop, "@list.txt");
+    assert_int_equal(json_array_size(answers), 3);
+    assert_string_equal(word(answers, 0, "image"), "photos/b.jpg");
+    assert_string_equal(word(answers, 2, "image"), "photos/a/c.png");
+    json_decref(answers);
+}
+
+static void ranks_add_up(void **state)
+{
+    double total = 0, before = 1;
+    json_t *answers = predict(*state, "--router mnist --top 99 photos/a.jpg");
+    assert_int_equal(json_array_size(answers), 10); /* as many as there are classes */
+    for (size_t k = 0; k < 10; k++) {
+        const json_t *row = json_array_get(answers, k);
+        double confidence = json_real_value(json_object_get(row, "confidence"));
+        assert_int_equal(json_integer_value(json_object_get(row, "rank")), k + 1);
+        assert_string_equal(word(answers, k, "task"), "mnist");
+        assert_true(json_is_null(json_object_get(row, "error")));
+        assert_true(confidence <= before);
+        before = confidence;
+        total += confidence;
+    }
+    assert_true(total > 1 - 1e-9 && total < 1 + 1e-9);
+    json_decref(answers);
+}
+
+/* Many more than are read at a time, in the forms that are printed in parts: one header, one array. */
+static void long_answers_are_one_table(void **state)
+{
+    enum { IMAGES = 150 };
+    const struct workshop *workshop = *state;
+    struct text list = {0};
+    for (int i = 0; i < IMAGES; i++)
+        text_add(&list, "photos/a.jpg\n");
+    scratch_write_text(&workshop->scratch, "many.txt", list.data);
+    json_t *answers = predict(workshop, "@many.txt");
+    assert_int_equal(json_array_size(answers), IMAGES);
+    json_decref(answers);
+    struct outcome outcome =
+        program_ends(workshop, "predict " MODEL "--format csv --adapters saved.safetensors @many.txt", 0);
+    assert_int_equal(words_count(outcome.out.data, "\r\n"), IMAGES + 1);
+    assert_int_equal(words_count(outcome.out.data, "confidence"), 1);
+    outcome_free(&outcome);
+    text_free(&list);
+}
+
+static void a_broken_image_costs_a_message(void **state)
+{
+    const struct workshop *workshop = *state;
+    workshop_put_corrupted(workshop, "truncated_half.jpg", "photos/a/broken.jpg");
+    scratch_write(&workshop->scratch, "photos/zero.png", "", 0);
+    struct outcome outcome =
+        program_ends(workshop, "predict " MODEL "--format csv --adapters saved.safetensors photos", 1);
+    assert_int_equal(words_count(outcome.out.data, "\r\n"), 6);
+    assert_int_equal(words_count(outcome.errors.data, "photos/a/broken.jpg"), 1);
+    assert_int_equal(words_count(outcome.errors.data, "photos/zero.png"), 1);
+    assert_int_equal(words_count(outcome.errors.data, "error:"), 1);
+    assert_non_null(strstr(outcome.errors.data, "2 of 7 images"));
+    outcome_free(&outcome);
+}
+
+static void classes_of_a_file_need_no_adapters(void **state)
+{
+    const struct workshop *workshop = *state;
+    scratch_write_text(&workshop->scratch, "classes.txt", "forest\nriver\n");
+    struct outcome outcome =
+        program_ends(workshop, "predict " MODEL "--classes classes.txt --template {}. --format csv photos/a.jpg", 0);
+    const char *row = strchr(outcome.out.data, '\n') + 1;
+    assert_non_null(strstr(row, ",,none,")); /* no task, no router */
+    assert_true(strstr(row, "forest") != NULL || strstr(row, "river") != NULL);
+    outcome_free(&outcome);
+    program_succeeds(workshop,
+                     "predict " MODEL "--classes classes.txt --adapters adapters.safetensors --router 1 photos/a.jpg");
+}
+
+/* --- Refused --- */
+
+static void mistakes_are_told(void **state)
+{
+    const struct workshop *workshop = *state;
+#define WITH "predict " MODEL "--adapters saved.safetensors "
+    static const struct {
+        const char *arguments;
+        const char *words[4];
+    } cases[] = {
+        {WITH, {"expected image files", "found none"}},
+        {WITH "nowhere", {"nowhere"}},
+        {WITH "photos/pipe.jpg", {"photos/pipe.jpg", "FIFO"}},
+        {WITH "--list photos/pipe.jpg", {"photos/pipe.jpg", "FIFO"}},
+        {WITH "@photos", {"photos", "lists images", "a folder"}},
+        {WITH "empty", {"expected JPEG, PNG, GIF or BMP images"}},
+        {WITH "--router 2000 photos", {"router 2000", "0, 1, 2"}},
+        {WITH "--router own photos", {"own", "mnist, eurosat, dtd"}},
+        {WITH "--template x photos", {"--template", "--classes"}},
+        {WITH "--classes classes.txt --template x photos", {"--template", "{}"}},
+        {WITH "--classes empty.txt photos", {"empty.txt", "class name"}},
+        {WITH "--activation gelu photos", {"saved.safetensors", "belong to the model clip"}},
+        {"predict " MODEL "photos", {"--adapters", "--classes"}},
+        {"predict " MODEL "--adapters adapters.safetensors --router 0 photos",
+         {"does not name its tasks", "--classes"}},
+        {"predict " MODEL "--adapters adapters.safetensors photos", {"--router", "0, 1, 2"}},
+        {"predict --quiet --adapters saved.safetensors photos", {"belong to the model clip"}},
+    };
+    assert_int_equal(mkdir(scratch_file(&workshop->scratch, "empty"), 0755), 0);
+    scratch_write(&workshop->scratch, "empty.txt", "", 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        program_fails(workshop, &(struct launch){.arguments = cases[i].arguments}, cases[i].words);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_those_of_the_run),
+        cmocka_unit_test(folders_are_walked_in_the_order_of_bytes),
+        cmocka_unit_test(lists_may_name_folders_and_begin_with_a_mark),
+        cmocka_unit_test(ranks_add_up),
+        cmocka_unit_test(long_answers_are_one_table),
+        cmocka_unit_test(a_broken_image_costs_a_message),
+        cmocka_unit_test(classes_of_a_file_need_no_adapters),
+        cmocka_unit_test(mistakes_are_told),
+    };
+    const struct CMUnitTest apart[] = {cmocka_unit_test(with_all_labels_and_decisions_per_batch),
+                                       cmocka_unit_test(with_the_router_that_the_data_name)};
+    int failed = cmocka_run_group_tests_name("predict", tests, open_with_run, close_workshop);
+    return failed + cmocka_run_group_tests_name("predict, other runs", apart, NULL, NULL);
+}
