@@ -1,6 +1,7 @@
 /* mtil eval finds again what mtil run found: the last row of the matrix from the adapters or weights that the run left. */
 #include "tests/end_to_end/rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,104 @@ static void weights_are_as_good_as_at_the_end_of_their_run(void **state)
     workshop_close(&workshop);
 }
 
+/* Runs, and finds the last row of their matrix again: the selector that is saved with the adapters chooses as it did. */
+static void the_saved_selector_gives_the_last_row(void **state)
+{
+    static const char *const settings[] = {
+        "",
+        "selector.decision=per_batch selector.decision_batch=5 ",
+        "evaluation.label_space=all ",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct workshop workshop;
+        workshop_open(&workshop);
+        char *arguments = path_format("run tiny.yaml --quiet " LEARN "%s", settings[i]);
+        program_succeeds(&workshop, arguments);
+        char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
+        const char *labels = strstr(settings[i], "label_space") != NULL ? settings[i] : "";
+        char *rest = path_format(" %s --router auto", labels), *by_default = path_format(" %s", labels);
+        expect_eval(&workshop, "adapters", file, rest,
+                    "e.checkpoint = 2"); /* the suite says per_image, the file decides */
+        expect_eval(&workshop, "adapters", file, by_default, "e.checkpoint = 2");
+        free(by_default);
+        free(rest);
+        free(file);
+        free(arguments);
+        workshop_close(&workshop);
+    }
+}
+
+/* The row of one dataset in eval's answer, from its name to the end of the line; static. */
+static const char *row_of(const char *answer, const char *name)
+{
+    static char row[256];
+    char *key = path_format("\n%s,", name);
+    const char *at = strstr(answer, key);
+    assert_non_null(at);
+    snprintf(row, sizeof row, "%.*s", (int)strcspn(at + 1, "\r\n"), at + 1);
+    free(key);
+    return row;
+}
+
+/* Another order, or a part of the tasks: each dataset has the same numbers as in the run's own order. */
+static void routers_are_found_by_name(void **state)
+{
+    static const char *const orders[] = {"dtd,mnist", "eurosat,dtd,mnist", "dtd"};
+    static const char *const routers[] = {"own", "auto"};
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet " LEARN);
+    char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
+    for (size_t r = 0; r < 2; r++) {
+        char *whole = path_format("eval tiny.yaml --quiet --format csv --router %s --adapters %s", routers[r], file);
+        struct outcome expected = program_ends(&workshop, whole, 0);
+        for (size_t i = 0; i < 3; i++) {
+            char *part = path_format("%s data.order=%s", whole, orders[i]);
+            struct outcome outcome = program_ends(&workshop, part, 0);
+            char *row = strdup(row_of(outcome.out.data, "dtd"));
+            assert_string_equal(row, row_of(expected.out.data, "dtd"));
+            free(row);
+            outcome_free(&outcome);
+            free(part);
+        }
+        outcome_free(&expected);
+        free(whole);
+    }
+    free(file);
+    workshop_close(&workshop);
+}
+
+/* Of a run that has only come to its second task, or never had the one that is asked for. */
+static void routers_that_were_not_trained_are_refused(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all data.order=mnist,dtd");
+    char *first = workshop_find(&workshop, "runs/*/seed1/task00.adapters.safetensors"),
+         *last = workshop_find(&workshop, "runs/*/seed1/task01.adapters.safetensors"),
+         *untrained = path_format("eval tiny.yaml --quiet data.order=mnist,dtd --router own --adapters %s", first),
+         *absent = path_format("eval tiny.yaml --quiet --router own --adapters %s", last),
+         *other = path_format("eval tiny.yaml --quiet --router auto model.activation=gelu --adapters %s", last),
+         *chosen = path_format("eval tiny.yaml --quiet --router auto --adapters %s", last);
+    program_fails(&workshop, &(struct launch){.arguments = untrained},
+                  (const char *const[]){"no trained router for the task dtd", "its tasks are: mnist;", NULL});
+    program_fails(&workshop, &(struct launch){.arguments = absent},
+                  (const char *const[]){"no trained router for the task eurosat", "mnist, dtd", "--router auto", NULL});
+    program_fails(&workshop, &(struct launch){.arguments = other},
+                  (const char *const[]){"belong to the model clip", "activation", NULL});
+    program_succeeds(&workshop, chosen); /* eurosat is answered by whom the selector finds nearest, or by CLIP */
+    free(chosen);
+    free(other);
+    free(absent);
+    free(untrained);
+    free(last);
+    free(first);
+    workshop_close(&workshop);
+}
+
 /* A router beyond the suite's own tasks: adapters of a longer sequence. */
 static void one_router_serves_all_tasks(void **state)
 {
@@ -111,6 +210,9 @@ int main(void)
         cmocka_unit_test(adapters_are_as_good_as_at_the_end_of_their_run),
         cmocka_unit_test(weights_are_as_good_as_at_the_end_of_their_run),
         cmocka_unit_test(one_router_serves_all_tasks),
+        cmocka_unit_test(the_saved_selector_gives_the_last_row),
+        cmocka_unit_test(routers_are_found_by_name),
+        cmocka_unit_test(routers_that_were_not_trained_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

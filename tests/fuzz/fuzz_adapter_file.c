@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 
+#include "adapters/adapter_card.h"
 #include "adapters/adapter_file.h"
-#include "tests/fuzz/input_file.h"
+#include "adapters/selector_file.h"
 
 enum { MEMORY = 1 << 20 };
 
@@ -32,13 +33,13 @@ static struct backend *cpu(struct arena *arena)
     return backend;
 }
 
-static int open_adapters(const char *path)
+static int open_adapters(const struct safetensors *file)
 {
     struct adapters *adapters;
     struct arena arena;
     struct error error;
     struct backend *backend = cpu(&arena);
-    if (adapters_open(&adapters, backend, &arena, &dimensions, path, 0, 1, &error) != OK)
+    if (adapters_open(&adapters, backend, &arena, &dimensions, file, (const int[]){0}, 1, &error) != OK)
         return 0;
     const struct adapter_settings *s = &adapters->settings;
     int failed = s->experts == 0 || s->top_k == 0 || s->top_k > s->experts || s->tasks == 0 || s->bottleneck == 0;
@@ -46,16 +47,63 @@ static int open_adapters(const char *path)
     return failed;
 }
 
-int fuzz_target(const uint8_t *data, size_t size)
+/* Every coder that the file is said to have, one after the other. */
+static int open_selector(const struct safetensors *file, size_t code)
 {
-    struct input_file file;
+    struct arena arena;
+    struct error error;
+    struct backend *backend = cpu(&arena);
+    size_t trained;
+    if (selector_file_check(file, dimensions.image_width, code, &trained, &error) != OK || trained == 0)
+        return 0;
+    struct autoencoder **coders = calloc(trained, sizeof *coders);
+    float *thresholds = calloc(trained, sizeof *thresholds);
+    status result = coders != NULL && thresholds != NULL ? OK : ERROR_MEMORY;
+    for (size_t k = 0; result == OK && k < trained; k++)
+        result =
+            autoencoder_create(&coders[k], backend, &arena, dimensions.image_width, code, PARAMETERS_FROZEN, &error);
+    int failed = result == OK && selector_file_read(file, coders, thresholds, trained, &error) != OK;
+    for (size_t k = 0; coders != NULL && k < trained; k++)
+        autoencoder_destroy(coders[k]);
+    free(coders);
+    free(thresholds);
+    return failed;
+}
+
+static int check_card(const struct adapter_card *card)
+{
+    int failed = card->task_count > ADAPTER_TASKS_MOST || (card->code > 0 && card->decision_batch == 0);
+    for (size_t k = 0; k < card->task_count; k++) {
+        const struct adapter_task *task = &card->tasks[k];
+        failed |=
+            adapter_card_find(card, task->name) != (int)k || task->classes.count == 0 || task->templates.count == 0;
+    }
+    return failed;
+}
+
+static int read_file(const struct safetensors *file)
+{
     struct error error;
     struct text routers = {0};
-    input_file_open(&file, data, size);
-    int failed = open_adapters(file.path);
-    if (adapter_file_routers(file.path, &routers, &error) == OK)
+    struct adapter_card card;
+    int failed = open_adapters(file);
+    if (adapter_file_routers(file, &routers, &error) == OK)
         failed |= routers.failed;
     text_free(&routers);
-    input_file_close(&file);
+    if (adapter_card_read(&card, file, &error) != OK)
+        return failed;
+    failed |= check_card(&card) | (card.code > 0 ? open_selector(file, card.code) : 0);
+    adapter_card_free(&card);
+    return failed;
+}
+
+int fuzz_target(const uint8_t *data, size_t size)
+{
+    struct safetensors *file;
+    struct error error;
+    if (safetensors_open_memory(&file, "adapters", data, size, &error) != OK)
+        return 0;
+    int failed = read_file(file);
+    safetensors_close(file);
     return failed;
 }

@@ -63,6 +63,22 @@ static void consecutive_images_decide_together(void **state)
     expect_routers(routers, (const int16_t[]){1, 0, -1, 0, -1});
 }
 
+/* The error behind each decision, whether or not it was within its threshold. */
+static void least_errors_are_those_that_decided(void **state)
+{
+    (void)state;
+    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
+    const float *rows[3] = {example[0], example[1], example[2]};
+    int16_t routers[5];
+    float least[5];
+    decide(&d, 2, DECIDE_PER_IMAGE, 128, example, routers);
+    selector_least_errors(&d.selector, rows, 5, least);
+    assert_memory_equal(least, ((const float[]){0.2f, 0.1f, 0.4f, 0.2f, 0.9f}), sizeof least);
+    decide(&d, 2, DECIDE_PER_BATCH, 2, example, routers);
+    selector_least_errors(&d.selector, rows, 5, least);
+    assert_true(least[0] == 0.25f && least[1] == 0.25f && fabsf(least[3] - 0.3f) < 1e-6f && least[4] == 0.9f);
+}
+
 /* --- Training on frozen features --- */
 
 static struct selector *train(const struct small_run *run, size_t tasks)
@@ -251,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_image_takes_its_smallest_error),
         cmocka_unit_test(consecutive_images_decide_together),
+        cmocka_unit_test(least_errors_are_those_that_decided),
         cmocka_unit_test(held_out_images_are_training_images),
         cmocka_unit_test(a_fixed_threshold_is_taken_as_it_is),
         cmocka_unit_test(separable_features_find_their_router),

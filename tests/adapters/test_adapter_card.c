@@ -1,0 +1,267 @@
+/* What a file of adapters says of itself, and its selector: there and back, and what is refused. */
+#include "adapters/adapter_card.h"
+#include "adapters/selector_file.h"
+#include "tests/models/device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WIDTH = 6, CODE = 3, CODERS = 2 };
+
+static char path[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "test_adapter_card-%ld.safetensors", (long)getpid());
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static struct safetensors *open_file(void)
+{
+    struct safetensors *file = NULL;
+    must(safetensors_open(&file, path, &error));
+    return file;
+}
+
+/* --- The card --- */
+
+static struct safetensors *write_metadata(const struct safetensors_metadata *metadata, size_t count)
+{
+    must(safetensors_write(path, NULL, 0, metadata, count, &error));
+    return open_file();
+}
+
+static const char *classes[] = {"cat", "Katze \"Мур\"\n", "dog"}, *templates[] = {"a photo of a {}.", "{}"};
+
+static void expect_names(const struct adapter_names *found, const char *const *expected, size_t count)
+{
+    assert_int_equal(found->count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(found->items[i], expected[i]);
+}
+
+static void a_card_comes_back_as_it_was(void **state)
+{
+    (void)state;
+    struct adapter_task tasks[] = {{"pets", true, {3, classes}, {2, templates}},
+                                   {"later", false, {1, classes}, {1, templates}}};
+    struct adapter_card written = {.task_count = 2,
+                                   .tasks = tasks,
+                                   .model = "ViT-B-16",
+                                   .model_digest = "0123456789abcdef",
+                                   .code = 7,
+                                   .per_batch = true,
+                                   .decision_batch = 5},
+                        card;
+    struct adapter_card_metadata metadata;
+    must(adapter_card_metadata(&metadata, &written, &error));
+    assert_int_equal(metadata.count, ADAPTER_CARD_KEYS);
+    struct safetensors *file = write_metadata(metadata.list, metadata.count);
+    adapter_card_metadata_free(&metadata);
+    must(adapter_card_read(&card, file, &error));
+    assert_int_equal(card.task_count, 2);
+    assert_string_equal(card.tasks[0].name, "pets");
+    assert_true(card.tasks[0].trained);
+    assert_false(card.tasks[1].trained);
+    expect_names(&card.tasks[0].classes, classes, 3);
+    expect_names(&card.tasks[0].templates, templates, 2);
+    assert_string_equal(card.model, "ViT-B-16");
+    assert_string_equal(card.model_digest, "0123456789abcdef");
+    assert_int_equal(card.code, 7);
+    assert_true(card.per_batch);
+    assert_int_equal(card.decision_batch, 5);
+    assert_int_equal(adapter_card_find(&card, "later"), 1);
+    assert_int_equal(adapter_card_find(&card, "cat"), -1);
+    assert_string_equal(adapter_card_tasks(&card).text, "pets");
+    adapter_card_free(&card);
+    safetensors_close(file);
+}
+
+static void a_file_of_another_program_has_an_empty_card(void **state)
+{
+    (void)state;
+    struct adapter_card card;
+    struct safetensors *file = write_metadata((const struct safetensors_metadata[]){{"format", "pt"}}, 1);
+    must(adapter_card_read(&card, file, &error));
+    assert_int_equal(card.task_count, 0);
+    assert_int_equal(card.code, 0);
+    assert_null(card.model_digest);
+    assert_string_equal(adapter_card_tasks(&card).text, "none");
+    adapter_card_free(&card);
+    safetensors_close(file);
+}
+
+#define TASK(name, rest) "{\"name\":\"" name "\",\"trained\":true," rest "}"
+#define NAMES "\"classes\":[\"a\"],\"templates\":[\"{}\"]"
+#define SELECTOR(features, decision, batch, code)                                                                      \
+    "{\"features\":\"" features "\",\"decision\":\"" decision "\",\"decision_batch\":" batch ",\"code\":" code "}"
+
+static void what_is_not_as_it_should_be_is_refused(void **state)
+{
+    static const struct {
+        const char *key, *value, *word;
+    } cases[] = {
+        {"tasks", "", "expected JSON"},
+        {"tasks", "[", "expected JSON"},
+        {"tasks", "{}", "1 to 1024 tasks"},
+        {"tasks", "[]", "1 to 1024 tasks"},
+        {"tasks", "[7]", "a name"},
+        {"tasks", "[{\"name\":\"\"}]", "a name"},
+        {"tasks", "[" TASK("a", NAMES) "," TASK("a", NAMES) "]", "tasks[1]: expected a name that no other"},
+        {"tasks", "[{\"name\":\"a\"," NAMES "}]", "\"trained\""},
+        {"tasks", "[" TASK("a", "\"classes\":[]") "]", "\"classes\""},
+        {"tasks", "[" TASK("a", "\"classes\":[1],\"templates\":[\"{}\"]") "]", "\"classes\""},
+        {"tasks", "[" TASK("a", "\"classes\":[\"\"],\"templates\":[\"{}\"]") "]", "\"classes\""},
+        {"tasks", "[" TASK("a", "\"classes\":[\"a\"]") "]", "\"templates\""},
+        {"tasks", "[" TASK("a", "\"classes\":[\"a\"],\"templates\":[\"no hole\"]") "]", "one {}"},
+        {"tasks", "[" TASK("a", "\"classes\":[\"a\"],\"templates\":[\"{} {}\"]") "]", "one {}"},
+        {"selector", "7", "expected JSON"},
+        {"selector", "[]", "features"},
+        {"selector", SELECTOR("means", "per_image", "1", "1"), "features frozen_patch_mean, found means"},
+        {"selector", SELECTOR("frozen_patch_mean", "per_day", "1", "1"), "per_day"},
+        {"selector", SELECTOR("frozen_patch_mean", "per_image", "0", "1"), "decision_batch"},
+        {"selector", SELECTOR("frozen_patch_mean", "per_image", "1000001", "1"), "decision_batch"},
+        {"selector", SELECTOR("frozen_patch_mean", "per_image", "1", "-1"), "code"},
+        {"selector", SELECTOR("frozen_patch_mean", "per_image", "1", "65537"), "code"},
+        {"selector", SELECTOR("frozen_patch_mean", "per_image", "1", "1.5"), "code"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct adapter_card card;
+        struct safetensors_metadata metadata = {cases[i].key, cases[i].value};
+        struct safetensors *file = write_metadata(&metadata, 1);
+        assert_int_equal(adapter_card_read(&card, file, &error), ERROR_FORMAT);
+        if (strstr(error.message, cases[i].word) == NULL || strstr(error.message, path) == NULL)
+            fail_msg("neither '%s' nor the path is in: %s", cases[i].word, error.message);
+        safetensors_close(file);
+    }
+}
+
+/* --- The selector --- */
+
+static void open_coders(struct device *d, struct autoencoder *coders[CODERS], uint64_t seed)
+{
+    for (size_t k = 0; k < CODERS; k++) {
+        must(autoencoder_create(&coders[k], d->backend, &d->memory, WIDTH, CODE, PARAMETERS_FROZEN, &error));
+        must(autoencoder_initialize(coders[k], seed, (uint32_t)k, &error));
+    }
+}
+
+static void close_coders(struct autoencoder *coders[CODERS])
+{
+    for (size_t k = 0; k < CODERS; k++)
+        autoencoder_destroy(coders[k]);
+}
+
+static void expect_same(struct device *d, const struct autoencoder *a, const struct autoencoder *b)
+{
+    for (size_t i = 0; i < a->parameters->count; i++) {
+        const struct parameter *p = &a->parameters->list[i];
+        const float *expected = from_device(d, a->parameters->values + p->offset, p->size * sizeof(float));
+        expect_floats(d, p->name, b->parameters->values + p->offset, expected, p->size);
+    }
+}
+
+static void a_selector_comes_back_under_clear_names(void **state)
+{
+    (void)state;
+    struct device d;
+    struct autoencoder *coders[CODERS], *others[CODERS];
+    struct selector_tensors tensors;
+    const struct safetensor *found;
+    const float thresholds[CODERS] = {0.25f, INFINITY};
+    float read[CODERS];
+    size_t trained;
+    device_open(&d, 1);
+    open_coders(&d, coders, 1);
+    open_coders(&d, others, 2);
+    must(selector_tensors_create(&tensors, coders, thresholds, CODERS, &error));
+    must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
+    selector_tensors_free(&tensors);
+    struct safetensors *file = open_file();
+    must(safetensors_expect(file, "selector.1.encoder.weight", SAFETENSOR_F32, 2, (size_t[]){CODE, WIDTH}, &found,
+                            &error));
+    must(safetensors_expect(file, "selector.0.decoder.bias", SAFETENSOR_F32, 1, (size_t[]){WIDTH}, &found, &error));
+    must(selector_file_check(file, WIDTH, CODE, &trained, &error));
+    assert_int_equal(trained, CODERS);
+    must(selector_file_read(file, others, read, trained, &error));
+    assert_memory_equal(read, thresholds, sizeof read);
+    for (size_t k = 0; k < CODERS; k++)
+        expect_same(&d, coders[k], others[k]);
+    assert_int_equal(selector_file_check(file, WIDTH + 1, CODE, &trained, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "selector.0.encoder.weight"));
+    safetensors_close(file);
+    close_coders(coders);
+    close_coders(others);
+    device_close(&d);
+}
+
+static void damaged_selectors_are_refused(void **state)
+{
+    static const struct {
+        size_t tensor;
+        float value;
+        const char *words[2];
+    } cases[] = {{0, NAN, {"selector.0.encoder.weight", "finite"}},
+                 {7, INFINITY, {"selector.1.decoder.bias", "finite"}},
+                 {8, NAN, {"selector.thresholds", "NaN"}}};
+    (void)state;
+    struct device d;
+    struct autoencoder *coders[CODERS];
+    size_t trained;
+    device_open(&d, 1);
+    open_coders(&d, coders, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct selector_tensors tensors;
+        must(selector_tensors_create(&tensors, coders, (const float[CODERS]){0.1f, 0.2f}, CODERS, &error));
+        *(float *)(uintptr_t)tensors.list[cases[i].tensor].data = cases[i].value;
+        must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
+        selector_tensors_free(&tensors);
+        struct safetensors *file = open_file();
+        assert_int_equal(selector_file_check(file, WIDTH, CODE, &trained, &error), ERROR_FORMAT);
+        for (size_t w = 0; w < 2; w++)
+            if (strstr(error.message, cases[i].words[w]) == NULL)
+                fail_msg("'%s' is not in: %s", cases[i].words[w], error.message);
+        safetensors_close(file);
+    }
+    close_coders(coders);
+    device_close(&d);
+}
+
+/* A threshold more than there are coders: memory must not follow it. */
+static void a_coder_that_is_missing_is_named(void **state)
+{
+    (void)state;
+    static const float thresholds[1000];
+    const struct safetensor tensor = {
+        .name = "selector.thresholds", .type = SAFETENSOR_F32, .rank = 1, .shape = {1000}, .data = thresholds};
+    size_t trained;
+    must(safetensors_write(path, &tensor, 1, NULL, 0, &error));
+    struct safetensors *file = open_file();
+    assert_int_equal(selector_file_check(file, WIDTH, CODE, &trained, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "'selector.0.encoder.weight' is missing"));
+    safetensors_close(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_card_comes_back_as_it_was),
+        cmocka_unit_test(a_file_of_another_program_has_an_empty_card),
+        cmocka_unit_test(what_is_not_as_it_should_be_is_refused),
+        cmocka_unit_test(a_selector_comes_back_under_clear_names),
+        cmocka_unit_test(damaged_selectors_are_refused),
+        cmocka_unit_test(a_coder_that_is_missing_is_named),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
