@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -17,6 +18,7 @@
 #include "harness/tasks_survey.h"
 #include "harness/trainer.h"
 #include "results/live.h"
+#include "results/presence.h"
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
@@ -60,10 +62,22 @@ static status record_time(struct run *r, int64_t task, int64_t iteration, const 
     return store_add_timing(r->sequence->store, r->recorder.run, &row, error);
 }
 
+/* A folder that was replaced is no longer locked, and the resume file would belong to whoever has it now. */
+static status check_folder(const struct run *r, struct error *error)
+{
+    if (presence_check_descriptor(r->folder_lock, r->folder, NULL) == OK)
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "%s: was deleted, renamed or replaced while the run used it; put it back and give the same "
+                     "command again",
+                     r->folder);
+}
+
 /* The rows first, then the file that says they are there: what is killed in between is written again. */
 static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
+    TRY(check_folder(r, error));
     TRY(store_commit(r->sequence->store, error));
     TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
     TRY(checkpoint_save(r->e, r->selector, r->resume, &place, error));
@@ -248,10 +262,14 @@ static status lock_folder(struct run *r, struct error *error)
     r->folder_lock = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->folder_lock < 0)
         return error_errno(error, errno, "%s: cannot open the run's folder", r->folder);
-    if (flock(r->folder_lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (flock(r->folder_lock, LOCK_EX | LOCK_NB) == 0)
+        return OK;
+    if (errno == EWOULDBLOCK)
         return error_set(
             error, ERROR_BUSY,
             "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", r->folder);
+    log_warn(r->e->log, "%s: cannot be locked (%s); see that no other database has a run of this suite and seed there",
+             r->folder, strerror(errno));
     return OK; /* a file system without locks is no reason to stop */
 }
 

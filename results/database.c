@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "results/database_files.h"
 
 #define PATIENCE_MS 120000
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
@@ -17,6 +18,7 @@ struct database {
     char *path, *detached; /* detached: the full path that was */
     bool writable;
     int patience;
+    struct database_files files; /* where it is written to a file */
 };
 
 struct statement {
@@ -52,6 +54,11 @@ static status fail_io(const struct database *database, int code, struct error *e
             "space and go on",
             database->path);
     /* SQLite may tell the number of another file that it looked for after the one that it could not open. */
+    if (code == SQLITE_READONLY_DBMOVED)
+        return error_set(error, ERROR_IO,
+                         "%s: was deleted or renamed while this program used it; put it back and give the same command "
+                         "again",
+                         database->path);
     bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && is_read_only(database->path);
     if ((code & 0xff) == SQLITE_READONLY || hidden)
         return error_set(error, ERROR_IO,
@@ -114,15 +121,6 @@ static int open_handle(struct database *database, const char *name, int flags)
     return sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
 }
 
-static bool has_log(const char *path)
-{
-    char *log = path_format("%s-wal", path);
-    uint64_t size = 0;
-    bool found = log && file_exists(log) && (file_size(log, &size, NULL) != OK || size > 0);
-    free(log);
-    return found;
-}
-
 static int open_immutable(struct database *database, const char *path, int code)
 {
     struct text uri = {0};
@@ -147,11 +145,17 @@ static status open_file(struct database *database, struct error *error)
     int code = open_handle(database, name,
                            database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
-    if (out_of_reach && !database->writable && access(name, R_OK) == 0 && !has_log(name))
+    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = database_has_log(name);
+    if (readable && !log)
         code = open_immutable(database, name, code);
     free(name);
     if (!database->handle)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    if (readable && log)
+        return error_set(error, ERROR_IO,
+                         "%s: %s-wal beside it holds rows that are not in it yet, and SQLite can read them only in a "
+                         "folder that it may write to: copy both files to one, and read the copy",
+                         database->path, database->path);
     return code == SQLITE_OK ? OK : fail(database, code, error);
 }
 
@@ -175,6 +179,7 @@ static status check_path(const char *path, bool writable, struct error *error)
         return error_set(error, ERROR_ARGUMENT, "the name of the results database is empty");
     if (file_is_directory(path))
         return error_set(error, ERROR_ARGUMENT, "%s: expected a results database, found a folder", path);
+    TRY(database_check_log(path, error));
     if (!writable && !file_exists(path))
         return error_set(error, ERROR_IO, "%s: there is no such file; `mtil run` writes results databases", path);
     return OK;
@@ -212,7 +217,10 @@ status database_open(struct database **opened, const char *path, bool writable, 
     *opened = NULL;
     TRY(check_path(path, writable, error));
     TRY(create(&database, path, writable, error));
-    return finish_open(opened, database, open_file(database, error), error);
+    status result = open_file(database, error);
+    if (result == OK && writable)
+        result = database_files_watch(&database->files, database_full_path(database), error);
+    return finish_open(opened, database, result, error);
 }
 
 status database_open_memory(struct database **opened, const char *name, struct error *error)
@@ -231,6 +239,7 @@ void database_close(struct database *database)
     sqlite3_close_v2(database->handle);
     free(database->path);
     free(database->detached);
+    database_files_free(&database->files);
     free(database);
 }
 
@@ -248,10 +257,11 @@ status database_detach(struct database *database, struct error *error)
 {
     sqlite3 *memory = NULL;
     char *full_path = strdup(database_full_path(database));
-    int code = sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                               NULL);
-    status result = full_path && code == SQLITE_OK ? copy_pages(database, memory, error)
-                                                   : error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    int code =
+        sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    status result = full_path && code == SQLITE_OK
+                        ? copy_pages(database, memory, error)
+                        : error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
     if (result != OK) {
         sqlite3_close(memory);
         free(full_path);
@@ -313,9 +323,21 @@ status database_begin(struct database *database, bool *began, struct error *erro
     return *began ? database_execute(database, "BEGIN IMMEDIATE", error) : OK;
 }
 
+status database_check_files(struct database *database, struct error *error)
+{
+    return database_files_check(&database->files, error);
+}
+
+status database_check_pages(struct database *database, struct error *error)
+{
+    return database_files_check_pages(&database->files, error);
+}
+
 status database_commit(struct database *database, struct error *error)
 {
-    return database_execute(database, "COMMIT", error);
+    TRY(database_check_files(database, error));
+    TRY(database_execute(database, "COMMIT", error));
+    return database_check_files(database, error);
 }
 
 void database_rollback(struct database *database)

@@ -94,6 +94,10 @@ status database_integer(struct database *database, const char *sql, int64_t *int
  * */
 status database_begin(struct database *database, bool *began, struct error *error);
 status database_commit(struct database *database, struct error *error);
+/* ERROR_IO when a file of the database was deleted, renamed, replaced or cut since it was opened for writing: what is
+ * committed from then on would be lost. database_commit asks before and after. */
+status database_check_files(struct database *database, struct error *error);
+status database_check_pages(struct database *database, struct error *error); /* and reads it all, if it was written to */
 void database_rollback(struct database *database);
 
 /* result unchanged after ending a transaction that database_begin began: committed if OK, else rolled back. */

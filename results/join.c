@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "results/database_files.h"
 #include "results/join_internal.h"
 #include "results/store_internal.h"
 
@@ -287,6 +288,7 @@ static status check_inputs(const char *output, const char *const *inputs, size_t
 {
     struct stat out, in;
     bool exists = stat(output, &out) == 0;
+    TRY(database_check_log(output, error));
     for (size_t i = 0; i < count; i++) {
         if (exists && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
             return error_set(error, ERROR_ARGUMENT, "%s: is the output and an input as well", inputs[i]);

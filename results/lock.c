@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "results/presence.h"
 
 #define RETRY_MS 10
 
@@ -37,6 +38,16 @@ void lock_file_close(struct lock_file *locks)
         close(locks->descriptor);
     free(locks->path);
     *locks = (struct lock_file){.descriptor = -1};
+}
+
+status lock_file_check(const struct lock_file *locks, struct error *error)
+{
+    if (locks->descriptor < 0 || presence_check_descriptor(locks->descriptor, locks->path, NULL) == OK)
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "%s: was deleted or replaced while this program held locks in it, so that others may write the "
+                     "same run: see that none does, and give the same command again",
+                     locks->path);
 }
 
 static int set_lock(const struct lock_file *locks, int64_t number, short type)

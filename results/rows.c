@@ -6,7 +6,7 @@
 
 #include "core/arena.h"
 #include "core/text.h"
-#include "results/store_internal.h"
+#include "results/holding.h"
 
 #define TASKS_LIMIT 4096 /* the schema's */
 #define SOURCES_LIMIT 16
@@ -50,8 +50,10 @@ status rows_insert(struct store *store, enum insert kind, const struct value *va
 static status insert(struct store *store, enum insert kind, const struct value *values, size_t count,
                      struct error *error)
 {
-    return store->collects ? pending_add(&store->pending, (int)kind, values, count, error)
-                           : rows_insert(store, kind, values, count, error);
+    if (store->collects)
+        return pending_add(&store->pending, (int)kind, values, count, error);
+    store->rows = HOLDING_UNKNOWN; /* whoever writes rows one by one counts them himself */
+    return rows_insert(store, kind, values, count, error);
 }
 
 /* Rows that are there together or not at all. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "results/holding.h"
 #include "results/live.h"
 #include "results/schema.h"
 #include "results/store_internal.h"
@@ -167,11 +168,14 @@ void store_begin(struct store *store)
     store->collects = true;
 }
 
-static status write_pending(struct store *store, struct error *error)
+/* *counted: how many of them are rows that holding.h counts. */
+static status write_pending(struct store *store, int64_t *counted, struct error *error)
 {
+    TRY(holding_check(store, error));
     for (size_t i = 0; i < store->pending.count; i++) {
         const struct pending_row *row = store->pending.rows[i];
         TRY(rows_insert(store, (enum insert)row->kind, row->values, row->count, error));
+        *counted += holding_counts((enum insert)row->kind);
     }
     return OK;
 }
@@ -179,9 +183,12 @@ static status write_pending(struct store *store, struct error *error)
 status store_commit(struct store *store, struct error *error)
 {
     bool began;
-    if (store->pending.count > 0) {
+    int64_t counted = 0;
+    if (store->collects) {
         TRY(database_begin(store->database, &began, error));
-        TRY(database_end(store->database, began, write_pending(store, error), error));
+        TRY(database_end(store->database, began, write_pending(store, &counted, error), error));
+        if (store->rows != HOLDING_UNKNOWN)
+            store->rows += counted;
     }
     store->collects = false;
     pending_clear(&store->pending);
@@ -295,17 +302,36 @@ status store_run_start(struct store *store, const struct run_description *descri
     result = database_end(store->database, began, result, error);
     if (result != OK && taken)
         lock_give(&store->locks, start->run);
+    if (result == OK) {
+        store->held = start->run;
+        store->rows = HOLDING_UNKNOWN;
+    }
     return result;
+}
+
+static status record_end(struct store *store, int64_t run, enum run_status end, const char *message,
+                         struct error *error)
+{
+    if (end == RUN_FINISHED && run == store->held)
+        TRY(holding_check(store, error));
+    return run_once(store,
+                    "UPDATE runs SET finished = iif(status = 'finished', finished, "
+                    "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
+                    VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
 }
 
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
 {
-    status result = run_once(store,
-                             "UPDATE runs SET finished = iif(status = 'finished', finished, "
-                             "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
-                             VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
+    bool began;
+    status result = database_begin(store->database, &began, error);
+    if (result == OK)
+        result = database_end(store->database, began, record_end(store, run, end, message, error), error);
+    if (result == OK && end == RUN_FINISHED && run == store->held)
+        result = holding_confirm(store, error);
     live_erase(store, run);
     lock_give(&store->locks, run);
+    if (run == store->held)
+        store->held = 0;
     return result;
 }
 
@@ -342,6 +368,8 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
     status result = OK;
     for (size_t i = 0; i < PLACES && result == OK; i++)
         result = delete_after(store, i, run, task, task < 0 ? -1 : iteration, error);
+    if (result == OK && run == store->held)
+        result = holding_count(store, error);
     return database_end(store->database, began, result, error);
 }
 

@@ -56,7 +56,8 @@ status store_check(struct store *store, struct error *error);
 
 /* From here on rows are kept in memory, until store_commit writes them in one short transaction: hours may lie between
  * the two, and others write the same file meanwhile. What is wrong with a row is told when it is written; the tasks' rows
- * alone (store_add_task) are written at once. A failed store_commit wrote nothing and keeps the rows. */
+ * alone (store_add_task) are written at once. A failed store_commit keeps the rows, and wrote nothing that can be found: it
+ * fails also when the file, its lock file or rows of the run were taken away meanwhile. */
 void store_begin(struct store *store);
 status store_commit(struct store *store, struct error *error); /* harmless without store_begin, like the next one */
 void store_rollback(struct store *store);                      /* forgets the rows */
@@ -94,7 +95,9 @@ struct run_start {
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error);
 
-/* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is given up even on failure. */
+/* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is given up even on failure. RUN_FINISHED
+ * is OK only when the file, opened anew by its path, has the run with all rows that this store wrote or found when it was
+ * last rewound. */
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error);
 
 /* Looks without locking; *run is 0 when there is none. */

@@ -31,6 +31,8 @@ struct store {
     bool published;                         /* results/published.h: they are attached */
     bool collects;                          /* between store_begin and store_commit */
     struct pending pending;
+    int64_t held; /* the run that was started last and has not ended; 0: none */
+    int64_t rows; /* of it in the database, as far as holding.h counts them, or HOLDING_UNKNOWN */
 };
 
 /* Writes a row at once; values[0] is its run. */

@@ -200,6 +200,35 @@ static int is_mounted_read_only(const char *path)
     return 0;
 }
 
+/* The log holds what a run that was killed had committed; SQLite has to write beside it to read it. */
+static int read_only_with_a_log(const char *path)
+{
+    struct error error = {0};
+    struct store *store, *reader;
+    char *copy = path_format("%s.copy", path), *folder = strdup(path), command[1024];
+    *strrchr(folder, '/') = '\0';
+    if (store_open(&store, path, STORE_WRITE, &error) != OK)
+        return complain("writing", &error);
+    sample_finished_run(store, 1);
+    snprintf(command, sizeof command, "cp '%s' '%s' && cp '%s-wal' '%s-wal'", path, copy, path, copy);
+    if (system(command) != 0)
+        return complain("copying", &error);
+    store_close(store);
+    if (mount("none", folder, NULL, MS_REMOUNT | MS_RDONLY, NULL) != 0)
+        return complain("mounting", &error);
+    if (store_open(&reader, copy, STORE_READ, &error) != ERROR_IO ||
+        !strstr(error.message, "-wal beside it holds rows") || !strstr(error.message, "copy both files"))
+        return complain("reading", &error);
+    free(folder);
+    free(copy);
+    return 0;
+}
+
+static void a_log_on_a_read_only_medium_is_reported(void **state)
+{
+    on_medium(read_only_with_a_log, *state);
+}
+
 static void a_medium_that_fills_up_and_is_emptied(void **state)
 {
     on_medium(fills_and_is_emptied, *state);
@@ -219,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_medium_that_fills_up_and_is_emptied, create_path, destroy),
+        cmocka_unit_test_setup_teardown(a_log_on_a_read_only_medium_is_reported, create_path, destroy),
         cmocka_unit_test_setup_teardown(a_medium_that_is_full_from_the_start, create_path, destroy),
         cmocka_unit_test_setup_teardown(a_medium_that_is_mounted_read_only, create_path, destroy),
     };
