@@ -322,11 +322,11 @@ static status record_end(struct store *store, int64_t run, enum run_status end, 
 
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
 {
-    bool began;
+    bool began = false;
     status result = database_begin(store->database, &began, error);
     if (result == OK)
         result = database_end(store->database, began, record_end(store, run, end, message, error), error);
-    if (result == OK && end == RUN_FINISHED && run == store->held)
+    if (result == OK && began && end == RUN_FINISHED && run == store->held) /* else others cannot see it yet */
         result = holding_confirm(store, error);
     live_erase(store, run);
     lock_give(&store->locks, run);

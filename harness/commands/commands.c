@@ -2,13 +2,16 @@
  * twice here. */
 #include "harness/commands/command.h"
 
-extern const struct command command_compare, command_data, command_doctor, command_embed, command_eval, command_export,
-    command_list, command_merge_db, command_predict, command_pretrain, command_query, command_report, command_run,
-    command_sweep, command_watch;
+/* In the order that --help shows. */
+/* clang-format off */
+#define COMMANDS(X) \
+    X(run) X(sweep) X(eval) X(predict) X(embed) X(query) X(compare) X(report) X(watch) X(export) X(merge_db) \
+    X(verify) X(data) X(pretrain) X(list) X(doctor)
+/* clang-format on */
 
-const struct command *const commands[] = {
-    &command_run,      &command_sweep,  &command_eval,     &command_predict,
-    &command_embed,    &command_query,  &command_compare,  &command_report,
-    &command_watch,    &command_export, &command_merge_db, &command_data,
-    &command_pretrain, &command_list,   &command_doctor,   NULL,
-};
+#define DECLARE(name) extern const struct command command_##name;
+COMMANDS(DECLARE)
+#undef DECLARE
+
+#define ENTRY(name) &command_##name,
+const struct command *const commands[] = {COMMANDS(ENTRY) NULL};

@@ -1,0 +1,25 @@
+/* Which runs a command line names: "3", "1,4", "5-9", each at least 1.
+ *
+ *     struct run_list list;
+ *     TRY(run_list_read(&list, call->arguments + 1, call->argument_count - 1, error));
+ *     … list.runs[0 … list.count - 1], ascending, each once …
+ *     run_list_free(&list);
+ */
+#ifndef MTIL_HARNESS_COMMANDS_RUN_LIST_H
+#define MTIL_HARNESS_COMMANDS_RUN_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct run_list {
+    int64_t *runs;
+    size_t count;
+};
+
+/* The caller frees, after a failure too. */
+status run_list_read(struct run_list *list, const char *const *words, size_t count, struct error *error);
+void run_list_free(struct run_list *list);
+
+#endif

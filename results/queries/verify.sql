@@ -1,0 +1,133 @@
+-- What must hold between rows, a query each: it answers with the rows that break it, as what, run (0: the whole file), where,
+-- expected and found. Statements end with a semicolon at the end of a line (verify_rows.c).
+
+SELECT 'integrity', 0, 'file', 'ok', integrity_check
+FROM pragma_integrity_check
+WHERE integrity_check <> 'ok';
+
+SELECT 'foreign keys', 0, "table", 'a row of ' || parent, 'none, for ' || count(*) || ' rows'
+FROM pragma_foreign_key_check
+GROUP BY "table", parent;
+
+SELECT 'runs', run, 'status ' || status, iif(status = 'running', 'no time of its end', 'the time of its end'),
+       coalesce(finished, 'none')
+FROM runs
+WHERE (status = 'running') <> (finished IS NULL);
+
+SELECT 'tasks', run, 'rows', runs.tasks, (SELECT count(*) FROM tasks WHERE tasks.run = runs.run) AS there
+FROM runs
+WHERE status = 'finished' AND there <> runs.tasks;
+
+SELECT 'tasks', run, 'task ' || task, 'one of ' || runs.tasks, 'no such task'
+FROM tasks JOIN runs USING (run)
+WHERE task >= runs.tasks;
+
+SELECT 'classes', run, 'task ' || task, classes || ' classes', count(*) || ' classes, the last ' || max(class)
+FROM task_classes JOIN tasks USING (run, task)
+GROUP BY run, task
+HAVING count(*) <> classes OR max(class) >= classes;
+
+SELECT 'evaluations', run, 'task ' || task || ', checkpoint ' || checkpoint, runs.tasks || ' tasks', 'a cell outside'
+FROM evaluations JOIN runs USING (run)
+WHERE checkpoint >= runs.tasks OR task >= runs.tasks;
+
+SELECT 'evaluations', run, 'task ' || task || ', checkpoint ' || checkpoint, test_images || ' images',
+       images || ' images'
+FROM evaluations JOIN tasks USING (run, task)
+WHERE images <> test_images;
+
+SELECT 'routers', sums.run, 'task ' || sums.task || ', checkpoint ' || sums.checkpoint,
+       coalesce(images || ' images', 'an evaluation'), sums.images_sent || ' images'
+FROM (SELECT run, checkpoint, task, sum(count) AS images_sent FROM router_choices GROUP BY run, checkpoint, task) AS sums
+LEFT JOIN evaluations USING (run, task, checkpoint)
+WHERE images IS NULL OR images <> images_sent;
+
+SELECT 'routers', run, 'task ' || task || ', checkpoint ' || checkpoint, 'a router of ' || runs.tasks || ' tasks',
+       'router ' || router
+FROM router_choices JOIN runs USING (run)
+WHERE router >= runs.tasks;
+
+SELECT 'thresholds', run, 'rows', runs.tasks,
+       (SELECT count(*) FROM selector_thresholds AS own WHERE own.run = runs.run) AS there
+FROM runs
+WHERE status = 'finished' AND selector = 'clip' AND there <> runs.tasks;
+
+WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
+SELECT 'experts', run, 'task ' || task || ', ' || encoder || ' block ' || block, experts || ' experts',
+       count(*) || ' experts'
+FROM expert_counts JOIN sizes USING (run)
+GROUP BY run, task, encoder, block
+HAVING count(*) <> experts;
+
+SELECT 'experts', run, 'rows', 'counts of ' || runs.tasks || ' tasks', count(DISTINCT task) || ' tasks'
+FROM runs JOIN expert_counts USING (run)
+WHERE status = 'finished'
+GROUP BY run
+HAVING count(DISTINCT task) <> runs.tasks;
+
+WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
+SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
+       'one of ' || experts || ' experts',
+       event || ' of ' || coalesce(t1, '-') || ' and ' || coalesce(t2, '-') || ' into ' || coalesce(target, '-')
+FROM expert_events JOIN sizes USING (run)
+WHERE max(coalesce(target, 0), coalesce(t1, 0), coalesce(t2, 0)) >= experts
+      OR min(coalesce(target, 0), coalesce(t1, 0), coalesce(t2, 0)) < 0;
+
+WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
+SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
+       'weights of ' || experts || ' experts', 'mixture ' || mixture
+FROM expert_events JOIN sizes USING (run)
+WHERE mixture IS NOT NULL
+      AND (NOT json_valid(mixture)
+           OR EXISTS (SELECT 1 FROM json_each(iif(json_valid(mixture), mixture, '[]')) AS part
+                      WHERE json_extract(part.value, '$[0]') NOT BETWEEN 0 AND experts - 1));
+
+SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
+       iif(event = 'skip', 'a reason', 'a target'), 'a ' || event || ' without'
+FROM expert_events
+WHERE iif(event = 'skip', reason IS NULL, target IS NULL);
+
+SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
+       'positions 0 to ' || (count(*) - 1), min(position) || ' to ' || max(position)
+FROM expert_events
+GROUP BY run, task, iteration, encoder, block
+HAVING min(position) <> 0 OR max(position) <> count(*) - 1;
+
+-- The frozen set only grows, so that what is frozen once is never written again.
+SELECT 'frozen', merges.run,
+       'task ' || merges.task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
+       'expert ' || target || ' as it was frozen after task ' || freezes.task, 'merged into'
+FROM (SELECT * FROM expert_events WHERE event = 'merge') AS merges
+JOIN (SELECT run, encoder, block, target, min(task) AS task FROM expert_events WHERE event = 'freeze'
+      GROUP BY run, encoder, block, target) AS freezes USING (run, encoder, block, target)
+WHERE merges.task > freezes.task;
+
+-- Freezing follows a task's last step, which is always logged.
+SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block,
+       event || iif(event = 'freeze', ' after step ', ' up to step ') || last, 'after step ' || iteration
+FROM expert_events
+JOIN runs USING (run)
+JOIN (SELECT run, task, max(iteration) AS last FROM steps GROUP BY run, task) USING (run, task)
+WHERE status = 'finished' AND (iteration > last OR (event = 'freeze' AND iteration < last));
+
+SELECT 'steps', run, 'task ' || task || ', iteration ' || iteration, 'a learning rate', learning_rate
+FROM steps
+WHERE learning_rate < 0 OR abs(learning_rate) > 1e300;
+
+SELECT 'views', cells.run, 'matrix, task ' || cells.task || ', checkpoint ' || cells.checkpoint,
+       100.0 * cells.correct / cells.images, coalesce(accuracy, 'none')
+FROM evaluations AS cells
+LEFT JOIN matrix ON matrix.run = cells.run AND matrix.task = cells.task AND matrix.checkpoint = cells.checkpoint
+WHERE accuracy IS NULL OR abs(accuracy - 100.0 * cells.correct / cells.images) > 1e-9;
+
+SELECT 'views', run, 'expert_usage, task ' || task || ', ' || encoder || ' block ' || block, '100 percent',
+       total(share) || ' percent'
+FROM expert_usage
+GROUP BY run, task, encoder, block
+HAVING sum(count) > 0 AND abs(total(share) - 100) > 1e-6;
+
+SELECT 'views', run, 'selector, task ' || task || ', checkpoint ' || checkpoint, '100 percent',
+       total(share) || ' percent'
+FROM selector
+GROUP BY run, task, checkpoint
+HAVING abs(total(share) - 100) > 1e-6;
