@@ -4,6 +4,7 @@
 
 #include "core/file.h"
 #include "harness/label_split.h"
+#include "harness/sequence.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
 
@@ -19,14 +20,18 @@ static const char *selection_name(const struct experiment *e)
 status record_start(struct recorder *r, struct run_start *start, struct error *error)
 {
     struct experiment *e = r->experiment;
-    char *model = experiment_model_name(e);
-    if (model == NULL)
+    char *model = experiment_model_name(e), *folder = sequence_folder(e);
+    if (model == NULL || folder == NULL) {
+        free(model);
+        free(folder);
         return error_set(error, ERROR_MEMORY, "results: no memory for a name");
+    }
     bool adapters = e->trains == TRAINS_ADAPTERS;
     struct run_description description = {
         .suite = suite_name(e->suite),
         .suite_text = suite_text(e->suite),
         .suite_hash = suite_hash(e->suite),
+        .folder = folder,
         .setting = e->settings.setting,
         .method = e->settings.method->name,
         .policy = adapters && e->settings.method->after_step != NULL ? e->settings.policy->name : "none",
@@ -45,6 +50,7 @@ status record_start(struct recorder *r, struct run_start *start, struct error *e
     };
     status result = store_run_start(r->store, &description, start, error);
     free(model);
+    free(folder);
     r->run = start->run;
     return result;
 }

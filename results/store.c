@@ -236,14 +236,15 @@ static status insert_run(struct store *store, const struct run_description *run,
     TRY(run_once(
         store,
         "INSERT INTO runs (suite, suite_hash, suite_text, setting, method, policy, selector, selection, task_order, "
-        "model, backend, \"precision\", program_version, seed, tasks, trainable_parameters, status, started, host, "
-        "process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0), 'running', "
-        "strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), '', 0)",
+        "model, backend, \"precision\", program_version, seed, tasks, trainable_parameters, folder, status, started, "
+        "host, "
+        "process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0), ?17, "
+        "'running', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), '', 0)",
         VALUES(value_text(run->suite), value_text(run->suite_hash), value_text(run->suite_text),
                value_text(run->setting), value_text(run->method), value_text(run->policy), value_text(run->selector),
                value_text(run->selection), value_text(run->order), value_text(run->model), value_text(run->backend),
                value_text(run->precision), value_text(run->program_version), value_integer(run->seed),
-               value_integer(run->tasks), value_integer(run->trainable_parameters)),
+               value_integer(run->tasks), value_integer(run->trainable_parameters), value_text(run->folder)),
         error));
     *id = database_last_row(store->database);
     return OK;

@@ -66,11 +66,12 @@ enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
 
 const char *run_status_name(enum run_status standing); /* "running", "stopped", "finished", "failed" */
 
-/* What is known of a run when it starts. All strings are required and borrowed for the call. */
+/* What is known of a run when it starts. All strings but folder are required, and borrowed for the call. */
 struct run_description {
     const char *suite;      /* its name: "mini" */
     const char *suite_text; /* as resolved: defaults, overrides and all */
     const char *suite_hash; /* digest_text (core/digest.h) of what decides the numbers, without the seed */
+    const char *folder;     /* of the run's files; may be NULL */
     const char *setting;    /* "full_shot", "few_shot", "x_tail" */
     const char *method, *policy, *selector;
     const char *selection; /* how the selector decides: "per_image", "per_batch", "oracle" */

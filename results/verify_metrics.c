@@ -18,6 +18,7 @@ struct moments {
 /* Of a configuration: over its finished runs, and the same for each dataset. */
 struct group {
     char *name; /* the dataset's; NULL: of the mean over tasks */
+    bool seen;  /* a view has it */
     struct moments metric[MOST_METRICS];
 };
 
@@ -26,6 +27,17 @@ struct groups {
     struct group *group;
     size_t count;
     struct suite_values suite;
+};
+
+/* The rows of a view, read beside the runs: the configuration's hash, what is within it, then the values. */
+struct cursor {
+    struct statement *rows;
+    bool row;
+};
+
+/* Views, in the order of the runs. */
+struct views {
+    struct cursor task_metrics, metrics, leaderboard, task_leaderboard;
 };
 
 /* A run that is being looked at; text is borrowed from the statement. */
@@ -55,26 +67,58 @@ static status out_of_memory(const struct verifying *v, struct error *error)
 
 /* --- Metrics of a run --- */
 
-static void add_metric_columns(struct text *sql)
+static void cursor_close(struct cursor *cursor)
 {
-    size_t count;
-    const struct metric *metrics = metric_list(&count);
-    for (size_t i = 0; i < count; i++)
-        text_add(sql, ", %s", metrics[i].name);
+    statement_close(cursor->rows);
+    *cursor = (struct cursor){0};
 }
 
-/* The rows of a view for one run, the metrics behind its first column. The caller closes the statement. */
-static status open_metrics(struct statement **statement, const struct verifying *v, const char *first, const char *view,
-                           int64_t run, struct error *error)
+static void views_close(struct views *views)
 {
+    cursor_close(&views->task_metrics);
+    cursor_close(&views->metrics);
+    cursor_close(&views->leaderboard);
+    cursor_close(&views->task_leaderboard);
+}
+
+static status cursor_open(struct cursor *cursor, const struct verifying *v, const struct text *sql, struct error *error)
+{
+    if (sql->failed)
+        return out_of_memory(v, error);
+    TRY(statement_open(&cursor->rows, v->store->database, sql->data, error));
+    return statement_step(cursor->rows, &cursor->row, error);
+}
+
+enum { HASH, RUN, TASK, FIRST_METRIC };
+
+static status open_metrics(struct cursor *cursor, const struct verifying *v, const char *view, const char *task,
+                           struct error *error)
+{
+    size_t count;
     struct text sql = {0};
-    text_add(&sql, "SELECT %s", first);
-    add_metric_columns(&sql);
-    text_add(&sql, " FROM %s WHERE run = %" PRId64 " ORDER BY 1", view, run);
-    status result =
-        sql.failed ? out_of_memory(v, error) : statement_open(statement, v->store->database, sql.data, error);
+    const struct metric *metrics = metric_list(&count);
+    text_add(&sql, "SELECT suite_hash, run, %s", task);
+    for (size_t i = 0; i < count; i++)
+        text_add(&sql, ", %s", metrics[i].name);
+    text_add(&sql, " FROM %s JOIN runs USING (run) ORDER BY suite_hash, run, 3", view);
+    status result = cursor_open(cursor, v, &sql, error);
     text_free(&sql);
     return result;
+}
+
+/* The views may say something of runs that were not asked for; order: before (negative), at or after the subject. */
+static int order_of(const struct cursor *cursor, const struct subject *subject)
+{
+    int order = strcmp(statement_text(cursor->rows, HASH), subject->hash);
+    int64_t run = statement_integer(cursor->rows, RUN);
+    return order != 0 ? order : (run > subject->run) - (run < subject->run);
+}
+
+static status cursor_seek(struct cursor *cursor, const struct subject *subject, struct error *error)
+{
+    while (cursor->row && order_of(cursor, subject) < 0)
+        TRY(statement_step(cursor->rows, &cursor->row, error));
+    return OK;
 }
 
 static bool column_complete(const struct accuracy_matrix *matrix, size_t task)
@@ -103,7 +147,7 @@ static void compare_metrics(const struct verifying *v, const struct subject *sub
         const struct accuracy_matrix *matrix = &subject->matrix.matrix;
         bool mean = task == SIZE_MAX;
         double expected = mean ? metric_mean(&metrics[i], matrix) : metric_of_task(&metrics[i], matrix, task);
-        double found = row ? real_of(row, i + 1) : (double)NAN;
+        double found = row ? real_of(row, FIRST_METRIC + i) : (double)NAN;
         if (agree(expected, found))
             continue;
         char where[100];
@@ -115,41 +159,37 @@ static void compare_metrics(const struct verifying *v, const struct subject *sub
     }
 }
 
-static status check_task_metrics(const struct verifying *v, const struct subject *subject, struct error *error)
+static status check_task_metrics(const struct verifying *v, struct cursor *cursor, const struct subject *subject,
+                                 struct error *error)
 {
     const struct accuracy_matrix *matrix = &subject->matrix.matrix;
-    struct statement *rows;
-    bool row;
-    TRY(open_metrics(&rows, v, "task", "task_metrics", subject->run, error));
-    status result = statement_step(rows, &row, error);
-    for (size_t task = 0; task < matrix->tasks && result == OK; task++) {
-        if (!column_complete(matrix, task))
-            continue;
-        bool there = row && statement_integer(rows, 0) == (int64_t)task;
-        compare_metrics(v, subject, task, there ? rows : NULL);
+    TRY(cursor_seek(cursor, subject, error));
+    for (size_t task = 0; task < matrix->tasks; task++) {
+        bool there =
+            cursor->row && order_of(cursor, subject) == 0 && statement_integer(cursor->rows, TASK) == (int64_t)task;
+        bool complete = column_complete(matrix, task);
+        if (complete)
+            compare_metrics(v, subject, task, there ? cursor->rows : NULL);
+        else if (there)
+            verify_fault(v, &(struct verify_fault){subject->run, "metrics", "task_metrics",
+                                                   "none: the matrix has holes", "a row"});
         if (there)
-            result = statement_step(rows, &row, error);
+            TRY(statement_step(cursor->rows, &cursor->row, error));
     }
-    if (result == OK && row)
-        verify_fault(
-            v, &(struct verify_fault){subject->run, "metrics", "task_metrics", "complete columns alone", "one more"});
-    statement_close(rows);
-    return result;
+    return OK;
 }
 
-static status check_mean_metrics(const struct verifying *v, const struct subject *subject, struct error *error)
+static status check_mean_metrics(const struct verifying *v, struct cursor *cursor, const struct subject *subject,
+                                 struct error *error)
 {
-    struct statement *rows;
-    bool row, complete = all_complete(&subject->matrix.matrix);
-    TRY(open_metrics(&rows, v, "run", "metrics", subject->run, error));
-    status result = statement_step(rows, &row, error);
-    if (result == OK && complete)
-        compare_metrics(v, subject, SIZE_MAX, row ? rows : NULL);
-    else if (result == OK && row)
+    TRY(cursor_seek(cursor, subject, error));
+    bool there = cursor->row && order_of(cursor, subject) == 0;
+    if (all_complete(&subject->matrix.matrix))
+        compare_metrics(v, subject, SIZE_MAX, there ? cursor->rows : NULL);
+    else if (there)
         verify_fault(v,
                      &(struct verify_fault){subject->run, "metrics", "metrics", "none: the matrix has holes", "a row"});
-    statement_close(rows);
-    return result;
+    return OK;
 }
 
 /* --- A finished run --- */
@@ -229,6 +269,11 @@ static struct group *find_group(struct groups *groups, const char *name)
         if (name && other ? strcmp(name, other) == 0 : name == other)
             return &groups->group[i];
     }
+    return NULL;
+}
+
+static struct group *add_group(struct groups *groups, const char *name)
+{
     struct group *larger = realloc(groups->group, (groups->count + 1) * sizeof *larger);
     if (!larger)
         return NULL;
@@ -253,8 +298,9 @@ static status add_to_group(const struct verifying *v, struct groups *groups, con
     size_t count;
     const struct metric *metrics = metric_list(&count);
     const struct accuracy_matrix *matrix = &subject->matrix.matrix;
-    struct group *group = find_group(groups, task == SIZE_MAX ? NULL : subject->matrix.names[task]);
-    if (!group)
+    const char *name = task == SIZE_MAX ? NULL : subject->matrix.names[task];
+    struct group *group = find_group(groups, name);
+    if (!group && !(group = add_group(groups, name)))
         return out_of_memory(v, error);
     for (size_t i = 0; i < count; i++) {
         double value = task == SIZE_MAX ? metric_mean(&metrics[i], matrix) : metric_of_task(&metrics[i], matrix, task);
@@ -288,6 +334,8 @@ static const struct derived {
                {"backward_transfer", "backward_transfer", false},
                {"gain", "gain", false}};
 
+enum { NAME = 1, FIRST_DERIVED };
+
 static void compare_derived(const struct verifying *v, const struct groups *groups, const struct group *group,
                             struct statement *row)
 {
@@ -298,7 +346,7 @@ static void compare_derived(const struct verifying *v, const struct groups *grou
         const struct moments *moments = &group->metric[index];
         double variance = moments->count > 1 ? moments->squares / (moments->count - 1) : (double)NAN;
         double expected = moments->count == 0 ? (double)NAN : derived[i].variance ? variance : moments->mean;
-        double found = row ? real_of(row, i) : (double)NAN;
+        double found = row ? real_of(row, FIRST_DERIVED + i) : (double)NAN;
         if (agree(expected, found) || (derived[i].variance && fabs(expected - found) < 1e-6))
             continue;
         char where[300];
@@ -309,35 +357,49 @@ static void compare_derived(const struct verifying *v, const struct groups *grou
     }
 }
 
-static status check_group(const struct verifying *v, const struct groups *groups, const struct group *group,
-                          struct error *error)
+static status open_leaderboard(struct cursor *cursor, const struct verifying *v, const char *view, const char *name,
+                               struct error *error)
 {
     struct text sql = {0};
-    struct statement *rows;
-    bool row = false;
+    text_add(&sql, "SELECT suite_hash, %s", name);
     for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
-        text_add(&sql, "%s%s", i ? ", " : "SELECT ", derived[i].column);
-    text_add(&sql, group->name ? " FROM task_leaderboard WHERE suite_hash = ?1 AND name = ?2"
-                               : " FROM leaderboard WHERE suite_hash = ?1");
-    status result = sql.failed ? out_of_memory(v, error) : statement_open(&rows, v->store->database, sql.data, error);
+        text_add(&sql, ", %s", derived[i].column);
+    text_add(&sql, " FROM %s ORDER BY 1, 2", view);
+    status result = cursor_open(cursor, v, &sql, error);
     text_free(&sql);
-    TRY(result);
-    result = statement_bind(rows, VALUES(value_text(groups->hash), value_text(group->name)), error);
-    if (result == OK)
-        result = statement_step(rows, &row, error);
-    if (result == OK)
-        compare_derived(v, groups, group, row ? rows : NULL);
-    statement_close(rows);
     return result;
 }
 
-static status end_groups(const struct verifying *v, struct groups *groups, struct error *error)
+/* A leaderboard's rows up to this configuration. */
+static status check_leaderboard(const struct verifying *v, struct cursor *cursor, struct groups *groups,
+                                struct error *error)
 {
-    status result = OK;
-    for (size_t i = 0; i < groups->count && result == OK && v->verification->count == 0; i++)
-        result = check_group(v, groups, &groups->group[i], error);
+    for (int order; cursor->row && (order = strcmp(statement_text(cursor->rows, HASH), groups->hash)) <= 0;) {
+        bool named = statement_value(cursor->rows, NAME).kind == VALUE_TEXT;
+        struct group *group = order == 0 ? find_group(groups, named ? statement_text(cursor->rows, NAME) : NULL) : NULL;
+        if (group) {
+            group->seen = true;
+            compare_derived(v, groups, group, cursor->rows);
+        } else {
+            verify_fault(v, &(struct verify_fault){0, "leaderboard", statement_text(cursor->rows, HASH),
+                                                   "none: no finished run is complete", "a row"});
+        }
+        TRY(statement_step(cursor->rows, &cursor->row, error));
+    }
+    return OK;
+}
+
+static status end_groups(const struct verifying *v, struct views *views, struct groups *groups, struct error *error)
+{
+    if (v->verification->count == 0) {
+        TRY(check_leaderboard(v, &views->leaderboard, groups, error));
+        TRY(check_leaderboard(v, &views->task_leaderboard, groups, error));
+        for (size_t i = 0; i < groups->count; i++)
+            if (!groups->group[i].seen)
+                compare_derived(v, groups, &groups->group[i], NULL);
+    }
     groups_clear(groups);
-    return result;
+    return OK;
 }
 
 /* --- All runs --- */
@@ -354,7 +416,8 @@ static status begin_groups(const struct verifying *v, struct groups *groups, con
     return OK;
 }
 
-static status check_run(const struct verifying *v, struct groups *groups, struct subject *subject, struct error *error)
+static status check_run(const struct verifying *v, struct views *views, struct groups *groups, struct subject *subject,
+                        struct error *error)
 {
     TRY(store_read_matrix(v->store, subject->run, &subject->matrix, error));
     status result = OK;
@@ -363,22 +426,22 @@ static status check_run(const struct verifying *v, struct groups *groups, struct
     if (subject->finished)
         result = add_to_groups(v, groups, subject, error);
     if (result == OK)
-        result = check_task_metrics(v, subject, error);
+        result = check_task_metrics(v, &views->task_metrics, subject, error);
     if (result == OK)
-        result = check_mean_metrics(v, subject, error);
+        result = check_mean_metrics(v, &views->metrics, subject, error);
     if (result == OK)
         result = check_steps(v, subject, &groups->suite, error);
     run_matrix_free(&subject->matrix);
     return result;
 }
 
-static status check_runs(const struct verifying *v, struct statement *runs, struct groups *groups, int64_t *count,
-                         struct error *error)
+static status check_runs(const struct verifying *v, struct statement *runs, struct views *views, struct groups *groups,
+                         int64_t *count, struct error *error)
 {
     for (bool row;;) {
         TRY(statement_step(runs, &row, error));
         if (!row)
-            return end_groups(v, groups, error);
+            return end_groups(v, views, groups, error);
         struct subject subject = {.run = statement_integer(runs, 0),
                                   .hash = statement_text(runs, 1),
                                   .method = statement_text(runs, 2),
@@ -386,23 +449,35 @@ static status check_runs(const struct verifying *v, struct statement *runs, stru
         if (!verify_wants(v, subject.run))
             continue;
         if (strcmp(subject.hash, groups->hash) != 0) {
-            TRY(end_groups(v, groups, error));
+            TRY(end_groups(v, views, groups, error));
             TRY(begin_groups(v, groups, &subject, statement_text(runs, 4), error));
         }
-        TRY(check_run(v, groups, &subject, error));
+        TRY(check_run(v, views, groups, &subject, error));
         ++*count;
     }
+}
+
+static status open_views(struct views *views, const struct verifying *v, struct error *error)
+{
+    TRY(open_metrics(&views->task_metrics, v, "task_metrics", "task", error));
+    TRY(open_metrics(&views->metrics, v, "metrics", "NULL", error));
+    TRY(open_leaderboard(&views->leaderboard, v, "leaderboard", "NULL", error));
+    return open_leaderboard(&views->task_leaderboard, v, "task_leaderboard", "name", error);
 }
 
 status verify_metrics(const struct verifying *v, struct error *error)
 {
     struct statement *runs;
     struct groups groups = {0};
+    struct views views = {.metrics = {0}};
     int64_t count = 0;
     TRY(statement_open(
         &runs, v->store->database,
         "SELECT run, suite_hash, method, status = 'finished', suite_text FROM runs ORDER BY suite_hash, run", error));
-    status result = check_runs(v, runs, &groups, &count, error);
+    status result = open_views(&views, v, error);
+    if (result == OK)
+        result = check_runs(v, runs, &views, &groups, &count, error);
+    views_close(&views);
     statement_close(runs);
     groups_clear(&groups);
     if (result == OK)

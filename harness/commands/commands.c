@@ -1,12 +1,11 @@
-/* The subcommands, in the order that --help shows. A new one: its file with a constant struct command, and its name
- * twice here. */
+/* The subcommands. A new one: its file with a constant struct command, and its name here. */
 #include "harness/commands/command.h"
 
 /* In the order that --help shows. */
 /* clang-format off */
 #define COMMANDS(X) \
     X(run) X(sweep) X(eval) X(predict) X(embed) X(query) X(compare) X(report) X(watch) X(export) X(merge_db) \
-    X(verify) X(data) X(pretrain) X(list) X(doctor)
+    X(verify) X(runs) X(data) X(pretrain) X(list) X(doctor)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct command command_##name;

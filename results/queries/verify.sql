@@ -114,11 +114,11 @@ SELECT 'steps', run, 'task ' || task || ', iteration ' || iteration, 'a learning
 FROM steps
 WHERE learning_rate < 0 OR abs(learning_rate) > 1e300;
 
-SELECT 'views', cells.run, 'matrix, task ' || cells.task || ', checkpoint ' || cells.checkpoint,
-       100.0 * cells.correct / cells.images, coalesce(accuracy, 'none')
-FROM evaluations AS cells
-LEFT JOIN matrix ON matrix.run = cells.run AND matrix.task = cells.task AND matrix.checkpoint = cells.checkpoint
-WHERE accuracy IS NULL OR abs(accuracy - 100.0 * cells.correct / cells.images) > 1e-9;
+SELECT 'views', run, 'matrix', cells || ' accuracies', coalesce(shown, 0) || ' accuracies'
+FROM (SELECT run, count(*) AS cells FROM evaluations GROUP BY run)
+LEFT JOIN (SELECT run, count(*) AS shown FROM matrix
+           WHERE abs(accuracy - 100.0 * correct / images) < 1e-9 GROUP BY run) USING (run)
+WHERE cells IS NOT shown;
 
 SELECT 'views', run, 'expert_usage, task ' || task || ', ' || encoder || ' block ' || block, '100 percent',
        total(share) || ' percent'

@@ -1,0 +1,167 @@
+/* mtil runs delete: a run's rows in all tables, and its files. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/commands/output.h"
+#include "harness/commands/run_list.h"
+#include "harness/run_files.h"
+#include "results/erase.h"
+
+static const struct option options[] = {{.name = "yes", .type = OPTION_BOOLEAN, .fallback = "no", .help = "do not ask"},
+                                        {0}};
+
+/* A run that is to go. */
+struct doomed {
+    struct run_remains remains;
+    struct run_files files;
+};
+
+struct removal {
+    struct store *store;
+    struct run_list list;
+    struct doomed *doomed; /* [list.count]; those that were looked at are prepared */
+    size_t prepared;
+};
+
+/* All are locked before the first is removed, so that either all can go or none does. A run that is not there may have gone
+ * when the command was given before. */
+static status prepare(const struct command_call *call, struct removal *removal, struct error *error)
+{
+    removal->doomed = calloc(removal->list.count, sizeof *removal->doomed);
+    if (removal->doomed == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu runs", removal->list.count);
+    for (size_t i = 0; i < removal->list.count; i++) {
+        struct doomed *doomed = &removal->doomed[removal->prepared];
+        int64_t run = removal->list.runs[i];
+        *doomed = (struct doomed){.files.descriptor = -1};
+        status result = erase_describe(removal->store, run, &doomed->remains, error);
+        if (result == ERROR_ARGUMENT && removal->list.count > 1) {
+            log_info(call->log, "%s: there is no run %" PRId64, call->arguments[0], run);
+            continue;
+        }
+        removal->prepared++;
+        TRY(result);
+        TRY(erase_lock(removal->store, run, error));
+        TRY(run_files_find(&doomed->files, doomed->remains.folder, doomed->remains.seed, error));
+    }
+    return removal->prepared > 0
+               ? OK
+               : error_set(error, ERROR_ARGUMENT, "%s: none of these runs is there", call->arguments[0]);
+}
+
+static void release(struct removal *removal)
+{
+    for (size_t i = 0; i < removal->prepared; i++) {
+        run_remains_free(&removal->doomed[i].remains);
+        run_files_close(&removal->doomed[i].files);
+    }
+    free(removal->doomed);
+    run_list_free(&removal->list);
+    store_close(removal->store);
+}
+
+static void show_run(const struct command_call *call, const struct doomed *doomed)
+{
+    const struct run_remains *remains = &doomed->remains;
+    const struct run_files *files = &doomed->files;
+    bool lost = files->folder == NULL && remains->folder != NULL;
+    log_info(call->log, "run %" PRId64 ": %s, seed %" PRId64 ", %s; %zu file%s, %.1f MB%s%s%s", remains->run,
+             remains->suite, remains->seed, remains->status, files->count, files->count == 1 ? "" : "s",
+             (double)files->bytes / 1e6, remains->folder != NULL ? " in " : "",
+             remains->folder != NULL ? remains->folder : "", lost ? ", which is not there" : "");
+    if (files->others > 0)
+        log_info(call->log, "%s: %zu thing%s not of the run and stay%s", files->folder, files->others,
+                 files->others == 1 ? " in it is" : "s in it are", files->others == 1 ? "s" : "");
+}
+
+/* Waits for input or a stop; a signal ends the wait. */
+static bool answer_is_yes(const struct command_call *call)
+{
+    char line[16] = "";
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    while (!stop_requested(call->stop) && poll(&input, 1, -1) < 0 && errno == EINTR)
+        ;
+    return !stop_requested(call->stop) && fgets(line, sizeof line, stdin) != NULL &&
+           (strcmp(line, "y\n") == 0 || strcmp(line, "yes\n") == 0);
+}
+
+static status ask(const struct command_call *call, const struct removal *removal, bool *agreed, struct error *error)
+{
+    *agreed = options_boolean(call->options, "yes");
+    if (*agreed)
+        return OK;
+    if (!isatty(STDIN_FILENO))
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: runs delete asks first, and nobody is there to answer: add --yes");
+    for (size_t i = 0; i < removal->prepared; i++)
+        show_run(call, &removal->doomed[i]);
+    fprintf(stderr, "Remove %s from %s for good? [y/N] ", removal->prepared == 1 ? "it" : "them", call->arguments[0]);
+    fflush(stderr);
+    *agreed = answer_is_yes(call);
+    if (stop_requested(call->stop))
+        return error_set(error, ERROR_STOPPED, "nothing was removed");
+    return OK;
+}
+
+static status delete_run(const struct command_call *call, struct store *store, struct doomed *doomed,
+                         struct error *error)
+{
+    int64_t run = doomed->remains.run;
+    TRY(run_files_remove(&doomed->files, error));
+    TRY(erase_rows(store, run, error));
+    fprintf(call->out, "run %" PRId64 " removed: %zu file%s, %.1f MB\n", run, doomed->files.count,
+            doomed->files.count == 1 ? "" : "s", (double)doomed->files.bytes / 1e6);
+    if (doomed->files.folder == NULL && doomed->remains.folder != NULL)
+        log_warn(call->log, "%s: the folder of run %" PRId64 " is not there; files that lie elsewhere stay",
+                 doomed->remains.folder, run);
+    return OK;
+}
+
+static status delete_runs(const struct command_call *call, struct removal *removal, struct error *error)
+{
+    bool agreed;
+    TRY(store_open(&removal->store, call->arguments[0], STORE_WRITE, error));
+    TRY(run_list_read(&removal->list, call->arguments + 1, call->argument_count - 1, error));
+    TRY(prepare(call, removal, error));
+    TRY(ask(call, removal, &agreed, error));
+    if (!agreed)
+        log_info(call->log, "nothing was removed");
+    for (size_t i = 0; agreed && i < removal->prepared; i++) {
+        if (stop_requested(call->stop))
+            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu runs; the same command removes the others",
+                             i, removal->prepared);
+        TRY(delete_run(call, removal->store, &removal->doomed[i], error));
+    }
+    return OK;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct removal removal = {0};
+    if (!file_exists(call->arguments[0]))
+        return error_set(error, ERROR_IO, "%s: there is no such file", call->arguments[0]);
+    status result = delete_runs(call, &removal, error);
+    release(&removal);
+    return result;
+}
+
+const struct command command_runs_delete = {
+    .name = "runs delete",
+    .arguments = "DATABASE RUN...",
+    .summary = "remove runs with all their rows and files",
+    .details =
+        "RUN is a number (mtil query DATABASE runs), a list or a range: 3, 1,4 or 5-9. Shows what goes and asks\n"
+        "first. Of a run's folder only the files go that runs write, and the folder when it is empty then. A run\n"
+        "that is going on stays. What was interrupted is repeated with the same command. A run that was removed\n"
+        "starts anew when it is asked for again.\n",
+    .example = "  mtil runs delete results.db 3\n  mtil runs delete results.db 5-9 --yes\n",
+    .options = options,
+    .least = 2,
+    .most = SIZE_MAX,
+    .run = run,
+};

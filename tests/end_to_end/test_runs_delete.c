@@ -1,0 +1,138 @@
+/* mtil runs delete and mtil verify on runs of the program itself. */
+#include "tests/end_to_end/rows.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RUN "run tiny.yaml --quiet training.iterations=4 "
+
+static void shell(const struct workshop *w, const char *command)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "cd '%s' && %s", w->scratch.path, command);
+    if (system(line) != 0)
+        fail_msg("%s", command);
+}
+
+static void expect_there(const struct workshop *w, const char *pattern, bool there)
+{
+    char *path = workshop_find(w, pattern);
+    if ((path != NULL) != there)
+        fail_msg("%s: expected it to be %s", pattern, there ? "there" : "gone");
+    free(path);
+}
+
+static void rows_and_files_of_a_run_go(void **state)
+{
+    struct workshop w;
+    struct text before = {0}, after = {0};
+    (void)state;
+    workshop_open(&w);
+    program_succeeds(&w, RUN "run.seeds=1,2");
+    program_succeeds(&w, "verify results.db");
+    char *path = workshop_path(&w, "results.db");
+    rows_read(path, &before);
+    program_complains(&w, &(struct launch){.arguments = "runs delete results.db 2"},
+                      (const char *const[]){"asks first", "--yes", NULL});
+    program_complains(&w, &(struct launch){.arguments = "runs delete results.db 7 --yes"},
+                      (const char *const[]){"there is no run 7", NULL});
+    program_complains(&w, &(struct launch){.arguments = "runs delete results.db 2-x --yes"},
+                      (const char *const[]){"2-x", NULL});
+    program_complains(&w, &(struct launch){.arguments = "runs delete nothing.db 2 --yes"},
+                      (const char *const[]){"no such file", NULL});
+    expect_there(&w, "nothing.db", false);
+    shell(&w, "cd runs/*/seed2 && echo mine >notes.txt && ln -s ../../../clip.safetensors link.safetensors");
+    program_succeeds(&w, "runs delete results.db 2,9 --yes");
+    expect_there(&w, "runs/*/seed2/adapters.safetensors", false);
+    expect_there(&w, "runs/*/seed2/notes.txt", true);
+    expect_there(&w, "runs/*/seed2/link.safetensors", true);
+    expect_there(&w, "clip.safetensors", true);
+    expect_there(&w, "runs/*/seed1/adapters.safetensors", true);
+    rows_expect(&w, "results.db", "SELECT run FROM runs", "1\n");
+    rows_expect(&w, "results.db", "SELECT count(*) FROM steps WHERE run = 2", "0\n");
+    program_succeeds(&w, "verify results.db");
+    program_succeeds(&w, RUN "run.seeds=1,2"); /* it starts anew, and becomes what it was */
+    rows_read(path, &after);
+    assert_string_equal(after.data, before.data);
+    shell(&w, "rm runs/*/seed2/notes.txt runs/*/seed2/link.safetensors");
+    program_succeeds(&w, "runs delete results.db 1-2 --yes");
+    expect_there(&w, "runs/*", false);
+    rows_expect(&w, "results.db", "SELECT count(*) FROM runs", "0\n");
+    text_free(&before);
+    text_free(&after);
+    free(path);
+    workshop_close(&w);
+}
+
+static void a_run_that_goes_on_stays(void **state)
+{
+    struct workshop w;
+    struct process process;
+    (void)state;
+    workshop_open(&w);
+    program_start(&process, &w, &(struct launch){.arguments = "run tiny.yaml --quiet training.iterations=100000"});
+    free(program_wait_for_file(&process, &w, "runs/*/seed1/resume.safetensors"));
+    program_complains(&w, &(struct launch){.arguments = "runs delete results.db 1 --yes"},
+                      (const char *const[]){"run 1 is going on", NULL});
+    kill(process.id, SIGKILL);
+    struct outcome outcome = program_wait(&process);
+    outcome_free(&outcome);
+    program_succeeds(&w, "runs delete results.db 1 --yes");
+    expect_there(&w, "runs/*", false);
+    workshop_close(&w);
+}
+
+/* A database from elsewhere names folders as it likes. */
+static void other_folders_are_not_touched(void **state)
+{
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    program_succeeds(&w, RUN);
+    sqlite3 *database;
+    char *path = workshop_path(&w, "results.db");
+    shell(&w, "mkdir -p mine/seed1 && cp clip.safetensors mine/seed1");
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, "UPDATE runs SET folder = 'mine/seed1'", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+    free(path);
+    program_complains(&w, &(struct launch){.arguments = "runs delete results.db 1 --yes"},
+                      (const char *const[]){"mine/seed1", "expected the folder of a run", NULL});
+    expect_there(&w, "mine/seed1/clip.safetensors", true);
+    rows_expect(&w, "results.db", "SELECT count(*) FROM runs", "1\n");
+    workshop_close(&w);
+}
+
+static void what_does_not_hold_is_named(void **state)
+{
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    program_succeeds(&w, RUN);
+    shell(&w, "echo x >>\"$(echo runs/*/seed1/adapters.safetensors)\"");
+    struct outcome outcome = program_ends(&w, "verify results.db --format csv", 1);
+    assert_non_null(strstr(outcome.out.data, "1,files,"));
+    assert_non_null(strstr(outcome.errors.data, "results.db: 1 thing does not hold"));
+    outcome_free(&outcome);
+    shell(&w, "rm runs/*/seed1/adapters.safetensors && chmod a-w results.db .");
+    outcome = program_ends(&w, "verify results.db 1", 0);
+    assert_non_null(strstr(outcome.errors.data, "1 file of its runs cannot be found any more"));
+    outcome_free(&outcome);
+    shell(&w, "chmod u+w .");
+    workshop_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_and_files_of_a_run_go),
+        cmocka_unit_test(a_run_that_goes_on_stays),
+        cmocka_unit_test(other_folders_are_not_touched),
+        cmocka_unit_test(what_does_not_hold_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
