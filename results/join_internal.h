@@ -44,6 +44,9 @@ struct join_difference {
 };
 status join_compare(struct join_side *first, int64_t first_run, struct join_side *second, int64_t second_run,
                     struct join_difference *difference, struct error *error);
+/* The same for one table; difference is added to. */
+status join_compare_table(struct join_side *first, int64_t first_run, struct join_side *second, int64_t second_run,
+                          size_t table, struct join_difference *difference, struct error *error);
 void join_difference_free(struct join_difference *difference);
 
 /* Appends all rows of source's run to target's run *number; 0 is a new one, whose number is set. */

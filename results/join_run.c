@@ -154,24 +154,29 @@ static status compare_rows(struct join_side *first, bool left, struct join_side 
     return OK;
 }
 
+status join_compare_table(struct join_side *first, int64_t first_run, struct join_side *second, int64_t second_run,
+                          size_t table, struct join_difference *difference, struct error *error)
+{
+    bool left, right;
+    struct text *contradiction = &difference->contradiction;
+    TRY(begin_reading(first, table, first_run, &left, error));
+    TRY(begin_reading(second, table, second_run, &right, error));
+    TRY(compare_rows(first, left, second, right, table, difference, error));
+    if (contradiction->size == 0 && difference->only_first.size && difference->only_second.size)
+        text_add(contradiction, "%s is only in %s and %s only in %s", difference->only_first.data, first->name,
+                 difference->only_second.data, second->name);
+    bool failed = contradiction->failed || difference->only_first.failed || difference->only_second.failed;
+    return failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", first->name) : OK;
+}
+
 status join_compare(struct join_side *first, int64_t first_run, struct join_side *second, int64_t second_run,
                     struct join_difference *difference, struct error *error)
 {
     *difference = (struct join_difference){0};
-    struct text *contradiction = &difference->contradiction;
-    for (size_t i = 0; i < first->layout->count && contradiction->size == 0; i++) {
-        bool left, right;
-        if (!first->layout->table[i].observed)
-            continue;
-        TRY(begin_reading(first, i, first_run, &left, error));
-        TRY(begin_reading(second, i, second_run, &right, error));
-        TRY(compare_rows(first, left, second, right, i, difference, error));
-        if (contradiction->size == 0 && difference->only_first.size && difference->only_second.size)
-            text_add(contradiction, "%s is only in %s and %s only in %s", difference->only_first.data, first->name,
-                     difference->only_second.data, second->name);
-    }
-    bool failed = contradiction->failed || difference->only_first.failed || difference->only_second.failed;
-    return failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", first->name) : OK;
+    for (size_t i = 0; i < first->layout->count && difference->contradiction.size == 0; i++)
+        if (first->layout->table[i].observed)
+            TRY(join_compare_table(first, first_run, second, second_run, i, difference, error));
+    return OK;
 }
 
 void join_difference_free(struct join_difference *difference)

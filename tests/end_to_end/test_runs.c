@@ -1,4 +1,4 @@
-/* mtil runs delete and mtil verify on runs of the program itself. */
+/* mtil runs delete, mtil verify and mtil rerun on runs of the program itself. */
 #include "tests/end_to_end/rows.h"
 
 #include <signal.h>
@@ -16,6 +16,16 @@ static void shell(const struct workshop *w, const char *command)
     snprintf(line, sizeof line, "cd '%s' && %s", w->scratch.path, command);
     if (system(line) != 0)
         fail_msg("%s", command);
+}
+
+static void execute(const struct workshop *w, const char *sql)
+{
+    sqlite3 *database;
+    char *path = workshop_path(w, "results.db");
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+    free(path);
 }
 
 static void expect_there(const struct workshop *w, const char *pattern, bool there)
@@ -93,13 +103,8 @@ static void other_folders_are_not_touched(void **state)
     (void)state;
     workshop_open(&w);
     program_succeeds(&w, RUN);
-    sqlite3 *database;
-    char *path = workshop_path(&w, "results.db");
     shell(&w, "mkdir -p mine/seed1 && cp clip.safetensors mine/seed1");
-    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(database, "UPDATE runs SET folder = 'mine/seed1'", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(database), SQLITE_OK);
-    free(path);
+    execute(&w, "UPDATE runs SET folder = 'mine/seed1'");
     program_complains(&w, &(struct launch){.arguments = "runs delete results.db 1 --yes"},
                       (const char *const[]){"mine/seed1", "expected the folder of a run", NULL});
     expect_there(&w, "mine/seed1/clip.safetensors", true);
@@ -126,13 +131,44 @@ static void what_does_not_hold_is_named(void **state)
     workshop_close(&w);
 }
 
+static void a_run_is_repeated_to_the_bit(void **state)
+{
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    program_succeeds(&w, RUN "run.seeds=3");
+    struct outcome outcome = program_ends(&w, "rerun results.db 1 --quiet --format csv", 0);
+    assert_non_null(strstr(outcome.out.data, "per_image,12,12,the same"));
+    outcome_free(&outcome);
+    rows_expect(&w, "results.db", "SELECT count(*) FROM runs", "1\n");
+    execute(&w, "UPDATE steps SET loss = loss + 1e-12 WHERE task = 1 AND iteration = 4; "
+                "UPDATE runs SET program_version = '0.0.1'");
+    outcome = program_ends(&w, "rerun results.db 1 --out again.db run.threads=2", 1);
+    assert_non_null(strstr(outcome.out.data, "steps (task 1, iteration 4): loss is"));
+    assert_int_equal(words_count(outcome.out.data, "the first and"), 1);
+    assert_non_null(strstr(outcome.errors.data, "program: 0.0.1 then"));
+    assert_non_null(strstr(outcome.errors.data, "differ from those of its repetition"));
+    outcome_free(&outcome);
+    rows_expect(&w, "again.db", "SELECT seed, status FROM runs", "3,finished\n");
+    program_complains(&w, &(struct launch){.arguments = "rerun results.db 1 --quiet --out again.db"},
+                      (const char *const[]){"again.db", "has this run already", NULL});
+    program_complains(&w, &(struct launch){.arguments = "rerun results.db 1 training.iterations=5"},
+                      (const char *const[]){"change what is computed", NULL});
+    shell(&w, "rm clip.safetensors");
+    program_complains(&w, &(struct launch){.arguments = "rerun results.db 1 --quiet"},
+                      (const char *const[]){"clip.safetensors", NULL});
+    execute(&w, "UPDATE runs SET status = 'stopped'");
+    program_complains(&w, &(struct launch){.arguments = "rerun results.db 1 --quiet"},
+                      (const char *const[]){"expected a finished run", NULL});
+    workshop_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_and_files_of_a_run_go),
-        cmocka_unit_test(a_run_that_goes_on_stays),
-        cmocka_unit_test(other_folders_are_not_touched),
-        cmocka_unit_test(what_does_not_hold_is_named),
+        cmocka_unit_test(rows_and_files_of_a_run_go),    cmocka_unit_test(a_run_that_goes_on_stays),
+        cmocka_unit_test(other_folders_are_not_touched), cmocka_unit_test(what_does_not_hold_is_named),
+        cmocka_unit_test(a_run_is_repeated_to_the_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

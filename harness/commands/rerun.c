@@ -1,0 +1,180 @@
+/* mtil rerun: a run once more, from what the database says of it. */
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/commands/output.h"
+#include "harness/commands/run_list.h"
+#include "harness/sequence.h"
+#include "results/erase.h"
+#include "results/repeat.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    {.name = "out", .type = OPTION_TEXT, .help = "keep the repetition in this database; default: it is thrown away"},
+    {0}};
+
+struct rerun {
+    const struct command_call *call;
+    struct store *store, *repetition;
+    struct run_record record;
+    struct run_remains run;  /* which it is */
+    char *folder, *database; /* of the repetition; the folder goes away */
+    struct suite *suite;
+};
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void close_rerun(struct rerun *r)
+{
+    suite_destroy(r->suite);
+    store_close(r->repetition);
+    store_close(r->store);
+    run_record_free(&r->record);
+    run_remains_free(&r->run);
+    if (r->folder != NULL)
+        nftw(r->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    free(r->folder);
+    free(r->database);
+}
+
+static status make_folder(struct rerun *r, struct error *error)
+{
+    const char *parent = getenv("TMPDIR"), *out = options_text(r->call->options, "out");
+    char *folder = path_format("%s/mtil-rerun-XXXXXX", parent != NULL && parent[0] != 0 ? parent : "/tmp");
+    if (folder == NULL || mkdtemp(folder) == NULL) {
+        status result = error_set(error, ERROR_IO, "%s: cannot be created", folder != NULL ? folder : "folder");
+        free(folder);
+        return result;
+    }
+    r->folder = folder;
+    r->database = out != NULL ? strdup(out) : path_format("%s/results.db", folder);
+    return r->database != NULL ? OK : error_set(error, ERROR_MEMORY, "rerun: no memory for a path");
+}
+
+/* The words given, then where the repetition goes; those must not change what is computed. */
+static status read_suite(struct rerun *r, struct error *error)
+{
+    const struct command_call *call = r->call;
+    size_t given = call->argument_count - 2, count = given;
+    struct suite *stored = NULL;
+    const char **words = malloc((given + 3) * sizeof *words);
+    char *own[] = {path_format("run.folder=%s/runs", r->folder), path_format("run.database=%s", r->database),
+                   path_format("run.checkpoints=none")};
+    status result =
+        words != NULL && own[0] && own[1] && own[2] ? OK : error_set(error, ERROR_MEMORY, "rerun: no memory");
+    for (size_t i = 0; result == OK && i < given; i++)
+        words[i] = call->arguments[i + 2];
+    for (size_t i = 0; result == OK && i < sizeof own / sizeof *own; i++)
+        words[count++] = own[i];
+    const char *text = r->record.suite_text;
+    if (result == OK)
+        result = suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error);
+    if (result == OK)
+        result = suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error);
+    if (result == OK && strcmp(suite_hash(stored), suite_hash(r->suite)) != 0)
+        result = error_set(error, ERROR_ARGUMENT,
+                           "command line: rerun: expected settings that say how and not what, as run.threads=2, found "
+                           "some that change what is computed");
+    suite_destroy(stored);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        free(own[i]);
+    free(words);
+    return result;
+}
+
+static status read_run(struct rerun *r, struct error *error)
+{
+    struct run_list list;
+    status result = run_list_read(&list, r->call->arguments + 1, 1, error);
+    if (result == OK && list.count != 1)
+        result = error_set(error, ERROR_ARGUMENT, "command line: rerun: expected one run, found %zu", list.count);
+    if (result == OK)
+        result = store_open(&r->store, r->call->arguments[0], STORE_SNAPSHOT, error);
+    if (result == OK)
+        result = erase_describe(r->store, list.runs[0], &r->run, error);
+    if (result == OK)
+        result = store_read_record(r->store, list.runs[0], &r->record, error);
+    run_list_free(&list);
+    TRY(result);
+    return strcmp(r->run.status, "finished") == 0
+               ? OK
+               : error_set(error, ERROR_ARGUMENT, "%s: expected a finished run, found run %" PRId64 " %s",
+                           r->call->arguments[0], r->run.run, r->run.status);
+}
+
+/* A run like any other, in a database of its own. */
+static status repeat(struct rerun *r, int64_t *run, struct error *error)
+{
+    const struct command_call *call = r->call;
+    struct experiment *e;
+    TRY(store_open(&r->repetition, r->database, STORE_WRITE, error));
+    TRY(experiment_open(&e, r->suite, (uint64_t)r->run.seed, call->log, error));
+    struct sequence sequence = {
+        .experiment = e, .store = r->repetition, .progress = call->progress, .stop = call->stop};
+    status result = sequence_run(&sequence, error);
+    progress_end(call->progress);
+    *run = sequence.run;
+    experiment_close(e);
+    if (result == OK && sequence.finished_before)
+        result = error_set(error, ERROR_ARGUMENT, "%s: has this run already; name another database", r->database);
+    return result;
+}
+
+static status compare(struct rerun *r, int64_t run, struct error *error)
+{
+    struct repeat both = {.first = r->store, .first_run = r->run.run, .second = r->repetition, .second_run = run};
+    struct table table = {0};
+    status result = repeat_compare(&both, &table, error);
+    if (result == OK)
+        result = output_table(r->call, &table, error);
+    if (result == OK && both.machines.size > 0)
+        log_info(r->call->log, "run %" PRId64 " was computed under other conditions: %s", r->run.run,
+                 both.machines.data);
+    if (result == OK && !both.agrees)
+        result = error_set(error, ERROR_FORMAT, "%s: the rows of run %" PRId64 " differ from those of its repetition",
+                           r->call->arguments[0], r->run.run);
+    text_free(&both.machines);
+    table_free(&table);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct rerun r = {.call = call};
+    int64_t run = 0;
+    status result = read_run(&r, error);
+    if (result == OK)
+        result = make_folder(&r, error);
+    if (result == OK)
+        result = read_suite(&r, error);
+    if (result == OK)
+        result = repeat(&r, &run, error);
+    if (result == OK)
+        result = compare(&r, run, error);
+    close_rerun(&r);
+    return result;
+}
+
+const struct command command_rerun = {
+    .name = "rerun",
+    .arguments = "DATABASE RUN [key=value…]",
+    .summary = "repeat a run from what is stored, and say whether its bits agree",
+    .details =
+        "Computes the run again with the settings and the seed that the database has, in a folder that goes away\n"
+        "afterwards, and compares all rows: accuracies, predictions, losses, routing, merges. Where some differ,\n"
+        "the first of each table is named and the exit status is 1. Files are looked for where they were;\n"
+        "key=value names other places (data.root=…, model.weights=…) or says how to compute (run.threads=2).\n",
+    .example = "  mtil rerun results.db 3\n",
+    .options = options,
+    .least = 2,
+    .most = SIZE_MAX,
+    .run = run,
+};
