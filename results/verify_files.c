@@ -1,10 +1,7 @@
 /* What is kept per image, and files that were written beside the database. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/digest.h"
 #include "results/verify_internal.h"
@@ -62,25 +59,6 @@ status verify_per_image(const struct verifying *v, struct error *error)
 }
 
 /* --- Files --- */
-
-static status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error)
-{
-    enum { PART = 1 << 20 };
-    struct digest digest = digest_begin();
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    uint8_t *part = malloc(PART);
-    ssize_t got = -1;
-    while (descriptor >= 0 && part && (got = read(descriptor, part, PART)) > 0)
-        digest_add(&digest, part, (size_t)got);
-    status result = part == NULL ? error_set(error, ERROR_MEMORY, "%s: out of memory", path)
-                    : got < 0    ? error_errno(error, errno, "%s: cannot be read", path)
-                                 : OK;
-    digest_end(&digest, hash);
-    free(part);
-    if (descriptor >= 0)
-        close(descriptor);
-    return result;
-}
 
 /* The file itself is not opened unless it is a regular one of that size. */
 static status check_artifact(const struct verifying *v, struct statement *row, int64_t *count, struct error *error)
