@@ -6,16 +6,42 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static status open_regular(const char *path, int *descriptor, uint64_t *size, struct error *error)
+static const char *kind_of(mode_t mode)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return error_errno(error, errno, "%s: cannot open for reading", path);
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a named pipe";
+    case S_IFSOCK:
+        return "a socket";
+    case S_IFCHR:
+    case S_IFBLK:
+        return "a device";
+    default:
+        return "something that is no regular file";
+    }
+}
+
+static status refuse_kind(const char *path, mode_t mode, struct error *error)
+{
+    return error_set(error, ERROR_IO, "%s: expected a file, found %s", path, kind_of(mode));
+}
+
+/* Without O_NONBLOCK a pipe that nobody writes to would be waited for; regular files do not mind. */
+status file_open(const char *path, int *descriptor, uint64_t *size, struct error *error)
+{
     struct stat information;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        int number = errno;
+        if (number == ENXIO && stat(path, &information) == 0) /* a socket cannot even be opened */
+            return refuse_kind(path, information.st_mode, error);
+        return error_errno(error, number, "%s: cannot open for reading", path);
+    }
     if (fstat(file, &information) != 0) {
         int number = errno;
         close(file);
@@ -23,11 +49,26 @@ static status open_regular(const char *path, int *descriptor, uint64_t *size, st
     }
     if (!S_ISREG(information.st_mode)) {
         close(file);
-        return error_set(error, ERROR_IO, "%s: expected a file, found %s", path,
-                         S_ISDIR(information.st_mode) ? "a directory" : "something that is no regular file");
+        return refuse_kind(path, information.st_mode, error);
     }
     *descriptor = file;
     *size = (uint64_t)information.st_size;
+    return OK;
+}
+
+status file_read_at(int descriptor, const char *path, void *target, size_t size, uint64_t offset, struct error *error)
+{
+    for (size_t got = 0; got < size;) {
+        ssize_t part = pread(descriptor, (uint8_t *)target + got, size - got, (off_t)(offset + got));
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return error_errno(error, errno, "%s: cannot read %zu bytes", path, size);
+        if (part == 0)
+            return error_set(error, ERROR_FORMAT, "%s: ends early: expected %zu bytes from byte %llu on, found %zu",
+                             path, size, (unsigned long long)offset, got);
+        got += (size_t)part;
+    }
     return OK;
 }
 
@@ -36,31 +77,23 @@ status file_read(const char *path, size_t limit, struct bytes *bytes, struct err
     int file;
     uint64_t size;
     *bytes = (struct bytes){0};
-    TRY(open_regular(path, &file, &size, error));
-    if (size > limit) {
-        close(file);
-        return error_set(error, ERROR_FORMAT, "%s: has %llu bytes, at most %zu are expected here", path,
-                         (unsigned long long)size, limit);
-    }
-    uint8_t *data = malloc((size_t)size + 1);
-    size_t got = 0;
-    int number = data == NULL ? ENOMEM : 0;
-    while (number == 0 && got < size) {
-        ssize_t part = read(file, data + got, (size_t)size - got);
-        if (part < 0 && errno != EINTR)
-            number = errno;
-        if (part == 0)
-            break;
-        if (part > 0)
-            got += (size_t)part;
-    }
+    TRY(file_open(path, &file, &size, error));
+    status result = OK;
+    uint8_t *data = NULL;
+    if (size > limit)
+        result = error_set(error, ERROR_FORMAT, "%s: has %llu bytes, at most %zu are expected here", path,
+                           (unsigned long long)size, limit);
+    else if (size == SIZE_MAX || (data = malloc((size_t)size + 1)) == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory for its %llu bytes", path, (unsigned long long)size);
+    else
+        result = file_read_at(file, path, data, (size_t)size, 0, error);
     close(file);
-    if (number != 0) {
+    if (result != OK) {
         free(data);
-        return error_errno(error, number, "%s: cannot read %llu bytes", path, (unsigned long long)size);
+        return result;
     }
-    data[got] = 0;
-    *bytes = (struct bytes){data, got};
+    data[size] = 0;
+    *bytes = (struct bytes){data, (size_t)size};
     return OK;
 }
 
@@ -70,32 +103,12 @@ void bytes_free(struct bytes *bytes)
     *bytes = (struct bytes){0};
 }
 
-status file_map_open(struct file_map *map, const char *path, struct error *error)
-{
-    int file;
-    uint64_t size;
-    *map = (struct file_map){0};
-    TRY(open_regular(path, &file, &size, error));
-    void *data = NULL;
-    if (size > 0)
-        data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0);
-    int number = errno;
-    close(file);
-    if (data == MAP_FAILED)
-        return error_errno(error, number, "%s: cannot map %llu bytes", path, (unsigned long long)size);
-    *map = (struct file_map){data, (size_t)size};
-    return OK;
-}
-
-void file_map_close(struct file_map *map)
-{
-    if (map->data != NULL)
-        munmap((void *)map->data, map->size);
-    *map = (struct file_map){0};
-}
-
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
 {
+    struct stat there;
+    *writer = (struct file_writer){0};
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return refuse_kind(path, there.st_mode, error);
     *writer = (struct file_writer){.path = strdup(path), .temporary = path_format("%s.tmp-%ld", path, (long)getpid())};
     if (writer->path == NULL || writer->temporary == NULL) {
         file_writer_abandon(writer);

@@ -1,4 +1,4 @@
-/* Files and folders: whole reads, maps, and writes that are there completely or not at all.
+/* Files and folders: whole reads, and writes that are there completely or not at all.
  *
  *     struct bytes bytes;
  *     TRY(file_read("suite.yaml", FILE_LIMIT, &bytes, error));
@@ -27,22 +27,22 @@ struct bytes {
 
 #define FILE_LIMIT ((size_t)1 << 32) /* for readers that hold a file in memory */
 
-/* Reads a whole regular file of at most limit bytes; the caller frees with bytes_free. */
+/* Reads a whole regular file of at most limit bytes; the caller frees with bytes_free. Files are read, never mapped: one
+ * that another program shortens meanwhile is an error then, and no SIGBUS. */
 status file_read(const char *path, size_t limit, struct bytes *bytes, struct error *error);
 void bytes_free(struct bytes *bytes);
 
-/* A read-only map of a whole file; size may be 0 (data is NULL then). */
-struct file_map {
-    const uint8_t *data;
-    size_t size;
-};
-status file_map_open(struct file_map *map, const char *path, struct error *error);
-void file_map_close(struct file_map *map);
+/* The same piece by piece. Opens a regular file; a folder, a pipe, a socket or a device is refused at once, without
+ * waiting for its other end. The caller closes the descriptor. */
+status file_open(const char *path, int *descriptor, uint64_t *size, struct error *error);
+/* All size bytes from offset on; fewer are ERROR_FORMAT. path is for messages. Safe from several threads. */
+status file_read_at(int descriptor, const char *path, void *target, size_t size, uint64_t offset, struct error *error);
 
 struct file_writer {
     FILE *stream; /* may be written to directly; errors surface in file_writer_close */
     char *path, *temporary;
 };
+/* Refuses a path that is there and no regular file: the rename would put a file in a device's place. */
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error);
 status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error);
 status file_writer_close(struct file_writer *writer, struct error *error);

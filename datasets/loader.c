@@ -105,8 +105,11 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     struct image image;
     status result;
     *label = dataset_label(settings->dataset, settings->split, item);
-    if (cache_find(loader->cached, item, &image))
-        return read_cached(loader, step, item, &image, pixels, error);
+    if (cache_find(loader->cached, item, &image)) {
+        result = read_cached(loader, step, item, &image, pixels, error);
+        cache_release(loader->cached, &image);
+        return result;
+    }
     TRY(dataset_read(settings->dataset, settings->split, item, &image, NULL, error));
     if (settings->augment) {
         cache_keep(loader->cached, item, &image);

@@ -13,7 +13,7 @@ static const char error_mark[] = "mtil: error: ";
 static void read_tail(const char *path, off_t begin, char tail[TAIL + 1])
 {
     tail[0] = 0;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return;
     off_t end = lseek(descriptor, 0, SEEK_END), first = end - TAIL > begin ? end - TAIL : begin;

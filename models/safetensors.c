@@ -36,8 +36,8 @@ struct entry {
 
 struct safetensors {
     char *path;
-    struct file_map map; /* empty when the bytes are borrowed */
-    json_t *header;      /* owns the names and the metadata */
+    struct bytes bytes; /* empty when they are borrowed */
+    json_t *header;     /* owns the names and the metadata */
     size_t count;
     struct safetensor *tensors; /* sorted by name */
     uint8_t *copies;            /* of the tensors whose place in the file does not suit their type */
@@ -334,9 +334,9 @@ status safetensors_open_memory(struct safetensors **file, const char *name, cons
 status safetensors_open(struct safetensors **file, const char *path, struct error *error)
 {
     TRY(create(file, path, error));
-    status result = file_map_open(&(*file)->map, path, error);
+    status result = file_read(path, SIZE_MAX, &(*file)->bytes, error);
     if (result == OK)
-        result = parse(*file, (*file)->map.data, (*file)->map.size, error);
+        result = parse(*file, (*file)->bytes.data, (*file)->bytes.size, error);
     return finish(file, result);
 }
 
@@ -345,7 +345,7 @@ void safetensors_close(struct safetensors *file)
     if (file == NULL)
         return;
     json_decref(file->header);
-    file_map_close(&file->map);
+    bytes_free(&file->bytes);
     free(file->tensors);
     free(file->copies);
     free(file->path);

@@ -1,7 +1,7 @@
 /* Safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes.
  *
  *     struct safetensors *file;
- *     TRY(safetensors_open(&file, "clip.safetensors", error));          // maps the file, checks every offset and size
+ *     TRY(safetensors_open(&file, "clip.safetensors", error));          // reads the file, checks every offset and size
  *     const struct safetensor *proj = safetensors_find(file, "visual.proj");
  *     ... proj->shape[0], (const float *)proj->data ...                 // borrowed until safetensors_close
  *

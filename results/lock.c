@@ -29,7 +29,7 @@ void lock_file_look(struct lock_file *locks, const char *database_path)
 {
     *locks = (struct lock_file){.descriptor = -1, .path = path_format("%s-lock", database_path)};
     if (locks->path)
-        locks->descriptor = open(locks->path, O_RDONLY | O_CLOEXEC);
+        locks->descriptor = open(locks->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 void lock_file_close(struct lock_file *locks)

@@ -219,6 +219,13 @@ bool cache_find(struct cache_part *part, size_t item, struct image *image)
     return found == CACHE_FOUND;
 }
 
+/* What is kept in memory is borrowed, what comes from a file was read for the caller. */
+void cache_release(struct cache_part *part, struct image *image)
+{
+    if (part->kept == NULL)
+        image_free(image);
+}
+
 void cache_destroy(struct cache *cache)
 {
     if (cache == NULL)

@@ -1,4 +1,4 @@
-/* Decoded images, kept so that each is decoded once: in this process's memory, or in files that later runs map.
+/* Decoded images, kept so that each is decoded once: in this process's memory, or in files that later runs read.
  *
  *     struct cache *cache;
  *     TRY(cache_create(&cache, &(struct cache_settings){.kind = CACHE_MEMORY, .memory_limit = 1 << 30}, error));
@@ -11,7 +11,7 @@
  *
  * CACHE_MEMORY keeps what is read until memory_limit is reached, crops until cache_destroy, whole images as long as a
  * loader uses them. CACHE_DISK decodes a whole split, in parallel, when it is first asked for, into one file per
- * dataset, split and resolution (cache_file.h), which all processes map. The file says which items, sizes, times and
+ * dataset, split and resolution (cache_file.h), which all processes read. The file says which items, sizes, times and
  * inodes of files and version of the decoders it was made from, and is made again when they differ. While one process writes it,
  * the others decode for themselves. Where files cannot be written (full disk, disk_limit reached, read-only folder) a
  * warning says so once and images are decoded again every time.
@@ -85,8 +85,9 @@ status cache_open(struct cache *cache, const struct dataset *dataset, enum split
                   struct cache_part **part, struct error *error);
 void cache_close(struct cache_part *part); /* NULL is allowed */
 
-/* image borrows pixels that nobody changes, until the part is closed. */
+/* The caller gives the image back with cache_release, before the part is closed, and does not change its pixels. */
 bool cache_find(struct cache_part *part, size_t item, struct image *image);
+void cache_release(struct cache_part *part, struct image *image);
 
 /* Copies the image, where there is room for it. */
 void cache_keep(struct cache_part *part, size_t item, const struct image *image);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <zlib.h>
 
@@ -25,20 +26,19 @@ uint64_t cache_pixels_start(uint64_t count)
     return (end + CACHE_ALIGNMENT - 1) / CACHE_ALIGNMENT * CACHE_ALIGNMENT;
 }
 
-static status check_header(const struct file_map *map, const char *path, struct cache_header *header,
-                           struct error *error)
+static status read_header(int file, uint64_t size, const char *path, struct cache_header *header, struct error *error)
 {
-    if (map->size < CACHE_HEADER)
-        return error_set(error, ERROR_FORMAT, "%s: expected a cache of images, found a file of %zu bytes", path,
-                         map->size);
-    memcpy(header, map->data, sizeof *header);
+    if (size < CACHE_HEADER)
+        return error_set(error, ERROR_FORMAT, "%s: expected a cache of images, found a file of %llu bytes", path,
+                         (unsigned long long)size);
+    TRY(file_read_at(file, path, header, sizeof *header, 0, error));
     if (memcmp(header->magic, CACHE_MAGIC, sizeof header->magic) != 0 || header->byte_order != CACHE_BYTE_ORDER)
         return error_set(error, ERROR_FORMAT, "%s: is no cache of images that this program writes here", path);
     if (header->checksum != cache_header_checksum(header))
         return error_set(error, ERROR_FORMAT, "%s: its header is damaged", path);
-    if (header->size != map->size || header->count > (map->size - CACHE_HEADER) / sizeof(struct cache_entry))
-        return error_set(error, ERROR_FORMAT, "%s: expected %llu bytes, found %zu", path,
-                         (unsigned long long)header->size, map->size);
+    if (header->size != size || header->count > (size - CACHE_HEADER) / sizeof(struct cache_entry))
+        return error_set(error, ERROR_FORMAT, "%s: expected %llu bytes, found %llu", path,
+                         (unsigned long long)header->size, (unsigned long long)size);
     return OK;
 }
 
@@ -66,36 +66,46 @@ static status check_index(const struct cache_file *file, const struct cache_head
     return OK;
 }
 
-static status check(struct cache_file *file, const char *path, const struct cache_label *label, struct error *error)
+static status read_index(struct cache_file *file, const struct cache_header *header, const char *path,
+                         struct error *error)
 {
-    struct cache_header header;
-    TRY(check_header(&file->map, path, &header, error));
-    if (memcmp(&header.label, label, sizeof *label) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: was made from other files than there are now", path);
-    file->count = (size_t)header.count;
-    file->entries = (const struct cache_entry *)(const void *)(file->map.data + CACHE_HEADER);
-    TRY(check_index(file, &header, path, error));
+    file->count = (size_t)header->count;
+    file->entries = malloc((file->count + 1) * sizeof *file->entries);
     file->seen = calloc(file->count + 1, sizeof *file->seen);
-    return file->seen != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its index", path);
+    if (file->entries == NULL || file->seen == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its index", path);
+    TRY(file_read_at(file->file, path, file->entries, file->count * sizeof *file->entries, CACHE_HEADER, error));
+    return check_index(file, header, path, error);
 }
 
 status cache_file_open(struct cache_file *file, const char *path, const struct cache_label *label, struct error *error)
 {
+    struct cache_header header;
+    uint64_t size;
     *file = (struct cache_file){0};
-    TRY(file_map_open(&file->map, path, error));
-    status result = check(file, path, label, error);
-    if (result != OK)
-        cache_file_close(file);
+    TRY(file_open(path, &file->file, &size, error));
+    status result = read_header(file->file, size, path, &header, error);
+    if (result == OK && memcmp(&header.label, label, sizeof *label) != 0)
+        result = error_set(error, ERROR_FORMAT, "%s: was made from other files than there are now", path);
+    if (result == OK)
+        result = read_index(file, &header, path, error);
+    if (result != OK) {
+        close(file->file);
+        free(file->entries);
+        free(file->seen);
+        *file = (struct cache_file){0};
+    }
     return result;
 }
 
 status cache_file_describe(const char *path, struct cache_label *label, size_t *count, struct error *error)
 {
-    struct file_map map;
     struct cache_header header;
-    TRY(file_map_open(&map, path, error));
-    status result = check_header(&map, path, &header, error);
-    file_map_close(&map);
+    uint64_t size;
+    int file;
+    TRY(file_open(path, &file, &size, error));
+    status result = read_header(file, size, path, &header, error);
+    close(file);
     TRY(result);
     *count = (size_t)header.count;
     *label = header.label;
@@ -104,25 +114,36 @@ status cache_file_describe(const char *path, struct cache_label *label, size_t *
 }
 
 /* Two threads may both compare a checksum: they find the same. */
-enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image)
+static bool is_sound(struct cache_file *file, size_t item, const struct image *image)
 {
     const struct cache_entry *entry = &file->entries[item];
-    if (item >= file->count || entry->offset == 0)
-        return CACHE_ABSENT;
-    const uint8_t *pixels = file->map.data + entry->offset;
     unsigned char found = atomic_load_explicit(&file->seen[item], memory_order_relaxed);
     if (found == CACHE_ABSENT) {
-        bool good = cache_checksum(pixels, (size_t)entry->width * entry->height * 3) == entry->checksum;
+        bool good = cache_checksum(image->pixels, (size_t)entry->width * entry->height * 3) == entry->checksum;
         found = good ? CACHE_FOUND : CACHE_DAMAGED;
         atomic_store_explicit(&file->seen[item], found, memory_order_relaxed);
     }
-    *image = (struct image){(uint8_t *)pixels, (int)entry->width, (int)entry->height};
-    return (enum cache_found)found;
+    return found == CACHE_FOUND;
+}
+
+enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image)
+{
+    const struct cache_entry *entry = &file->entries[item];
+    if (item >= file->count || entry->offset == 0 ||
+        image_create(image, (int)entry->width, (int)entry->height, NULL) != OK)
+        return CACHE_ABSENT;
+    size_t size = (size_t)entry->width * entry->height * 3;
+    if (file_read_at(file->file, "", image->pixels, size, entry->offset, NULL) == OK && is_sound(file, item, image))
+        return CACHE_FOUND;
+    image_free(image);
+    return CACHE_DAMAGED;
 }
 
 void cache_file_close(struct cache_file *file)
 {
-    file_map_close(&file->map);
+    if (file->entries != NULL)
+        close(file->file);
+    free(file->entries);
     free(file->seen);
     *file = (struct cache_file){0};
 }

@@ -2,7 +2,7 @@
  *
  *     struct cache_file file;
  *     if (cache_file_open(&file, path, &label, error) == OK) …                  // it is whole and up to date
- *     if (cache_file_find(&file, item, &image)) …                              // pixels in the map
+ *     if (cache_file_find(&file, item, &image) == CACHE_FOUND) …              // the caller frees the image
  *     cache_file_close(&file);
  *
  *     struct cache_writer writer;
@@ -42,10 +42,10 @@ struct cache_entry {
 };
 
 struct cache_file {
-    struct file_map map;
+    int file; /* meaningless without entries */
     size_t count;
-    const struct cache_entry *entries; /* in the map */
-    atomic_uchar *seen;                /* [count] whether an image's checksum was compared, and how it came out */
+    struct cache_entry *entries; /* NULL: not open */
+    atomic_uchar *seen;          /* [count] whether an image's checksum was compared, and how it came out */
 };
 
 /* ERROR_IO: there is none; ERROR_FORMAT: damaged, or made from something else. */
@@ -56,7 +56,8 @@ status cache_file_describe(const char *path, struct cache_label *label, size_t *
 
 enum cache_found { CACHE_ABSENT, CACHE_FOUND, CACHE_DAMAGED };
 
-/* image borrows the map's pixels, which are not to be changed. Safe from several threads. */
+/* Of an image that was found the caller frees the pixels. A file that was shortened meanwhile is damaged. Safe from several
+ * threads. */
 enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image);
 void cache_file_close(struct cache_file *file); /* of zeros is allowed */
 

@@ -105,7 +105,7 @@ status cache_folder_room(const char *folder, const char *path, uint64_t limit, u
 /* Whether nobody writes it now. */
 static bool is_left_over(const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool left = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
     if (file >= 0)
         close(file);

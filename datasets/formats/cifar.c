@@ -9,7 +9,7 @@
 /* What keeps the pixels: one of the two. */
 struct owner {
     struct pickle *pickle;
-    struct file_map map;
+    struct bytes file;
 };
 
 void cifar_release(void *owner)
@@ -18,7 +18,7 @@ void cifar_release(void *owner)
     if (owned == NULL)
         return;
     pickle_close(owned->pickle);
-    file_map_close(&owned->map);
+    bytes_free(&owned->file);
     free(owned);
 }
 
@@ -81,17 +81,17 @@ status cifar_read_pickle(struct cifar *cifar, const char *path, const char *labe
     return finish(cifar, owner, result);
 }
 
-static status take_records(struct cifar *cifar, const struct file_map *map, const char *path, size_t label_bytes,
+static status take_records(struct cifar *cifar, const struct bytes *file, const char *path, size_t label_bytes,
                            struct error *error)
 {
     size_t record = label_bytes + CIFAR_PIXELS;
-    if (map->size == 0 || map->size % record != 0)
+    if (file->size == 0 || file->size % record != 0)
         return error_set(error, ERROR_FORMAT, "%s: expected records of %zu bytes, found %zu bytes, %zu too many", path,
-                         record, map->size, map->size % record);
-    *cifar = (struct cifar){.count = map->size / record, .stride = record, .pixels = map->data + label_bytes};
+                         record, file->size, file->size % record);
+    *cifar = (struct cifar){.count = file->size / record, .stride = record, .pixels = file->data + label_bytes};
     TRY(create_labels(cifar, path, error));
     for (size_t i = 0; i < cifar->count; i++)
-        cifar->labels[i] = map->data[i * record + label_bytes - 1];
+        cifar->labels[i] = file->data[i * record + label_bytes - 1];
     return OK;
 }
 
@@ -100,9 +100,9 @@ status cifar_read_binary(struct cifar *cifar, const char *path, int label_bytes,
     struct owner *owner;
     *cifar = (struct cifar){0};
     TRY(create_owner(&owner, path, error));
-    status result = file_map_open(&owner->map, path, error);
+    status result = file_read(path, SIZE_MAX, &owner->file, error);
     if (result == OK)
-        result = take_records(cifar, &owner->map, path, (size_t)label_bytes, error);
+        result = take_records(cifar, &owner->file, path, (size_t)label_bytes, error);
     return finish(cifar, owner, result);
 }
 

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <zlib.h>
 
@@ -29,12 +30,10 @@ static status read_exactly(gzFile stream, uint8_t *target, size_t size, const ch
 }
 
 /* Fills sizes; count is their product. Nothing larger than what a file of this size can unpack to is believed. */
-static status read_header(struct idx *idx, gzFile stream, int rank, size_t *count, const char *path,
-                          struct error *error)
+static status read_header(struct idx *idx, gzFile stream, uint64_t file_bytes, int rank, size_t *count,
+                          const char *path, struct error *error)
 {
     uint8_t header[4 + 4 * IDX_RANK_MOST];
-    uint64_t file_bytes;
-    TRY(file_size(path, &file_bytes, error));
     TRY(read_exactly(stream, header, 4, path, error));
     if (header[0] != 0 || header[1] != 0 || header[2] != UNSIGNED_BYTE || header[3] != rank)
         return error_set(
@@ -56,11 +55,12 @@ static status read_header(struct idx *idx, gzFile stream, int rank, size_t *coun
     return OK;
 }
 
-static status read_stream(struct idx *idx, gzFile stream, int rank, const char *path, struct error *error)
+static status read_stream(struct idx *idx, gzFile stream, uint64_t file_bytes, int rank, const char *path,
+                          struct error *error)
 {
     size_t count;
     uint8_t surplus;
-    TRY(read_header(idx, stream, rank, &count, path, error));
+    TRY(read_header(idx, stream, file_bytes, rank, &count, path, error));
     idx->values = malloc(count + 1);
     if (idx->values == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu values", path, count);
@@ -74,22 +74,31 @@ static status read_stream(struct idx *idx, gzFile stream, int rank, const char *
     return error_set(error, ERROR_FORMAT, "%s: damaged: %s", path, gzerror(stream, &code));
 }
 
+static status read_file(struct idx *idx, const char *path, int rank, struct error *error)
+{
+    int file;
+    uint64_t size;
+    if (!file_exists(path))
+        return error_errno(error, errno, "%s: cannot open this file, nor the same without .gz", path);
+    TRY(file_open(path, &file, &size, error));
+    gzFile stream = gzdopen(file, "rb");
+    if (stream == NULL) {
+        close(file);
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
+    }
+    status result = read_stream(idx, stream, size, rank, path, error);
+    if (gzclose(stream) != Z_OK && result == OK)
+        result = error_set(error, ERROR_FORMAT, "%s: its gzip data end early", path);
+    return result;
+}
+
 status idx_read(struct idx *idx, const char *path, int rank, struct error *error)
 {
     *idx = (struct idx){0};
     char *name = file_exists(path) ? strdup(path) : path_format("%s.gz", path);
     if (name == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
-    status result;
-    gzFile stream = file_is_directory(name) ? NULL : gzopen(name, "rbe");
-    if (stream != NULL) {
-        result = read_stream(idx, stream, rank, name, error);
-        if (gzclose(stream) != Z_OK && result == OK)
-            result = error_set(error, ERROR_FORMAT, "%s: its gzip data end early", name);
-    } else {
-        result = error_errno(error, errno != 0 ? errno : EISDIR, "%s: cannot open this file, nor the same without .gz",
-                             name);
-    }
+    status result = read_file(idx, name, rank, error);
     free(name);
     if (result != OK)
         idx_free(idx);

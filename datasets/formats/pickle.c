@@ -21,7 +21,7 @@ struct chunk {
 };
 
 struct pickle {
-    struct file_map map;
+    struct bytes file;
     struct chunk *chunks;
     const struct pickle_value *root;
 };
@@ -208,8 +208,8 @@ static status memo_get(struct machine *machine, size_t index)
 
 static status read_line(struct machine *machine, const uint8_t **line, size_t *size)
 {
-    *line = machine->pickle->map.data + machine->position;
-    size_t left = machine->pickle->map.size - machine->position;
+    *line = machine->pickle->file.data + machine->position;
+    size_t left = machine->pickle->file.size - machine->position;
     const uint8_t *end = memchr(*line, '\n', left);
     if (end == NULL)
         return refuse(machine, "ends inside a name");
@@ -294,11 +294,11 @@ static status build(struct machine *machine)
 
 static status read_number(struct machine *machine, int size, uint32_t *number)
 {
-    if (machine->pickle->map.size - machine->position < (size_t)size)
+    if (machine->pickle->file.size - machine->position < (size_t)size)
         return refuse(machine, "ends early");
     *number = 0;
     for (int i = 0; i < size; i++)
-        *number |= (uint32_t)machine->pickle->map.data[machine->position++] << (8 * i);
+        *number |= (uint32_t)machine->pickle->file.data[machine->position++] << (8 * i);
     return OK;
 }
 
@@ -307,10 +307,10 @@ static status push_string(struct machine *machine, int size_bytes)
     uint32_t size;
     struct pickle_value *value;
     TRY(read_number(machine, size_bytes, &size));
-    if (machine->pickle->map.size - machine->position < size)
+    if (machine->pickle->file.size - machine->position < size)
         return refuse(machine, "ends inside a string");
     TRY(make_value(machine, PICKLE_STRING, &value));
-    value->string.bytes = machine->pickle->map.data + machine->position;
+    value->string.bytes = machine->pickle->file.data + machine->position;
     value->string.size = size;
     machine->position += size;
     return push(machine, value);
@@ -404,9 +404,9 @@ static status step(struct machine *machine, uint8_t opcode)
 static status run(struct machine *machine)
 {
     while (!machine->stopped) {
-        if (machine->position == machine->pickle->map.size)
+        if (machine->position == machine->pickle->file.size)
             return refuse(machine, "the pickle ends early");
-        TRY(step(machine, machine->pickle->map.data[machine->position++]));
+        TRY(step(machine, machine->pickle->file.data[machine->position++]));
     }
     if (machine->depth != 1 || machine->stack[0] == NULL || machine->stack[0]->kind != PICKLE_DICT)
         return refuse(machine, "expected one dictionary");
@@ -421,7 +421,7 @@ status pickle_open(struct pickle **pickle, const char *path, struct error *error
     if (opened == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
     struct machine machine = {.pickle = opened, .path = path, .error = error};
-    status result = file_map_open(&opened->map, path, error);
+    status result = file_read(path, SIZE_MAX, &opened->file, error);
     if (result == OK)
         result = run(&machine);
     free(machine.stack);
@@ -446,7 +446,7 @@ void pickle_close(struct pickle *pickle)
         pickle->chunks = chunk->next;
         free(chunk);
     }
-    file_map_close(&pickle->map);
+    bytes_free(&pickle->file);
     free(pickle);
 }
 

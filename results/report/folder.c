@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,14 @@ enum { MARK_WITHIN = 512 };
 
 static bool has_mark(const char *page)
 {
-    char begin[MARK_WITHIN + 1];
-    FILE *stream = fopen(page, "re");
-    size_t size = stream != NULL ? fread(begin, 1, MARK_WITHIN, stream) : 0;
-    if (stream != NULL)
-        fclose(stream);
-    begin[size] = 0;
-    return strstr(begin, REPORT_MARK) != NULL;
+    char begin[MARK_WITHIN + 1] = "";
+    int file;
+    uint64_t size;
+    if (file_open(page, &file, &size, NULL) != OK)
+        return false;
+    bool read = file_read_at(file, page, begin, size < MARK_WITHIN ? (size_t)size : MARK_WITHIN, 0, NULL) == OK;
+    close(file);
+    return read && strstr(begin, REPORT_MARK) != NULL;
 }
 
 static status refuse(const char *path, const char *found, struct error *error)

@@ -5,8 +5,12 @@
 
 #include <cmocka.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/arena.h"
@@ -203,6 +207,62 @@ static void files_are_written_completely_or_not_at_all(void **state)
     free(parent);
 }
 
+/* Neither waited for nor replaced. */
+static void expect_no_file(const char *path, const char *kind)
+{
+    struct error error;
+    struct bytes bytes;
+    struct file_writer writer;
+    assert_int_equal(file_read(path, 100, &bytes, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, kind));
+    assert_int_equal(file_writer_open(&writer, path, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, kind));
+    file_writer_abandon(&writer);
+}
+
+static void what_is_no_file_is_refused_at_once(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/mtil-core-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    char *pipe = path_format("%s/pipe", folder);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    expect_no_file(pipe, "a named pipe");
+    expect_no_file(address.sun_path, "a socket");
+    expect_no_file("/dev/zero", "a device");
+    expect_no_file(folder, "a directory");
+    close(listener);
+    unlink(address.sun_path);
+    unlink(pipe);
+    rmdir(folder);
+    free(pipe);
+}
+
+/* Another program may shorten a file between two reads of it. */
+static void a_file_that_shrinks_is_an_error(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-core-XXXXXX", read[5];
+    struct error error;
+    uint64_t size;
+    int written = mkstemp(path), file;
+    assert_int_equal(write(written, "hello", 5), 5);
+    assert_int_equal(file_open(path, &file, &size, &error), OK);
+    assert_int_equal(size, 5);
+    assert_int_equal(file_read_at(file, path, read, 4, 1, &error), OK);
+    assert_memory_equal(read, "ello", 4);
+    assert_int_equal(ftruncate(written, 3), 0);
+    assert_int_equal(file_read_at(file, path, read, 5, 0, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "ends early"));
+    close(file);
+    close(written);
+    unlink(path);
+}
+
 static void a_full_disk_is_reported(void **state)
 {
     (void)state;
@@ -240,6 +300,8 @@ int main(void)
         cmocka_unit_test(arena_gives_aligned_memory_and_refuses_beyond_its_limit),
         cmocka_unit_test(options_check_names_types_and_ranges),
         cmocka_unit_test(files_are_written_completely_or_not_at_all),
+        cmocka_unit_test(what_is_no_file_is_refused_at_once),
+        cmocka_unit_test(a_file_that_shrinks_is_an_error),
         cmocka_unit_test(a_full_disk_is_reported),
         cmocka_unit_test(near_words_are_suggested),
     };

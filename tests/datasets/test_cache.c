@@ -84,7 +84,10 @@ static size_t kept_images(struct cache_part *part, size_t count)
     size_t kept = 0;
     struct image image;
     for (size_t i = 0; i < count; i++)
-        kept += cache_find(part, i, &image);
+        if (cache_find(part, i, &image)) {
+            cache_release(part, &image);
+            kept++;
+        }
     return kept;
 }
 
@@ -386,6 +389,7 @@ static void clearing_disturbs_nobody(void **state)
     assert_int_equal(listing.count, 2);
     cache_listing_free(&listing);
     assert_true(cache_find(part, 0, &image));
+    cache_release(part, &image);
     album_check(album, cache);
     assert_int_equal(cache_writer_finish(&writer, &error), OK);
     free(album_file(album, "x.pixels"));

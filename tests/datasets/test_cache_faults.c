@@ -48,9 +48,13 @@ static void expect_made_anew(struct album *album, const char *path, const struct
     check_with_new_cache(album);
     const struct cache_header *header = (const struct cache_header *)(const void *)good->data;
     assert_int_equal(cache_file_open(&file, path, &header->label, &error), OK);
-    assert_int_equal(file.map.size, good->size);
-    for (size_t i = 0; i < ALBUM_TEST; i++)
+    uint64_t size;
+    assert_int_equal(file_size(path, &size, &error), OK);
+    assert_int_equal(size, good->size);
+    for (size_t i = 0; i < ALBUM_TEST; i++) {
         assert_int_equal(cache_file_find(&file, i, &image), CACHE_FOUND);
+        image_free(&image);
+    }
     cache_file_close(&file);
 }
 
@@ -127,13 +131,40 @@ static void damaged_pixels_are_told(void **state)
     assert_false(file_exists(path));
     cache_close(part);
     assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
-    for (size_t i = 0; i < ALBUM_TEST; i++)
+    for (size_t i = 0; i < ALBUM_TEST; i++) {
         assert_true(cache_find(part, i, &image));
+        cache_release(part, &image);
+    }
     cache_close(part);
     album_check(album, cache);
     assert_int_equal(album->warnings, 1);
     cache_destroy(cache);
     bytes_free(&bytes);
+    free(path);
+}
+
+/* By another program, while it is in use. */
+static void files_that_shrink_are_told(void **state)
+{
+    struct album *album = *state;
+    struct cache_part *part;
+    struct image image;
+    struct error error;
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    assert_int_equal(album->warnings, 0);
+    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    char *path = album_file(album, "test-12");
+    assert_int_equal(truncate(path, CACHE_HEADER), 0);
+    for (size_t i = 0; i < ALBUM_TEST; i++)
+        assert_false(cache_find(part, i, &image));
+    assert_int_equal(album->warnings, 1);
+    assert_non_null(strstr(album->warning, path));
+    cache_close(part);
+    album_check(album, cache);
+    assert_true(file_exists(path));
+    assert_int_equal(album->warnings, 1);
+    cache_destroy(cache);
     free(path);
 }
 
@@ -257,6 +288,7 @@ static void a_rival_s_file_is_not_waited_for(void **state)
     assert_true(file_exists(path));
     assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
     assert_true(cache_find(part, 0, &image));
+    cache_release(part, &image);
     assert_int_equal(album->warnings, 0);
     cache_close(part);
     cache_destroy(cache);
@@ -358,6 +390,8 @@ static int read_from_read_only_folder(struct album *album)
     bool right = album->warnings == 1;
     right = right && cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error) == OK &&
             cache_find(part, 0, &image);
+    if (right)
+        cache_release(part, &image);
     cache_close(part);
     cache_destroy(cache);
     return right ? 0 : complain("read-only folder", album);
@@ -396,6 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(cut_and_grown_files_are_made_anew, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(no_wrong_byte_is_believed, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(damaged_pixels_are_told, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(files_that_shrink_are_told, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(entries_that_lie_are_refused, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(processes_share_files, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(a_rival_s_file_is_not_waited_for, album_setup, album_teardown),

@@ -22,8 +22,10 @@ static void find_all(const uint8_t *data, size_t size, const struct cache_label 
     if (cache_file_open(&file, input.path, label, &error) == OK) {
         for (size_t i = 0; i < file.count; i++) {
             struct image image;
-            if (cache_file_find(&file, i, &image) != CACHE_ABSENT)
-                fuzz_touch(image.pixels, (size_t)image.width * (size_t)image.height * 3);
+            if (cache_file_find(&file, i, &image) != CACHE_FOUND)
+                continue;
+            fuzz_touch(image.pixels, (size_t)image.width * (size_t)image.height * 3);
+            image_free(&image);
         }
         cache_file_close(&file);
     }
