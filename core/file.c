@@ -31,6 +31,13 @@ static status refuse_kind(const char *path, mode_t mode, struct error *error)
     return error_set(error, ERROR_IO, "%s: expected a file, found %s", path, kind_of(mode));
 }
 
+status file_check_kind(const char *path, struct error *error)
+{
+    struct stat information;
+    bool other = stat(path, &information) == 0 && !S_ISREG(information.st_mode);
+    return other ? refuse_kind(path, information.st_mode, error) : OK;
+}
+
 /* Without O_NONBLOCK a pipe that nobody writes to would be waited for; regular files do not mind. */
 status file_open(const char *path, int *descriptor, uint64_t *size, struct error *error)
 {
@@ -105,10 +112,8 @@ void bytes_free(struct bytes *bytes)
 
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
 {
-    struct stat there;
     *writer = (struct file_writer){0};
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return refuse_kind(path, there.st_mode, error);
+    TRY(file_check_kind(path, error));
     *writer = (struct file_writer){.path = strdup(path), .temporary = path_format("%s.tmp-%ld", path, (long)getpid())};
     if (writer->path == NULL || writer->temporary == NULL) {
         file_writer_abandon(writer);

@@ -38,6 +38,9 @@ status file_open(const char *path, int *descriptor, uint64_t *size, struct error
 /* All size bytes from offset on; fewer are ERROR_FORMAT. path is for messages. Safe from several threads. */
 status file_read_at(int descriptor, const char *path, void *target, size_t size, uint64_t offset, struct error *error);
 
+/* For who opens by other means: ERROR_IO when there is something at path that is no regular file. */
+status file_check_kind(const char *path, struct error *error);
+
 struct file_writer {
     FILE *stream; /* may be written to directly; errors surface in file_writer_close */
     char *path, *temporary;
@@ -56,7 +59,7 @@ status file_write(const char *path, const void *data, size_t size, struct error 
 /* Waits until everything written to the file system of path is on the disk. */
 status file_sync_all(const char *path, struct error *error);
 
-bool file_exists(const char *path);      /* anything at all */
+bool file_exists(const char *path); /* anything at all */
 bool file_is_directory(const char *path);
 status file_size(const char *path, uint64_t *size, struct error *error);
 status directory_create(const char *path, struct error *error); /* and its parents; fine when it exists */

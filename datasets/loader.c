@@ -88,16 +88,6 @@ static status training_crop(const struct loader *loader, uint64_t step, uint32_t
     return image_training_crop(image, box, settings->resolution, pixels, error);
 }
 
-/* The cache has whole images to augment, else what pixels are to hold. */
-static status read_cached(const struct loader *loader, uint64_t step, uint32_t item, const struct image *cached,
-                          uint8_t *pixels, struct error *error)
-{
-    if (loader->settings.augment)
-        return training_crop(loader, step, item, cached, pixels, error);
-    memcpy(pixels, cached->pixels, loader->image_bytes);
-    return OK;
-}
-
 static status read_image(const struct loader *loader, uint64_t step, uint32_t item, uint8_t *pixels, int32_t *label,
                          struct error *error)
 {
@@ -105,8 +95,11 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     struct image image;
     status result;
     *label = dataset_label(settings->dataset, settings->split, item);
-    if (cache_find(loader->cached, item, &image)) {
-        result = read_cached(loader, step, item, &image, pixels, error);
+    /* The cache has whole images to augment, else what pixels are to hold. */
+    if (!settings->augment && cache_copy(loader->cached, item, pixels))
+        return OK;
+    if (settings->augment && cache_find(loader->cached, item, &image)) {
+        result = training_crop(loader, step, item, &image, pixels, error);
         cache_release(loader->cached, &image);
         return result;
     }

@@ -76,6 +76,8 @@ status class_features(struct experiment *e, const struct task *task, int router,
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
     for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;
+        if (stop_requested(e->stop))
+            return error_set(error, ERROR_STOPPED, "stopped while class names of %s were encoded", task->settings.name);
         TRY(encode_classes(e, task->test_prompts + prompt * context, count, templates, router,
                            chosen != NULL ? chosen + prompt * choices : NULL, (float *)features->data + first * embed,
                            error));

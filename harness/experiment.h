@@ -39,6 +39,7 @@ struct experiment {
     size_t evaluation_batch;
     enum method_trains trains;
     const struct log *log;
+    const struct stop *stop; /* looked at in what takes long and is given no other; NULL: never */
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct arena model, per_task, step; /* for the run, for a task, for a step */

@@ -1,10 +1,13 @@
 /* The program: finds the subcommand, gives it its surroundings, and says what went wrong, if anything did. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/commands/command.h"
-
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+#include "harness/exit_status.h"
 
 static void print_overview(FILE *out)
 {
@@ -15,15 +18,18 @@ static void print_overview(FILE *out)
     fprintf(out, "\n  mtil COMMAND --help   options and an example\n  mtil --version        the program's version\n");
 }
 
+/* That nobody reads the output any more (`mtil query … | head`) is no news to whoever closed it. */
 static int print_error(const struct error *error, const struct stop *stop)
 {
-    fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ", error->message);
+    int number = atomic_load(&stop->signal);
+    if (error->code != ERROR_STOPPED || number != SIGPIPE)
+        fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ", error->message);
     if (error->code == ERROR_STOPPED)
-        return EXIT_SIGNAL + atomic_load(&stop->signal);
-    return error->code == ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        return EXIT_SIGNAL + number;
+    return error->code == ERROR_ARGUMENT ? EXIT_USAGE : error->code == ERROR_BUSY ? EXIT_BUSY : EXIT_FAILED;
 }
 
-static status run_command(const struct command *command, const struct command_line *line, const struct stop *stop,
+static status run_command(const struct command *command, const struct command_line *line, struct stop *stop,
                           struct error *error)
 {
     struct progress *progress;
@@ -43,14 +49,20 @@ static status run_command(const struct command *command, const struct command_li
 }
 
 /* A full disk behind stdout is found at the latest when it is flushed. */
-static status flush_results(struct error *error)
+static status flush_results(const struct stop *stop, struct error *error)
 {
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return error_set(error, ERROR_IO, "standard output: could not be written to the end");
-    return OK;
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return OK;
+    int number = errno; /* 0: of an earlier write, whose reason is forgotten */
+    if (atomic_load(&stop->signal) == SIGPIPE)
+        return error_set(error, ERROR_STOPPED, "standard output: nobody reads it");
+    if (number != 0)
+        return error_errno(error, number, "standard output: could not be written to the end");
+    return error_set(error, ERROR_IO, "standard output: could not be written to the end");
 }
 
-static status dispatch(int argc, char **argv, const struct stop *stop, struct error *error)
+static status dispatch(int argc, char **argv, struct stop *stop, struct error *error)
 {
     const struct command *command;
     size_t used;
@@ -70,9 +82,21 @@ static status print_help(int argc, char **argv, struct error *error)
     return command_help(command, stdout, error);
 }
 
+/* A file that got the number of a closed standard stream would be written to by whoever prints. Reading alone, so that
+ * what should have been printed is an error. */
+static void occupy_standard_streams(void)
+{
+    int file;
+    do
+        file = open("/dev/null", O_RDONLY);
+    while (file >= 0 && file <= STDERR_FILENO);
+    close(file);
+}
+
 int main(int argc, char **argv)
 {
     static struct stop stop;
+    occupy_standard_streams();
     stop_on_signals(&stop);
     if (argc < 2) {
         print_overview(stderr);
@@ -90,6 +114,6 @@ int main(int argc, char **argv)
     else
         result = dispatch(argc - 1, argv + 1, &stop, &error);
     if (result == OK)
-        result = flush_results(&error);
+        result = flush_results(&stop, &error);
     return result == OK ? EXIT_OK : print_error(&error, &stop);
 }

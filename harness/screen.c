@@ -9,7 +9,7 @@
 #define ENTER "\033[?1049h\033[?25l" /* the alternate screen, no cursor */
 #define LEAVE "\033[?25h\033[?1049l"
 
-enum { COLUMNS = 80, ROWS = 24 };
+enum { COLUMNS = 80, ROWS = 24, LOOK_MS = 200 };
 
 /* Keys come at once and unseen. Without Ctrl-Z, which would leave the terminal like this. */
 static void take_keys(struct screen *screen)
@@ -104,15 +104,17 @@ static bool read_keys(struct screen *screen)
     return count > 0 && (memchr(keys, 'q', (size_t)count) || memchr(keys, 'Q', (size_t)count));
 }
 
-/* A signal ends poll early, and stop tells which it was. */
+/* A signal ends poll early; one that comes just before poll is seen at the next look. */
 bool screen_wait(struct screen *screen, double seconds, const struct stop *stop)
 {
-    struct pollfd input = {.fd = screen->keys ? fileno(screen->in) : -1, .events = POLLIN};
-    if (stop_requested(stop))
-        return false;
-    if (poll(&input, 1, (int)(seconds * 1000)) > 0 && read_keys(screen))
-        return false;
-    return !stop_requested(stop);
+    for (int left = (int)(seconds * 1000); !stop_requested(stop); left -= LOOK_MS) {
+        struct pollfd input = {.fd = screen->keys ? fileno(screen->in) : -1, .events = POLLIN};
+        if (poll(&input, 1, left < LOOK_MS ? left : LOOK_MS) > 0)
+            return !read_keys(screen);
+        if (left <= LOOK_MS)
+            break;
+    }
+    return !stop_requested(stop) && !ferror(screen->out);
 }
 
 void screen_close(struct screen *screen)

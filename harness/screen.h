@@ -4,7 +4,7 @@
  *     screen_open(&screen, stdin, stdout);
  *     do
  *         screen_show(&screen, text.data);                     // cut to the terminal
- *     while (screen_wait(&screen, 1.0, stop));                 // false: q was pressed, or stop raised
+ *     while (screen_wait(&screen, 1.0, stop));                 // false: q was pressed, stop raised, or out cannot be written
  *     screen_close(&screen);                                   // the terminal is as it was, the last text stays on it
  */
 #ifndef MTIL_HARNESS_SCREEN_H

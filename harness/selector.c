@@ -169,6 +169,11 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
         order != NULL && rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
     for (size_t i = 0; result == OK && i < s->iterations; i++) {
+        if (stop_requested(e->stop)) {
+            result =
+                error_set(error, ERROR_STOPPED, "stopped while the selector of %s was trained", task->settings.name);
+            break;
+        }
         size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch,
                drops = epoch / 10;
         struct tensor tensor;

@@ -416,6 +416,7 @@ status sequence_run(struct sequence *sequence, struct error *error)
         tidy_finished(sequence->experiment);
         return store_run_end(sequence->store, start.run, RUN_FINISHED, NULL, error);
     }
+    run.e->stop = sequence->stop;
     struct cache_progress decoding = {sequence->progress, sequence->stop};
     progress_listen(sequence->progress, tell_watchers, &run);
     cache_progress_begin(run.e->cache, &decoding);

@@ -1,21 +1,41 @@
 #include "harness/stop.h"
 
 #include <signal.h>
-#include <stddef.h>
+#include <unistd.h>
+
+#include "harness/exit_status.h"
+
+enum { GRACE_SECONDS = 1 };
 
 /* A signal handler is given nothing but a number, so this is the program's one variable that outlives its functions. */
 static struct stop *_Atomic raised_by_signals;
 
-static void raise_stop(int number)
+/* In place of what did not look at the request. */
+static void end_by_force(int alarm_number)
 {
+    static const char message[] = "mtil: stopped\n";
     struct stop *stop = atomic_load(&raised_by_signals);
-    if (stop != NULL)
-        atomic_store(&stop->signal, number);
+    (void)alarm_number;
+    if (atomic_load(&stop->held)) {
+        alarm(GRACE_SECONDS);
+        return;
+    }
+    int number = atomic_load(&stop->signal);
+    ssize_t written = number == SIGPIPE ? 0 : write(STDERR_FILENO, message, sizeof message - 1);
+    (void)written;
+    _exit(EXIT_SIGNAL + number);
 }
 
-bool stop_requested(const struct stop *stop)
+static void request_stop(int number)
 {
-    return stop != NULL && atomic_load_explicit(&stop->signal, memory_order_relaxed) != 0;
+    struct stop *stop = atomic_load(&raised_by_signals);
+    struct sigaction action = {.sa_handler = end_by_force, .sa_flags = SA_RESTART | SA_ONSTACK};
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&stop->signal, &none, number)) /* the first one counts */
+        return;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    alarm(GRACE_SECONDS);
 }
 
 /* oneDNN's f32 kernels let the stack pointer point into their packing buffer while the inner dimension is long: a
@@ -26,13 +46,40 @@ static void use_own_stack(void)
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
 }
 
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+static void listen_to(int number, int flags)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART | SA_ONSTACK | flags};
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
 void stop_on_signals(struct stop *stop)
 {
     atomic_store(&raised_by_signals, stop);
     use_own_stack();
-    /* SA_RESETHAND: a second signal of the kind finds the default action and ends the program. */
-    struct sigaction action = {.sa_handler = raise_stop, .sa_flags = SA_RESTART | SA_ONSTACK | (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    listen_to(SIGINT, (int)SA_RESETHAND); /* the second one finds the default action */
+    listen_to(SIGTERM, 0);
+    listen_to(SIGXCPU, 0);
+    listen_to(SIGPIPE, 0);
+    if (!is_ignored(SIGHUP))
+        listen_to(SIGHUP, 0);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+void stop_hold(struct stop *stop)
+{
+    if (stop != NULL)
+        atomic_store(&stop->held, true);
+}
+
+void stop_release(struct stop *stop)
+{
+    if (stop != NULL)
+        atomic_store(&stop->held, false);
 }

@@ -1,24 +1,26 @@
-/* The wish to stop: raised by Ctrl-C or SIGTERM, asked for wherever stopping is safe.
+/* Signals as requests to stop (core/stop.h): Ctrl-C, SIGTERM, SIGHUP, SIGXCPU, and SIGPIPE, when nobody reads the output any
+ * more.
  *
- *     if (stop_requested(stop))
- *         return error_set(error, ERROR_STOPPED, "stopped after iteration %zu of task %zu", iteration, task);
+ *     stop_on_signals(&stop);
+ *     …
+ *     stop_hold(&stop);                       // from here on there is something to save
+ *     result = train(&stop);                  // ends soon after a request, having saved
+ *     stop_release(&stop);
  *
- * The first signal raises the wish, the second one of its kind ends the program at once.
+ * What does not end within a second after a request is ended then, as the signal would have done by itself, unless it
+ * holds. A second Ctrl-C ends the program at once, whatever it does. Of the others a second one is no more than the first:
+ * `timeout`, batch systems and closed terminals send them twice.
  */
 #ifndef MTIL_HARNESS_STOP_H
 #define MTIL_HARNESS_STOP_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "core/stop.h"
 
-struct stop {
-    atomic_int signal; /* 0: go on; a test may raise it itself */
-};
-
-/* stop may be NULL: never. Safe from any thread. */
-bool stop_requested(const struct stop *stop);
-
-/* SIGINT and SIGTERM raise stop from now on; stop must live until the program ends. */
+/* stop must live until the program ends. SIGHUP that is ignored (nohup) stays so; SIGXFSZ is ignored from now on: a file
+ * that reaches the limit is a failed write, with a message. */
 void stop_on_signals(struct stop *stop);
+
+void stop_hold(struct stop *stop); /* NULL is allowed, as below */
+void stop_release(struct stop *stop);
 
 #endif

@@ -4,13 +4,19 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/stop.h"
 #include "core/text.h"
 #include "results/database_files.h"
 
 #define PATIENCE_MS 120000
+#define PAUSE_MS 5
+#define LINGER_MS 400        /* for a last write, after a request to stop */
+#define STEPS_PER_LOOK 10000 /* of SQLite's machine: less than a millisecond */
+#define PAGES_PER_LOOK 4096
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
 
 struct database {
@@ -19,6 +25,9 @@ struct database {
     bool writable;
     int patience;
     struct database_files files; /* where it is written to a file */
+    const struct stop *stop; /* NULL: nobody asks to */
+    bool writes;             /* the statement that runs is finished in any case */
+    int waited, lingered;    /* milliseconds for the lock of another, and of these since a request to stop */
 };
 
 struct statement {
@@ -70,6 +79,16 @@ static status fail_io(const struct database *database, int code, struct error *e
     return error_set(error, ERROR_IO, "%s: %s", database->path, sqlite3_errmsg(database->handle));
 }
 
+static status fail_busy(const struct database *database, struct error *error)
+{
+    if (stop_requested(database->stop))
+        return error_set(error, ERROR_STOPPED, "%s: stopped while another program had the database locked",
+                         database->path);
+    return error_set(error, ERROR_BUSY,
+                     "%s: another program kept the database locked for %g seconds; end it or try again", database->path,
+                     database->patience / 1000.0);
+}
+
 /* The one place where an SQLite code becomes a message. */
 static status fail(const struct database *database, int code, struct error *error)
 {
@@ -84,9 +103,9 @@ static status fail(const struct database *database, int code, struct error *erro
                          path, said);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return error_set(error, ERROR_BUSY,
-                         "%s: another program kept the database locked for %g seconds; end it or try again", path,
-                         database->patience / 1000.0);
+        return fail_busy(database, error);
+    case SQLITE_INTERRUPT:
+        return error_set(error, ERROR_STOPPED, "%s: stopped", path);
     case SQLITE_FULL:
     case SQLITE_IOERR:
     case SQLITE_READONLY:
@@ -99,6 +118,38 @@ static status fail(const struct database *database, int code, struct error *erro
         return error_set(error, ERROR_ARGUMENT, "%s: %s", path, said);
     }
 }
+
+/* --- Requests to stop --- */
+
+/* SQLite calls it now and then in a long statement, and gives the statement up when it returns 1. */
+static int is_to_stop(void *context)
+{
+    const struct database *database = context;
+    return !database->writes && stop_requested(database->stop);
+}
+
+/* Whether to go on waiting for the lock of another; SQLite counts the calls of a wait from 0. */
+static int wait_for_lock(void *context, int calls)
+{
+    struct database *database = context;
+    if (calls == 0)
+        database->waited = database->lingered = 0;
+    if (database->waited >= database->patience || database->lingered >= LINGER_MS)
+        return 0;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    database->waited += PAUSE_MS;
+    if (stop_requested(database->stop))
+        database->lingered += PAUSE_MS;
+    return 1;
+}
+
+static void watch(struct database *database)
+{
+    sqlite3_busy_handler(database->handle, wait_for_lock, database);
+    sqlite3_progress_handler(database->handle, STEPS_PER_LOOK, is_to_stop, database);
+}
+
+/* --- Opening --- */
 
 /* path as an URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
 static void add_immutable_uri(struct text *uri, const char *path)
@@ -117,7 +168,7 @@ static int open_handle(struct database *database, const char *name, int flags)
     int code = sqlite3_open_v2(name, &database->handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, NULL);
     if (code != SQLITE_OK)
         return code;
-    sqlite3_busy_timeout(database->handle, database->patience);
+    watch(database);
     return sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
 }
 
@@ -182,10 +233,11 @@ static status check_path(const char *path, bool writable, struct error *error)
     TRY(database_check_log(path, error));
     if (!writable && !file_exists(path))
         return error_set(error, ERROR_IO, "%s: there is no such file; `mtil run` writes results databases", path);
-    return OK;
+    return file_check_kind(path, error);
 }
 
-static status create(struct database **created, const char *path, bool writable, struct error *error)
+static status create(struct database **created, const char *path, bool writable, const struct stop *stop,
+                     struct error *error)
 {
     struct database *database = calloc(1, sizeof *database);
     char *copy = strdup(path);
@@ -194,7 +246,7 @@ static status create(struct database **created, const char *path, bool writable,
         free(copy);
         return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
     }
-    *database = (struct database){.path = copy, .writable = writable, .patience = PATIENCE_MS};
+    *database = (struct database){.path = copy, .writable = writable, .patience = PATIENCE_MS, .stop = stop};
     *created = database;
     return OK;
 }
@@ -211,23 +263,29 @@ static status finish_open(struct database **opened, struct database *database, s
     return result;
 }
 
-status database_open(struct database **opened, const char *path, bool writable, struct error *error)
+status database_open_stoppable(struct database **opened, const char *path, bool writable, const struct stop *stop,
+                               struct error *error)
 {
     struct database *database;
     *opened = NULL;
     TRY(check_path(path, writable, error));
-    TRY(create(&database, path, writable, error));
+    TRY(create(&database, path, writable, stop, error));
     status result = open_file(database, error);
     if (result == OK && writable)
         result = database_files_watch(&database->files, database_full_path(database), error);
     return finish_open(opened, database, result, error);
 }
 
+status database_open(struct database **opened, const char *path, bool writable, struct error *error)
+{
+    return database_open_stoppable(opened, path, writable, NULL, error);
+}
+
 status database_open_memory(struct database **opened, const char *name, struct error *error)
 {
     struct database *database;
     *opened = NULL;
-    TRY(create(&database, name, true, error));
+    TRY(create(&database, name, true, NULL, error));
     int code = open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     return finish_open(opened, database, code == SQLITE_OK ? OK : fail(database, code, error), error);
 }
@@ -248,7 +306,9 @@ static status copy_pages(struct database *database, sqlite3 *memory, struct erro
     sqlite3_backup *backup = sqlite3_backup_init(memory, "main", database->handle, "main");
     if (!backup)
         return error_set(error, ERROR_MEMORY, "%s: no copy in memory: %s", database->path, sqlite3_errmsg(memory));
-    int code = sqlite3_backup_step(backup, -1);
+    int code = SQLITE_OK;
+    while (code == SQLITE_OK)
+        code = stop_requested(database->stop) ? SQLITE_INTERRUPT : sqlite3_backup_step(backup, PAGES_PER_LOOK);
     sqlite3_backup_finish(backup);
     return code == SQLITE_DONE ? OK : fail(database, code, error);
 }
@@ -269,6 +329,7 @@ status database_detach(struct database *database, struct error *error)
     }
     sqlite3_close_v2(database->handle);
     database->handle = memory;
+    watch(database);
     database->detached = full_path;
     database->writable = true;
     return configure(database, error);
@@ -297,7 +358,6 @@ int database_patience(const struct database *database)
 void database_set_patience(struct database *database, int milliseconds)
 {
     database->patience = milliseconds;
-    sqlite3_busy_timeout(database->handle, milliseconds);
 }
 
 status database_execute(struct database *database, const char *script, struct error *error)
@@ -462,9 +522,13 @@ status statement_bind(struct statement *statement, const struct value *values, s
     return OK;
 }
 
+/* What only reads is not begun after a request to stop; what writes may be a last word. */
 status statement_step(struct statement *statement, bool *row, struct error *error)
 {
-    int code = sqlite3_step(statement->handle);
+    struct database *database = statement->database;
+    database->writes = !sqlite3_stmt_readonly(statement->handle);
+    int code = is_to_stop(database) ? SQLITE_INTERRUPT : sqlite3_step(statement->handle);
+    database->writes = false;
     *row = code == SQLITE_ROW;
     if (code == SQLITE_ROW)
         return OK;

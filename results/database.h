@@ -21,6 +21,7 @@
 #include "core/status.h"
 
 struct database;
+struct stop; /* core/stop.h */
 struct statement;
 
 enum value_kind { VALUE_NULL, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB };
@@ -70,6 +71,11 @@ static inline struct value value_text(const char *text)
 /* Opens a file without looking at what it holds beyond SQLite's own header; writable creates it when it is missing. A
  * file on a medium that cannot hold SQLite's helper files is read without them. */
 status database_open(struct database **database, const char *path, bool writable, struct error *error);
+
+/* The same, with a user who may ask to stop (NULL: nobody). Statements that read end with ERROR_STOPPED then, and so does
+ * waiting for another program's lock, after a moment in which a last write may still succeed. */
+status database_open_stoppable(struct database **database, const char *path, bool writable, const struct stop *stop,
+                               struct error *error);
 
 /* An empty one in memory; messages call it name. */
 status database_open_memory(struct database **database, const char *name, struct error *error);

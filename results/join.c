@@ -174,7 +174,7 @@ static status join_input(struct joining *joining, const char *name, struct join_
 {
     struct store *input;
     struct join_side source;
-    TRY(store_open(&input, name, STORE_SNAPSHOT, error));
+    TRY(store_open_stoppable(&input, name, STORE_SNAPSHOT, joining->settings->stop, error));
     status result = join_side_open(&source, &joining->layout, input->database, name, error);
     if (result == OK) {
         result = database_execute(input->database, "BEGIN", error);
@@ -262,7 +262,7 @@ static status join_new(struct joining *joining, const char *const *inputs, size_
     char *temporary = path_format("%s.tmp-%ld", joining->output_name, (long)getpid());
     if (!temporary)
         return out_of_memory(joining, error);
-    status result = store_open(&joining->output, temporary, STORE_WRITE, error);
+    status result = store_open_stoppable(&joining->output, temporary, STORE_WRITE, joining->settings->stop, error);
     if (result == OK)
         result = join_into(joining, inputs, count, counts, error);
     if (result == OK)
@@ -279,7 +279,7 @@ static status join_new(struct joining *joining, const char *const *inputs, size_
 static status join_existing(struct joining *joining, const char *const *inputs, size_t count,
                             struct join_counts *counts, struct error *error)
 {
-    TRY(store_open(&joining->output, joining->output_name, STORE_WRITE, error));
+    TRY(store_open_stoppable(&joining->output, joining->output_name, STORE_WRITE, joining->settings->stop, error));
     return join_into(joining, inputs, count, counts, error);
 }
 

@@ -17,9 +17,12 @@
 #include "core/log.h"
 #include "core/status.h"
 
+struct stop; /* core/stop.h */
+
 struct join_settings {
-    bool keep_first;       /* of runs that disagree keep the first: the output's, then the inputs' in order */
-    const struct log *log; /* gets a warning for each conflict, which names the run and what differs; may be NULL */
+    bool keep_first;         /* of runs that disagree keep the first: the output's, then the inputs' in order */
+    const struct log *log;   /* gets a warning for each conflict, which names the run and what differs; may be NULL */
+    const struct stop *stop; /* may be NULL */
 };
 
 /* What became of the runs of an input. */
@@ -34,7 +37,7 @@ struct join_counts {
 /* Joins inputs into output, which is created, or added to when it is there; counts has room for each input. Inputs are
  * only read; an older schema is brought up to date in memory. All or nothing: on any failure, a conflict without
  * keep_first (ERROR_FORMAT) included, output is what it was, or is not there. ERROR_BUSY when a run of the output that
- * would be completed is being written. */
+ * would be completed is being written, ERROR_STOPPED after a request to stop. */
 status join_databases(const char *output, const char *const *inputs, size_t count, const struct join_settings *settings,
                       struct join_counts *counts, struct error *error);
 

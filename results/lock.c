@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/stop.h"
 #include "results/presence.h"
 
 #define RETRY_MS 10
@@ -67,7 +68,7 @@ status lock_take(struct lock_file *locks, int64_t number, int patience, bool *ta
         *taken = code == 0;
         if (code != 0 && code != EAGAIN && code != EACCES)
             return error_errno(error, code, "%s: cannot be locked; does its file system support locks?", locks->path);
-        if (*taken || waited >= patience)
+        if (*taken || waited >= patience || stop_requested(locks->stop))
             return OK;
         nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
     }

@@ -19,9 +19,12 @@
 
 #include "core/status.h"
 
+struct stop; /* core/stop.h */
+
 struct lock_file {
     int descriptor; /* −1: not open */
     char *path;
+    const struct stop *stop; /* ends waiting; NULL: nobody asks to */
 };
 
 status lock_file_open(struct lock_file *locks, const char *database_path, struct error *error);
@@ -32,7 +35,7 @@ void lock_file_close(struct lock_file *locks); /* harmless when not open */
 /* ERROR_IO when the file was deleted or replaced since it was opened: another program may take the same locks then. */
 status lock_file_check(const struct lock_file *locks, struct error *error);
 
-/* Waits up to patience milliseconds; *taken tells whether it worked. number ≥ 0; taking a lock twice is taking it once.
+/* Waits up to patience milliseconds, or until a request to stop; *taken tells whether it worked. number ≥ 0; taking a lock twice is taking it once.
  * */
 status lock_take(struct lock_file *locks, int64_t number, int patience, bool *taken, struct error *error);
 void lock_give(struct lock_file *locks, int64_t number);

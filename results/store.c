@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/stop.h"
 #include "core/text.h"
 #include "results/holding.h"
 #include "results/live.h"
@@ -59,12 +60,16 @@ static status bring_up_to_date(struct store *store, struct error *error)
 }
 
 /* Changing the journal mode does not wait for others, so processes that open a new file take turns. */
-static status prepare_to_write(struct store *store, struct error *error)
+static status prepare_to_write(struct store *store, const struct stop *stop, struct error *error)
 {
     struct database *database = store->database;
     TRY(lock_file_open(&store->locks, database_full_path(database), error));
+    store->locks.stop = stop;
     bool taken;
     TRY(lock_take(&store->locks, SCHEMA_LOCK, database_patience(database), &taken, error));
+    if (!taken && stop_requested(stop))
+        return error_set(error, ERROR_STOPPED, "%s: stopped while another program was opening it",
+                         database_path(database));
     if (!taken)
         return error_set(error, ERROR_BUSY,
                          "%s: another program has been opening it for %g seconds; end it or try again",
@@ -74,12 +79,13 @@ static status prepare_to_write(struct store *store, struct error *error)
     return result;
 }
 
-static status open_parts(struct store *store, const char *path, enum store_mode mode, struct error *error)
+static status open_parts(struct store *store, const char *path, enum store_mode mode, const struct stop *stop,
+                         struct error *error)
 {
     int64_t version;
-    TRY(database_open(&store->database, path, mode == STORE_WRITE, error));
+    TRY(database_open_stoppable(&store->database, path, mode == STORE_WRITE, stop, error));
     TRY(schema_recognise(store->database, &version, error));
-    return mode == STORE_WRITE ? prepare_to_write(store, error)
+    return mode == STORE_WRITE ? prepare_to_write(store, stop, error)
                                : prepare_to_read(store->database, mode, version, error);
 }
 
@@ -110,12 +116,18 @@ static status finish_open(struct store **opened, struct store *store, status res
     return result;
 }
 
-status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
+status store_open_stoppable(struct store **opened, const char *path, enum store_mode mode, const struct stop *stop,
+                            struct error *error)
 {
     struct store *store;
     *opened = NULL;
     TRY(create(&store, path, error));
-    return finish_open(opened, store, open_parts(store, path, mode, error));
+    return finish_open(opened, store, open_parts(store, path, mode, stop, error));
+}
+
+status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
+{
+    return store_open_stoppable(opened, path, mode, NULL, error);
 }
 
 status store_open_memory(struct store **opened, const char *name, struct error *error)
@@ -218,6 +230,19 @@ status store_run_find(struct store *store, const char *suite_hash, int64_t seed,
         *run = statement_integer(statement, 0);
     statement_close(statement);
     return result;
+}
+
+int64_t store_run_process(struct store *store, int64_t run)
+{
+    struct statement *statement;
+    bool row;
+    if (statement_open(&statement, store->database, "SELECT process FROM runs WHERE run = ?1", NULL) != OK)
+        return 0;
+    bool found = statement_bind(statement, VALUES(value_integer(run)), NULL) == OK &&
+                 statement_step(statement, &row, NULL) == OK && row;
+    int64_t process = found ? statement_integer(statement, 0) : 0;
+    statement_close(statement);
+    return process;
 }
 
 /* Runs SQL that is used once in a while. */

@@ -28,6 +28,7 @@
 #include "results/metrics.h"
 #include "results/per_image.h"
 
+struct stop; /* core/stop.h */
 struct store;
 
 enum store_mode {
@@ -39,6 +40,11 @@ enum store_mode {
 /* Opens path; the caller closes with store_close. Refuses a database of another program (ERROR_FORMAT), of a newer
  * schema (ERROR_FORMAT), damaged (ERROR_FORMAT), or out of reach (ERROR_IO); each message names the file. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
+
+/* The same, with a user who may ask to stop: what reads, and what waits for other programs, ends with ERROR_STOPPED then;
+ * what writes is still written. */
+status store_open_stoppable(struct store **store, const char *path, enum store_mode mode, const struct stop *stop,
+                            struct error *error);
 
 /* An empty database that nobody else sees and that is gone when it is closed; messages call it name. */
 status store_open_memory(struct store **store, const char *name, struct error *error);
@@ -104,6 +110,9 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
 /* Looks without locking; *run is 0 when there is none. */
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error);
+
+/* The process that has the run, or had it last; 0: unknown. */
+int64_t store_run_process(struct store *store, int64_t run);
 
 /* Deletes what a run wrote after a checkpoint taken when `iteration` iterations of `task` were done (0: the task had
  * not begun, so (t + 1, 0) is the state after task t, its evaluations included). The zero-shot row goes only with task

@@ -201,6 +201,13 @@ void cache_close(struct cache_part *part)
     destroy_part(part);
 }
 
+static bool judge(struct cache_part *part, size_t item, enum cache_found found)
+{
+    if (found == CACHE_DAMAGED)
+        tell_damage(part, item);
+    return found == CACHE_FOUND;
+}
+
 bool cache_find(struct cache_part *part, size_t item, struct image *image)
 {
     if (part == NULL)
@@ -211,12 +218,19 @@ bool cache_find(struct cache_part *part, size_t item, struct image *image)
             *image = (struct image){kept->pixels, kept->width, kept->height};
         return kept != NULL;
     }
-    if (part->file.entries == NULL)
-        return false;
-    enum cache_found found = cache_file_find(&part->file, item, image);
-    if (found == CACHE_DAMAGED)
-        tell_damage(part, item);
-    return found == CACHE_FOUND;
+    return part->file.entries != NULL && judge(part, item, cache_file_find(&part->file, item, image));
+}
+
+bool cache_copy(struct cache_part *part, size_t item, uint8_t *pixels)
+{
+    struct image image;
+    size_t side = part != NULL ? (size_t)part->of.resolution : 0;
+    if (part != NULL && part->kept == NULL && part->file.entries != NULL)
+        return judge(part, item, cache_file_read(&part->file, item, pixels));
+    bool found = cache_find(part, item, &image);
+    if (found)
+        memcpy(pixels, image.pixels, side * side * 3);
+    return found;
 }
 
 /* What is kept in memory is borrowed, what comes from a file was read for the caller. */

@@ -18,7 +18,7 @@ struct making {
     struct cache_writer writer;
     size_t first;
     pthread_mutex_t mutex;
-    atomic_bool failed;
+    atomic_bool failed, stopped;
     struct error error; /* the first one */
 };
 
@@ -43,14 +43,22 @@ static status make_image(const struct making *making, size_t item, struct image 
     return result;
 }
 
+static void look_at_watcher(struct making *making)
+{
+    const struct cache_watcher *watcher = &making->disk->watcher;
+    if (watcher->stopped != NULL && watcher->stopped(watcher->context))
+        atomic_store(&making->stopped, true);
+}
+
 static void make_item(void *context, size_t job, size_t worker)
 {
     struct making *making = context;
     struct image image;
     struct error error;
     size_t item = making->first + job;
-    (void)worker;
-    if (atomic_load(&making->failed) || make_image(making, item, &image) != OK)
+    if (worker == 0) /* the caller's own thread, which alone may ask */
+        look_at_watcher(making);
+    if (atomic_load(&making->failed) || atomic_load(&making->stopped) || make_image(making, item, &image) != OK)
         return;
     if (cache_writer_add(&making->writer, item, &image, &error) != OK) {
         pthread_mutex_lock(&making->mutex);
@@ -63,7 +71,7 @@ static void make_item(void *context, size_t job, size_t worker)
 
 static status make_items(struct making *making, struct error *error)
 {
-    enum { EACH = 32 }; /* images a thread decodes between two looks at the watcher */
+    enum { EACH = 32 }; /* images a thread decodes between two reports */
     const struct cache_watcher *watcher = &making->disk->watcher;
     const char *name = dataset_name(making->wish->dataset);
     size_t count = dataset_size(making->wish->dataset, making->wish->split);
@@ -77,7 +85,7 @@ static status make_items(struct making *making, struct error *error)
         if (atomic_load(&making->failed)) {
             *error = making->error;
             result = error->code;
-        } else if (watcher->stopped != NULL && watcher->stopped(watcher->context)) {
+        } else if (atomic_load(&making->stopped)) {
             result = error_set(error, ERROR_STOPPED, "stopped while the images of %s were decoded for the cache", name);
         } else if (watcher->progress != NULL) {
             watcher->progress(watcher->context, name, making->first + chunk, count);

@@ -114,16 +114,25 @@ status cache_file_describe(const char *path, struct cache_label *label, size_t *
 }
 
 /* Two threads may both compare a checksum: they find the same. */
-static bool is_sound(struct cache_file *file, size_t item, const struct image *image)
+static bool is_sound(struct cache_file *file, size_t item, const uint8_t *pixels, size_t size)
 {
-    const struct cache_entry *entry = &file->entries[item];
     unsigned char found = atomic_load_explicit(&file->seen[item], memory_order_relaxed);
     if (found == CACHE_ABSENT) {
-        bool good = cache_checksum(image->pixels, (size_t)entry->width * entry->height * 3) == entry->checksum;
+        bool good = cache_checksum(pixels, size) == file->entries[item].checksum;
         found = good ? CACHE_FOUND : CACHE_DAMAGED;
         atomic_store_explicit(&file->seen[item], found, memory_order_relaxed);
     }
     return found == CACHE_FOUND;
+}
+
+enum cache_found cache_file_read(struct cache_file *file, size_t item, uint8_t *pixels)
+{
+    const struct cache_entry *entry = &file->entries[item];
+    if (item >= file->count || entry->offset == 0)
+        return CACHE_ABSENT;
+    size_t size = (size_t)entry->width * entry->height * 3;
+    bool good = file_read_at(file->file, "", pixels, size, entry->offset, NULL) == OK;
+    return good && is_sound(file, item, pixels, size) ? CACHE_FOUND : CACHE_DAMAGED;
 }
 
 enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image)
@@ -132,11 +141,10 @@ enum cache_found cache_file_find(struct cache_file *file, size_t item, struct im
     if (item >= file->count || entry->offset == 0 ||
         image_create(image, (int)entry->width, (int)entry->height, NULL) != OK)
         return CACHE_ABSENT;
-    size_t size = (size_t)entry->width * entry->height * 3;
-    if (file_read_at(file->file, "", image->pixels, size, entry->offset, NULL) == OK && is_sound(file, item, image))
-        return CACHE_FOUND;
-    image_free(image);
-    return CACHE_DAMAGED;
+    enum cache_found found = cache_file_read(file, item, image->pixels);
+    if (found != CACHE_FOUND)
+        image_free(image);
+    return found;
 }
 
 void cache_file_close(struct cache_file *file)

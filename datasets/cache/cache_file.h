@@ -59,6 +59,8 @@ enum cache_found { CACHE_ABSENT, CACHE_FOUND, CACHE_DAMAGED };
 /* Of an image that was found the caller frees the pixels. A file that was shortened meanwhile is damaged. Safe from several
  * threads. */
 enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image);
+/* The same into the caller's memory, where the image's size is known. */
+enum cache_found cache_file_read(struct cache_file *file, size_t item, uint8_t *pixels);
 void cache_file_close(struct cache_file *file); /* of zeros is allowed */
 
 struct cache_writer {

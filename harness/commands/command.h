@@ -31,7 +31,7 @@ struct command_call {
     FILE *out;                    /* results; messages go to log */
     const struct log *log;
     struct progress *progress;
-    const struct stop *stop;
+    struct stop *stop;
 };
 
 struct command {

@@ -181,7 +181,7 @@ static status run(const struct command_call *call, struct error *error)
     request.metrics = options_list_items(given, "metric", &request.metric_count);
     struct store *store = NULL;
     status result = request.by != NULL && request.metrics != NULL
-                        ? store_open(&store, database, STORE_SNAPSHOT, error)
+                        ? store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error)
                         : error_set(error, ERROR_MEMORY, "compare: out of memory");
     if (result == OK)
         result = compare(call, store, &request, error);

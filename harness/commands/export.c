@@ -21,7 +21,7 @@ static status run(const struct command_call *call, struct error *error)
     struct query_filter filter = filter_read(call->options);
     struct tensorboard_counts counts;
     struct store *store;
-    TRY(store_open(&store, database, STORE_SNAPSHOT, error));
+    TRY(store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error));
     status result = query_check_filter(store, &filter, error);
     if (result == OK)
         result = tensorboard_export(store, &filter, folder, &counts, error);

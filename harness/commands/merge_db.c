@@ -35,7 +35,8 @@ static status show(const struct command_call *call, const struct join_counts *co
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct join_settings settings = {.keep_first = options_boolean(call->options, "keep-first"), .log = call->log};
+    struct join_settings settings = {
+        .keep_first = options_boolean(call->options, "keep-first"), .log = call->log, .stop = call->stop};
     struct join_counts *counts = calloc(call->argument_count, sizeof *counts);
     if (counts == NULL)
         return error_set(error, ERROR_MEMORY, "command line: no memory for %zu databases", call->argument_count);

@@ -111,7 +111,7 @@ static status run(const struct command_call *call, struct error *error)
     struct query_filter filter = filter_read(call->options);
     struct store *store;
     TRY(read_question(&question, call, error));
-    TRY(question.database != NULL ? store_open(&store, question.database, STORE_SNAPSHOT, error)
+    TRY(question.database != NULL ? store_open_stoppable(&store, question.database, STORE_SNAPSHOT, call->stop, error)
                                   : store_open_memory(&store, "published numbers", error));
     filter.published = question.published;
     struct table table = {0};

@@ -47,7 +47,7 @@ static status write_report(const struct command_call *call, struct report_reques
 {
     struct report_outcome outcome;
     struct store *store;
-    TRY(store_open(&store, call->arguments[0], STORE_SNAPSHOT, error));
+    TRY(store_open_stoppable(&store, call->arguments[0], STORE_SNAPSHOT, call->stop, error));
     status result = report_write(store, request, &outcome, error);
     store_close(store);
     if (result == OK)

@@ -44,9 +44,15 @@ static status run_seed(const struct command_call *call, const struct suite *suit
 {
     struct experiment *e;
     TRY(experiment_open(&e, suite, seed, call->log, error));
+    if (stop_requested(call->stop)) {
+        experiment_close(e);
+        return error_set(error, ERROR_STOPPED, "stopped before the run began");
+    }
     show_start(call, e);
     struct sequence sequence = {.experiment = e, .store = store, .progress = call->progress, .stop = call->stop};
+    stop_hold(call->stop);
     status result = sequence_run(&sequence, error);
+    stop_release(call->stop);
     progress_end(call->progress);
     if (result == OK && sequence.iterations > 0)
         log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", experiment_trainable(e),
@@ -67,7 +73,7 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     const char *database = options_text(suite_options(suite, "run"), "database");
     struct store *store;
     uint64_t seed;
-    TRY(store_open(&store, database, STORE_WRITE, error));
+    TRY(store_open_stoppable(&store, database, STORE_WRITE, call->stop, error));
     status result = OK;
     for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
         result = settings_seed(suite, i, &seed, error);
@@ -117,10 +123,11 @@ const struct command command_run = {
     .name = "run",
     .arguments = "SUITE [key=value…]",
     .summary = "run a suite, or go on where it stopped",
-    .details = "SUITE is a name (mtil list suites) or a YAML file; key=value overrides it, as in merge.every=50 or\n"
-               "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration; the same command goes on "
-               "from there and\n"
-               "ends with the same numbers. A run that is finished is only shown.\n",
+    .details =
+        "SUITE is a name (mtil list suites) or a YAML file; key=value overrides it, as in merge.every=50 or\n"
+        "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration or batch of images, a second\n"
+        "one at once; the same command goes on from there and ends with the same numbers. A run that is finished\n"
+        "is only shown.\n",
     .example = "  mtil run mini run.seeds=1,2,3 merge.policy=none\n",
     .options = options,
     .least = 1,

@@ -66,13 +66,13 @@ static status keep_looking(const struct command_call *call, struct store *store,
     } while (result == OK && screen_wait(&screen, seconds, call->stop));
     screen_close(&screen);
     text_free(&text);
-    return result;
+    return result == ERROR_STOPPED ? OK : result; /* Ctrl-C is how one leaves it */
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
     struct store *store;
-    TRY(store_open(&store, call->arguments[0], STORE_READ, error));
+    TRY(store_open_stoppable(&store, call->arguments[0], STORE_READ, call->stop, error));
     status result =
         options_boolean(call->options, "once") ? print_once(call, store, error) : keep_looking(call, store, error);
     store_close(store);

@@ -221,7 +221,7 @@ static void report(const struct bench *b, bool pillow)
                                                            : "NO",
                transforms[k].torchvision, b->rates[k] / transforms[k].torchvision);
     }
-    printf("  from the cache, in memory: evaluation %.0f, training %.0f; mapped from a file: %.0f, %.0f\n",
+    printf("  from the cache, in memory: evaluation %.0f, training %.0f; read from a file: %.0f, %.0f\n",
            b->cached[CACHE_MEMORY][1], b->cached[CACHE_MEMORY][2], b->cached[CACHE_DISK][1], b->cached[CACHE_DISK][2]);
     printf("torchvision's figures are documented ones, from another machine%s\n",
            pillow ? "; Pillow's are from this run" : "; MTIL_PYTHON names a Python with Pillow to compare with");

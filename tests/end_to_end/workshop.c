@@ -246,10 +246,8 @@ static void become(const struct workshop *workshop, const struct launch *launch,
         dup2(fileno(process->out), STDOUT_FILENO) < 0 || dup2(fileno(process->errors), STDERR_FILENO) < 0)
         _exit(125);
     alarm(SECONDS_MOST);
-    if (launch->file_limit > 0) {
-        signal(SIGXFSZ, SIG_IGN);
+    if (launch->file_limit > 0)
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){launch->file_limit, launch->file_limit});
-    }
     if (launch->unprivileged && geteuid() == 0 &&
         (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         _exit(125);
@@ -283,17 +281,36 @@ static void read_back(FILE *file, struct text *text)
     fclose(file);
 }
 
-char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern)
+/* A look at how it is going, again and again; fails the test when the process has ended. */
+static void look_again(const struct process *process, const char *awaited)
 {
     siginfo_t ended = {0};
+    assert_int_equal(waitid(P_PID, (id_t)process->id, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+    if (ended.si_pid != 0)
+        fail_msg("the program ended before it wrote %s", awaited);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+void program_wait_for_words(const struct process *process, const char *words)
+{
+    static char written[1 << 16];
+    for (int i = 0; i < SECONDS_MOST * 200; i++) {
+        ssize_t size = pread(fileno(process->errors), written, sizeof written - 1, 0);
+        written[size > 0 ? size : 0] = 0;
+        if (strstr(written, words) != NULL)
+            return;
+        look_again(process, words);
+    }
+    fail_msg("the program did not write \"%s\" in %d seconds", words, SECONDS_MOST);
+}
+
+char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern)
+{
     for (int i = 0; i < SECONDS_MOST * 200; i++) {
         char *path = workshop_find(workshop, pattern);
         if (path != NULL)
             return path;
-        assert_int_equal(waitid(P_PID, (id_t)process->id, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
-        if (ended.si_pid != 0)
-            fail_msg("the program ended before it wrote %s", pattern);
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        look_again(process, pattern);
     }
     fail_msg("the program did not write %s in %d seconds", pattern, SECONDS_MOST);
     return NULL;
@@ -317,6 +334,22 @@ struct outcome program_run(const struct workshop *workshop, const struct launch 
     struct process process;
     program_start(&process, workshop, launch);
     return program_wait(&process);
+}
+
+int workshop_shell(const struct workshop *workshop, const char *script)
+{
+    int ended;
+    pid_t id = fork();
+    assert_true(id >= 0);
+    if (id == 0) {
+        if (chdir(workshop->scratch.path) == 0 && setenv("MTIL", program_path(), 1) == 0 &&
+            setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) == 0)
+            execlp("timeout", "timeout", "120", "sh", "-c", script, NULL);
+        _exit(125);
+    }
+    assert_int_equal(waitpid(id, &ended, 0), id);
+    assert_true(WIFEXITED(ended));
+    return WEXITSTATUS(ended);
 }
 
 void outcome_free(struct outcome *outcome)

@@ -75,9 +75,14 @@ struct process {
 void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch);
 /* Waits until a file for the pattern is there (the caller frees its path) while the process runs. */
 char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern);
+/* Waits until the words are in what the process has written to standard error. */
+void program_wait_for_words(const struct process *process, const char *words);
 struct outcome program_wait(struct process *process);
 struct outcome program_run(const struct workshop *workshop, const struct launch *launch);
 void outcome_free(struct outcome *outcome);
+
+/* Runs a script of the shell in the folder, with the program's path in $MTIL, and returns its exit status. */
+int workshop_shell(const struct workshop *workshop, const char *script);
 
 /* It ends with this status; the caller frees the outcome. */
 struct outcome program_ends(const struct workshop *workshop, const char *arguments, int exit_status);

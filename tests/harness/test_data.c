@@ -33,7 +33,7 @@ static void keep_message(void *context, enum log_level level, const char *messag
 }
 
 /* Runs the command line, split at blanks; "ROOT" stands for the scratch folder. */
-static struct outcome run(const char *words, const struct stop *stop)
+static struct outcome run(const char *words, struct stop *stop)
 {
     struct outcome outcome = {.result = OK};
     char copy[512], *arguments[16], *rest;

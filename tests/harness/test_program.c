@@ -277,7 +277,8 @@ static void full_disk_is_an_error(void **state)
         skip();
     struct outcome outcome = run("doctor >/dev/full");
     assert_int_equal(outcome.exit_status, 1);
-    assert_string_equal(outcome.errors.data, "mtil: error: standard output: could not be written to the end\n");
+    assert_string_equal(outcome.errors.data,
+                        "mtil: error: standard output: could not be written to the end: No space left on device\n");
     free_outcome(&outcome);
 }
 

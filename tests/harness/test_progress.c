@@ -6,13 +6,11 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/progress.h"
-#include "harness/stop.h"
 
 static double now; /* what the tests' clock shows */
 
@@ -230,33 +228,6 @@ static void messages_of_threads_stay_whole(void **state)
     free(screen.text);
 }
 
-static void stop_is_raised_and_asked_for(void **state)
-{
-    (void)state;
-    struct stop stop = {0};
-    assert_false(stop_requested(NULL));
-    assert_false(stop_requested(&stop));
-    atomic_store(&stop.signal, 15);
-    assert_true(stop_requested(&stop));
-}
-
-static void signals_raise_it_once(void **state)
-{
-    (void)state;
-    static struct stop stop;
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (size_t i = 0; i < 2; i++) {
-        stop_on_signals(&stop);
-        atomic_store(&stop.signal, 0);
-        raise(signals[i]);
-        assert_true(stop_requested(&stop));
-        assert_int_equal(atomic_load(&stop.signal), signals[i]);
-        struct sigaction action;
-        assert_int_equal(sigaction(signals[i], NULL, &action), 0);
-        assert_true(action.sa_handler == SIG_DFL); /* the second one ends the program */
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,8 +239,6 @@ int main(void)
         cmocka_unit_test(going_on_counts_time_from_today),
         cmocka_unit_test(what_begins_after_an_end_counts_from_there),
         cmocka_unit_test(messages_of_threads_stay_whole),
-        cmocka_unit_test(stop_is_raised_and_asked_for),
-        cmocka_unit_test(signals_raise_it_once),
         cmocka_unit_test(a_listener_hears_once_a_second_however_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

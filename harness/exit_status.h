@@ -1,0 +1,13 @@
+/* What the program ends with. README.md lists the same for users. */
+#ifndef MTIL_HARNESS_EXIT_STATUS_H
+#define MTIL_HARNESS_EXIT_STATUS_H
+
+enum exit_status {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,   /* ERROR_ARGUMENT */
+    EXIT_BUSY = 75,   /* ERROR_BUSY: another process has what is needed; EX_TEMPFAIL of sysexits.h */
+    EXIT_SIGNAL = 128 /* and the signal's number: stopped */
+};
+
+#endif
