@@ -12,6 +12,8 @@
 
 enum { ARGUMENTS_MOST = 128, CANNOT_START = 127 };
 
+static const int requests[] = {SIGINT, SIGTERM, SIGHUP}; /* to stop */
+
 /* --- Start --- */
 
 /* Between fork and exec: nothing that could wait for a lock that another thread held. */
@@ -19,8 +21,9 @@ static void become(char *const *arguments, int log, pid_t parent, const sigset_t
 {
     int nothing = open("/dev/null", O_RDONLY);
     setpgid(0, 0);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        if (signal(requests[i], SIG_DFL) == SIG_IGN)
+            signal(requests[i], SIG_IGN);
     sigprocmask(SIG_SETMASK, unblocked, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
@@ -38,13 +41,13 @@ static void become(char *const *arguments, int log, pid_t parent, const sigset_t
 /* Signals are held back meanwhile: one that came before exec would be taken by the parent's handler, and forgotten. */
 static status fork_child(struct child *child, char *const *arguments, int log, struct error *error)
 {
-    sigset_t wishes, before;
-    sigemptyset(&wishes);
-    sigaddset(&wishes, SIGINT);
-    sigaddset(&wishes, SIGTERM);
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        sigaddset(&held, requests[i]);
     pid_t parent = getpid();
     child->begin = lseek(log, 0, SEEK_END);
-    pthread_sigmask(SIG_BLOCK, &wishes, &before);
+    pthread_sigmask(SIG_BLOCK, &held, &before);
     child->id = fork();
     int number = errno;
     if (child->id == 0)

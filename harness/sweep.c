@@ -244,19 +244,32 @@ void sweep_close(struct sweep *sweep)
     free(sweep);
 }
 
+/* The lock first: a run that is finished and let go in between would look like one that nobody is at. */
+status sweep_look_at(struct sweep *sweep, size_t index, struct store *store, struct error *error)
+{
+    struct sweep_run *run = &sweep->runs[index];
+    const char *hash = sweep->configurations[run->configuration].hash;
+    enum run_status past = RUN_RUNNING;
+    int64_t row;
+    TRY(store_run_find(store, hash, (int64_t)run->seed, &row, &past, error));
+    bool has_process = row != 0 && live_has_process(store, row);
+    if (row != 0)
+        TRY(store_run_find(store, hash, (int64_t)run->seed, &row, &past, error));
+    run->row = row;
+    run->standing = row == 0               ? SWEEP_MISSING
+                    : past == RUN_FINISHED ? SWEEP_FINISHED
+                    : has_process          ? SWEEP_ELSEWHERE
+                                           : SWEEP_UNFINISHED;
+    return OK;
+}
+
 status sweep_look(struct sweep *sweep, struct store *store, struct error *error)
 {
     for (size_t i = 0; i < sweep->run_count; i++) {
-        struct sweep_run *run = &sweep->runs[i];
-        enum run_status past = RUN_RUNNING;
-        run->row = 0;
+        sweep->runs[i].row = 0;
+        sweep->runs[i].standing = SWEEP_MISSING;
         if (store != NULL)
-            TRY(store_run_find(store, sweep->configurations[run->configuration].hash, (int64_t)run->seed, &run->row,
-                               &past, error));
-        run->standing = run->row == 0                       ? SWEEP_MISSING
-                        : past == RUN_FINISHED              ? SWEEP_FINISHED
-                        : live_has_process(store, run->row) ? SWEEP_ELSEWHERE
-                                                            : SWEEP_UNFINISHED;
+            TRY(sweep_look_at(sweep, i, store, error));
     }
     return OK;
 }

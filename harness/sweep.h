@@ -80,6 +80,8 @@ void sweep_close(struct sweep *sweep); /* NULL is allowed */
 /* Every run's standing in a database; store NULL: there is none yet. */
 status sweep_look(struct sweep *sweep, struct store *store, struct error *error);
 
+status sweep_look_at(struct sweep *sweep, size_t run, struct store *store, struct error *error); /* one run's */
+
 size_t sweep_count(const struct sweep *sweep, enum sweep_standing standing);
 
 /* Whether a run is missing or to go on with, and how many are. */

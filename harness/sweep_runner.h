@@ -17,11 +17,12 @@ struct sweep_runner {
     struct placement placement;
     const struct log *log;
     struct progress *progress;
-    const struct stop *stop;
+    struct stop *stop;
 };
 
-/* The database is there. A run that fails keeps its reason in `failure` and the others go on: that is OK here. A wish to stop is passed on to the
- * children and waited for (ERROR_STOPPED). ERROR_BUSY when another process runs the same sweep. */
+/* The database is there. A run that fails keeps its reason in `failure` and the others go on: that is OK here. Runs that
+ * other processes are at are waited for, and computed where those leave them unfinished; so is another process that runs
+ * the same sweep. A request to stop is passed on to the children and waited for (ERROR_STOPPED). */
 status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
 
 size_t sweep_runner_failures(const struct sweep *sweep);

@@ -94,7 +94,7 @@ static struct placement place(const struct command_call *call, const struct swee
 {
     struct machine machine = machine_look();
     machine.gpus = sweep->gpus;
-    struct placement_wish wish = {.runs = sweep_work(sweep),
+    struct placement_wish wish = {.runs = sweep_work(sweep) + sweep_count(sweep, SWEEP_ELSEWHERE),
                                   .jobs = number(call, "jobs"),
                                   .threads = sweep->configurations[0].threads,
                                   .gpus = most_gpus(sweep),
@@ -129,8 +129,7 @@ static void describe(const struct command_call *call, const struct sweep *sweep,
              sweep->run_count == 1 ? "" : "s", sweep_count(sweep, SWEEP_FINISHED), sweep_count(sweep, SWEEP_UNFINISHED),
              sweep_count(sweep, SWEEP_MISSING));
     if (elsewhere > 0)
-        text_add(text, "%zu run%s left to the process that is at %s\n", elsewhere, elsewhere == 1 ? " is" : "s are",
-                 elsewhere == 1 ? "it" : "them");
+        text_add(text, "%zu run%s in the hands of other processes\n", elsewhere, elsewhere == 1 ? " is" : "s are");
     if (sweep_work(sweep) == 0)
         return;
     double seconds = sweep_cost_left(sweep, placement), memory = sweep_cost_memory(sweep);
@@ -182,7 +181,7 @@ static status show_results(const struct command_call *call, struct sweep *sweep,
 {
     struct store *store;
     struct table table = {0};
-    TRY(store_open(&store, sweep->database, STORE_READ, error));
+    TRY(store_open_stoppable(&store, sweep->database, STORE_READ, call->stop, error));
     status result = sweep_look(sweep, store, error);
     if (result == OK)
         result = sweep_tables_results(sweep, store, &table, error);
@@ -199,10 +198,14 @@ static status tell_failures(const struct command_call *call, const struct sweep 
     for (size_t i = 0; i < sweep->run_count; i++)
         if (sweep->runs[i].failure != NULL)
             log_warn(call->log, "%s failed: %s (%s)", sweep->runs[i].label, sweep->runs[i].failure, sweep->runs[i].log);
-    if (failures == 0)
-        return OK;
-    return error_set(error, ERROR_IO, "%zu of %zu runs failed; the same command tries them again", failures,
-                     sweep->run_count);
+    size_t unfinished = sweep->run_count - sweep_count(sweep, SWEEP_FINISHED);
+    if (failures > 0)
+        return error_set(error, ERROR_IO, "%zu of %zu runs failed; the same command tries them again", failures,
+                         sweep->run_count);
+    if (unfinished > 0)
+        return error_set(error, ERROR_IO, "%zu of %zu runs are not finished; the same command goes on with them",
+                         unfinished, sweep->run_count);
+    return OK;
 }
 
 static status run_missing(const struct command_call *call, struct sweep *sweep, const struct placement *placement,
@@ -223,30 +226,32 @@ static status look(const struct command_call *call, struct sweep *sweep, struct 
     return sweep_parts_look(sweep, cluster ? PARTS_GO_ON : PARTS_END, error);
 }
 
-static status open_if_there(const struct sweep *sweep, struct store **store, struct error *error)
+/* A plan alone creates no database (NULL where there is none), and neither do jobs that have their own. Who runs opens for
+ * writing at once, and so waits for another sweep that is about to create it. */
+static status open_results(const struct command_call *call, const struct sweep *sweep, struct store **store,
+                           struct error *error)
 {
+    bool runs = !asked(call, "dry-run") && !asked(call, "slurm") && !asked(call, "collect");
     *store = NULL;
-    return file_exists(sweep->database) ? store_open(store, sweep->database, STORE_READ, error) : OK;
+    if (!runs && !file_exists(sweep->database))
+        return OK;
+    return store_open_stoppable(store, sweep->database, runs ? STORE_WRITE : STORE_READ, call->stop, error);
 }
 
 /* What a cluster has finished comes first, so that nothing is computed again. */
 static status collect(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
     struct store *store;
-    TRY(open_if_there(sweep, &store, error));
+    TRY(open_results(call, sweep, &store, error));
     status result = look(call, sweep, store, error);
     store_close(store);
     return result == OK ? sweep_parts_collect(sweep, call->log, error) : result;
 }
 
-/* A plan alone creates no database, and neither do jobs that have their own. */
 static status look_and_estimate(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
     struct store *store;
-    if (asked(call, "dry-run") || asked(call, "slurm"))
-        TRY(open_if_there(sweep, &store, error));
-    else
-        TRY(store_open(&store, sweep->database, STORE_WRITE, error));
+    TRY(open_results(call, sweep, &store, error));
     status result = look(call, sweep, store, error);
     if (result == OK)
         result = sweep_cost_estimate(sweep, store, call->log, call->progress, error);
@@ -339,7 +344,7 @@ const struct command command_sweep = {
         "A value that is a list itself has spaces: \"data.order=mnist dtd,dtd mnist\" are two orders.\n"
         "What is finished in the database is not run again, what was begun goes on, each run is a process of its\n"
         "own with a log. Ctrl-C stops all of them where it is safe; the same command goes on. Runs that fail are\n"
-        "told at the end and do not keep the others from running.\n"
+        "reported at the end and do not keep the others from running; runs that another process is at are waited for.\n"
         "With --slurm the runs are tasks of a job array, and a job after it joins their databases.\n",
     .example = "  mtil sweep mini --grid policy=none,most_used merge.every=20,40 seed=1..5 --dry-run\n"
                "  mtil sweep mtil --grid seed=1..5 --slurm --partition gpu --cpus 8 --slurm-arg --gres=gpu:1\n",

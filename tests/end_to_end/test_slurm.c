@@ -177,7 +177,7 @@ static void refusals_are_told(void **state)
     expect_words(program_ends(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 0),
                  WORDS("job 42", "no estimate"));
     scratch_write_text(&workshop->scratch, "queue", "42 gpu mtil-tiny PENDING\n");
-    expect_words(program_ends(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 1),
+    expect_words(program_ends(workshop, "sweep tiny.yaml data.root=data2 seed=1 --slurm", 75),
                  WORDS("job 42 of this sweep is in the queue", "scancel 42"));
     assert_int_equal(unlink(scratch_file(&workshop->scratch, "bin/sbatch")), 0);
     setenv("PATH", scratch_file(&workshop->scratch, "bin"), 1);

@@ -175,6 +175,21 @@ static void killed_sweeps_leave_no_children(void **state)
     workshop_close(&workshop);
 }
 
+/* The process that a sweep has started; 0 where the system does not say. */
+static pid_t child_of(pid_t parent)
+{
+    char path[64], line[64];
+    pid_t child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        if (fgets(line, sizeof line, file) != NULL)
+            child = (pid_t)strtol(line, NULL, 10);
+        fclose(file);
+    }
+    return child;
+}
+
 static void failing_runs_are_told_and_survived(void **state)
 {
     static const char arguments[] =
@@ -202,21 +217,6 @@ static void failing_runs_are_told_and_survived(void **state)
     bytes_free(&bytes);
     free(weights);
     workshop_close(&workshop);
-}
-
-/* The process that a sweep has started; 0 where the system does not say. */
-static pid_t child_of(pid_t parent)
-{
-    char path[64], line[64];
-    pid_t child = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    FILE *file = fopen(path, "r");
-    if (file != NULL) {
-        if (fgets(line, sizeof line, file) != NULL)
-            child = (pid_t)strtol(line, NULL, 10);
-        fclose(file);
-    }
-    return child;
 }
 
 static void killed_runs_are_told_and_go_on(void **state)
@@ -267,24 +267,113 @@ static void full_disks_are_told_and_survived(void **state)
     workshop_close(&workshop);
 }
 
-/* Two sweeps on one database: the same one twice is refused, what they share is left to the first. */
-static void sweeps_beside_each_other(void **state)
+static void expect_well(struct process *process)
 {
-    static const char first[] = "sweep tiny.yaml training.iterations=50000 seed=1..2 --jobs 1",
-                      other[] = "sweep tiny.yaml training.iterations=50000 seed=1";
+    struct outcome outcome = program_wait(process);
+    if (outcome.exit_status != 0)
+        fail_msg("exit status %d, signal %d: %s", outcome.exit_status, outcome.signal, outcome.errors.data);
+    outcome_free(&outcome);
+}
+
+/* At the same time on one database: the same sweep twice and one that shares a run with it. */
+static void sweeps_beside_each_other_share_the_runs(void **state)
+{
+    static const char *const sweeps[] = {"sweep tiny.yaml " LONG "seed=1..3 --jobs 2",
+                                         "sweep tiny.yaml " LONG "seed=1..3 --jobs 2",
+                                         "sweep tiny.yaml " LONG "seed=3,4 --jobs 1"};
+    enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
+    struct workshop workshop;
+    struct process process[SWEEPS];
+    (void)state;
+    workshop_open(&workshop);
+    for (size_t i = 0; i < SWEEPS; i++)
+        program_start(&process[i], &workshop, &(struct launch){.arguments = sweeps[i]});
+    for (size_t i = 0; i < SWEEPS; i++)
+        expect_well(&process[i]);
+    rows_expect(&workshop, "results.db", "SELECT seed, status FROM runs ORDER BY seed",
+                "1,finished\n2,finished\n3,finished\n4,finished\n");
+    program_succeeds(&workshop, "run tiny.yaml " LONG "run.seeds=1,2,3,4 run.database=single.db run.folder=one");
+    expect_same(&workshop, "results.db", "single.db");
+    workshop_close(&workshop);
+}
+
+static void kill_sweep(struct process *process)
+{
+    kill(process->id, SIGKILL);
+    struct outcome outcome = program_wait(process);
+    assert_int_equal(outcome.signal, SIGKILL);
+    outcome_free(&outcome);
+}
+
+/* While its child is still on its way to the run. */
+static void sweeps_killed_early_are_taken_over(void **state)
+{
+    static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..2 --jobs 2";
     struct workshop workshop;
     struct process process;
     (void)state;
     workshop_open(&workshop);
-    program_start(&process, &workshop, &(struct launch){.arguments = first});
+    program_start(&process, &workshop, &(struct launch){.arguments = arguments});
+    free(program_wait_for_file(&process, &workshop, "runs/sweep-tiny-*/logs/0000-seed=1.log"));
+    kill_sweep(&process);
+    program_succeeds(&workshop, arguments);
+    rows_expect(&workshop, "results.db", "SELECT seed, status FROM runs ORDER BY seed", "1,finished\n2,finished\n");
+    workshop_close(&workshop);
+}
+
+/* Its child is held up and so still has the run when the next sweep looks. */
+static void killed_sweeps_are_taken_over_at_once(void **state)
+{
+    static const char arguments[] = "sweep tiny.yaml training.iterations=1000 seed=1";
+    struct workshop workshop;
+    struct process process;
+    char expected[64];
+    (void)state;
+    workshop_open(&workshop);
+    program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
-    program_complains(&workshop, &(struct launch){.arguments = first}, (const char *const[]){"in use", NULL});
-    struct outcome outcome = program_ends(&workshop, other, 0);
-    assert_non_null(strstr(outcome.errors.data, "1 run is left to the process that is at it"));
+    pid_t child = child_of(process.id);
+    kill(child > 0 ? child : process.id, SIGSTOP);
+    kill_sweep(&process);
+    program_start(&process, &workshop, &(struct launch){.arguments = arguments});
+    if (child > 0) {
+        snprintf(expected, sizeof expected, "wait process %d (seed=1)", (int)child);
+        program_wait_for_words(&process, expected);
+        kill(child, SIGCONT);
+    }
+    struct outcome outcome = program_wait(&process);
+    assert_int_equal(outcome.exit_status, 0);
+    assert_int_equal(words_count(outcome.errors.data, "seed=1 goes on, "), 1);
+    outcome_free(&outcome);
+    rows_expect(&workshop, "results.db", "SELECT status FROM runs", "finished\n");
+    program_succeeds(&workshop, "run tiny.yaml training.iterations=1000 run.database=single.db run.folder=one");
+    expect_same(&workshop, "results.db", "single.db");
+    workshop_close(&workshop);
+}
+
+/* Ctrl-C while a sweep waits for a run of somebody else; that one goes on. */
+static void waiting_can_be_stopped(void **state)
+{
+    static const char run[] = "run tiny.yaml training.iterations=50000";
+    static const char sweep[] = "sweep tiny.yaml training.iterations=50000 seed=1";
+    struct workshop workshop;
+    struct process runs, waits;
+    (void)state;
+    workshop_open(&workshop);
+    program_start(&runs, &workshop, &(struct launch){.arguments = run});
+    free(program_wait_for_file(&runs, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
+    program_start(&waits, &workshop, &(struct launch){.arguments = sweep});
+    char expected[64];
+    snprintf(expected, sizeof expected, "wait process %d (seed=1)", (int)runs.id);
+    program_wait_for_words(&waits, expected);
+    kill(waits.id, SIGINT);
+    struct outcome outcome = program_wait(&waits);
+    assert_int_equal(outcome.exit_status, 128 + SIGINT);
     assert_int_equal(words_count(outcome.errors.data, " begins, "), 0);
     outcome_free(&outcome);
-    kill(process.id, SIGTERM);
-    outcome = program_wait(&process);
+    rows_expect(&workshop, "results.db", "SELECT status FROM runs", "running\n");
+    kill(runs.id, SIGTERM);
+    outcome = program_wait(&runs);
     assert_int_equal(outcome.exit_status, 128 + SIGTERM);
     outcome_free(&outcome);
     workshop_close(&workshop);
@@ -335,7 +424,10 @@ int main(void)
         cmocka_unit_test(killed_runs_are_told_and_go_on),
         cmocka_unit_test(failing_runs_are_told_and_survived),
         cmocka_unit_test(full_disks_are_told_and_survived),
-        cmocka_unit_test(sweeps_beside_each_other),
+        cmocka_unit_test(sweeps_beside_each_other_share_the_runs),
+        cmocka_unit_test(sweeps_killed_early_are_taken_over),
+        cmocka_unit_test(killed_sweeps_are_taken_over_at_once),
+        cmocka_unit_test(waiting_can_be_stopped),
         cmocka_unit_test(mistakes_come_before_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
