@@ -1,9 +1,13 @@
 #include "core/digest.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "core/file.h"
+
+enum { PART = 1 << 20 }; /* of a file, read at a time */
 
 /* Fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2). */
 static const uint32_t constants[64] = {
@@ -104,13 +108,30 @@ void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE])
     digest_end(&digest, hash);
 }
 
+static status digest_parts(struct digest *digest, int descriptor, const char *path, uint64_t size, void *part,
+                           struct error *error)
+{
+    for (uint64_t done = 0; done < size; done += PART) {
+        size_t count = size - done < PART ? (size_t)(size - done) : PART;
+        TRY(file_read_at(descriptor, path, part, count, done, error));
+        digest_add(digest, part, count);
+    }
+    return OK;
+}
+
 status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error)
 {
-    struct file_map map;
-    TRY(file_map_open(&map, path, error));
-    digest_bytes(map.data, map.size, hash);
-    file_map_close(&map);
-    return OK;
+    int descriptor;
+    uint64_t size;
+    TRY(file_open(path, &descriptor, &size, error));
+    struct digest digest = digest_begin();
+    void *part = malloc(PART);
+    status result = part != NULL ? digest_parts(&digest, descriptor, path, size, part, error)
+                                 : error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
+    digest_end(&digest, hash);
+    free(part);
+    close(descriptor);
+    return result;
 }
 
 void digest_text(const char *text, char hash[DIGEST_SIZE])
