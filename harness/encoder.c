@@ -9,8 +9,8 @@ static status open_clip(struct encoder *encoder, const struct encoder_settings *
     char *path = weights_path(settings->weights);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = clip_load(&encoder->clip, encoder->backend, &encoder->model, path, PARAMETERS_FROZEN,
-                              settings->activation, error);
+    status result =
+        clip_load(&encoder->clip, encoder->backend, &encoder->model, path, PARAMETERS_FROZEN, &settings->stated, error);
     free(path);
     return result;
 }

@@ -19,7 +19,7 @@ struct encoder_settings {
     const char *vocabulary;                /* a file, "mini", or NULL: images only */
     const struct saved_adapters *adapters; /* borrowed during the call; NULL: none */
     int router;                            /* one that the adapters have, or ROUTER_NONE: adapters off */
-    enum activation activation;
+    struct clip_stated stated;             /* what is known of the weights */
     struct backend_settings backend;
 };
 

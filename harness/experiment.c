@@ -34,7 +34,7 @@ static status open_model(struct experiment *e, struct error *error)
     status result = require_file(path, "model.weights",
                                  "CLIP's weights as safetensors, or mini for the small model that ships", error);
     if (result == OK)
-        result = clip_load(&e->clip, e->backend, &e->model, path, mode, s->activation, error);
+        result = clip_load(&e->clip, e->backend, &e->model, path, mode, &s->stated, error);
     free(path);
     TRY(result);
     if (e->trains == TRAINS_ADAPTERS) {

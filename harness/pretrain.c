@@ -51,9 +51,13 @@ struct pretrain_settings pretrain_defaults(void)
                                                      .resolution = 64,
                                                      .patch = 8,
                                                      .image_width = 128,
+                                                     .image_hidden = 512,
+                                                     .image_heads = 2,
                                                      .image_blocks = 4,
                                                      .context = 32,
                                                      .text_width = 128,
+                                                     .text_hidden = 512,
+                                                     .text_heads = 2,
                                                      .text_blocks = 3}};
 }
 

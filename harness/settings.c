@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
+#include "harness/model_choice.h"
 #include "harness/settings_data.h"
 
 static const struct option model_options[] = {
@@ -16,11 +17,17 @@ static const struct option model_options[] = {
      .type = OPTION_TEXT,
      .fallback = "mini",
      .help = "the tokenizer's vocabulary file; mini: the small model's"},
+    {.name = "heads",
+     .type = OPTION_LIST,
+     .fallback = "auto",
+     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the "
+             "weights"},
     {.name = "activation",
      .type = OPTION_CHOICE,
-     .choices = "quick_gelu|gelu",
-     .fallback = "quick_gelu",
-     .help = "of the MLPs; gelu for open_clip's other weights"},
+     .choices = CLIP_ACTIVATION_CHOICES,
+     .fallback = "auto",
+     .help =
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"},
     {0}};
 
 static const struct option adapter_options[] = {{.name = "experts",
@@ -409,14 +416,13 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
                          *merge = suite_options(suite, "merge"), *evaluation = suite_options(suite, "evaluation");
     *s = (struct settings){.weights = options_text(model, "weights"),
                            .vocabulary = options_text(model, "vocabulary"),
-                           .activation =
-                               options_choice(model, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
                            .merge_every = whole(merge, "every"),
                            .moments = (enum merge_moments)options_choice(merge, "moments"),
                            .policy_options = merge,
                            .method_options = suite_options(suite, "method"),
                            .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
                            .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
+    TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
     settings_read_data(s, data);
     read_adapter(s, suite_options(suite, "adapter"));
     read_selector(&s->selector, suite_options(suite, "selector"));

@@ -15,7 +15,7 @@
 #include "harness/partition.h"
 #include "harness/suite.h"
 #include "models/backend.h"
-#include "models/block.h"
+#include "models/clip_config.h"
 #include "results/per_image.h"
 
 extern const struct suite_section settings_sections[];
@@ -47,7 +47,7 @@ struct split_settings {
 
 struct settings {
     const char *weights, *vocabulary, *data_root, *order, *setting;
-    enum activation activation;
+    struct clip_stated stated; /* of the weights, by model.heads and model.activation */
     struct split_settings split;
     size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;

@@ -44,7 +44,8 @@ static status find_origin(struct shared_features *shared, struct error *error)
     TRY(result);
     TRY(digest_file("/proc/self/exe", shared->program, error));
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%d\n", weights, e->backend->arithmetic, (int)e->settings.activation);
+    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->backend->arithmetic, e->clip->dimensions.image_heads,
+             e->clip->dimensions.text_heads, (int)e->clip->activation);
     add_processor(&text);
     if (!text.failed)
         digest_text(text.data, shared->origin);

@@ -92,17 +92,17 @@ struct activate_backward {
     struct matrix x, dy, dx;
 };
 
-/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; 64 columns a head): out [B, L, d]. Causal: position i
- * sees 0 … i. */
+/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; d / heads columns a head): out [B, L, d]. Causal:
+ * position i sees 0 … i. On a GPU a head has 64 to 128 columns, a multiple of 8. */
 struct attention {
-    size_t batch, positions, width;
+    size_t batch, positions, width, heads;
     bool causal;
     enum tensor_type type; /* of qkv and out; bf16 only in bf16 precision */
     const void *qkv;
     void *out;
 };
 struct attention_backward {
-    size_t batch, positions, width;
+    size_t batch, positions, width, heads;
     bool causal;
     enum tensor_type type; /* of all three */
     const void *qkv, *dout;

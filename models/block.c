@@ -115,7 +115,7 @@ static status take_saved(const struct block_site *site, const struct block *bloc
     saved->x = *x;
     TRY(take(&saved->x_mid, site, x, positions, d, "residual stream", error));
     TRY(take_operand(&saved->attended, site, x, positions, d, "attention", error));
-    TRY(take_operand(&saved->hidden, site, x, positions, 4 * d, "hidden units", error));
+    TRY(take_operand(&saved->hidden, site, x, positions, block->hidden, "hidden units", error));
     TRY(take_operand_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
     TRY(take_statistics(&saved->ln_1, site, x, x->shape[1], error));
     return take_statistics(&saved->ln_2, site, x, positions, error);
@@ -153,6 +153,7 @@ static status attention_half(const struct block_site *site, const struct block *
                                 &(struct attention){.batch = x->shape[0],
                                                     .positions = x->shape[1],
                                                     .width = block->width,
+                                                    .heads = block->heads,
                                                     .causal = block->causal,
                                                     .type = saved->qkv.type,
                                                     .qkv = saved->qkv.data,
@@ -179,7 +180,7 @@ static status mlp(const struct block_site *site, const struct block *block, cons
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor active;
     struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
-    TRY(take_operand_like(&active, site, normal, 4 * block->width, "activation", error));
+    TRY(take_operand_like(&active, site, normal, block->hidden, "activation", error));
     TRY(linear_forward(
         site->backend, &block->c_fc,
         &(struct linear_forward){
@@ -225,7 +226,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
 {
     struct backend *backend = site->backend;
     struct tensor dhidden, other;
-    TRY(take_operand_like(&dhidden, site, &saved->x_mid, 4 * block->width, "gradient of the hidden units", error));
+    TRY(take_operand_like(&dhidden, site, &saved->x_mid, block->hidden, "gradient of the hidden units", error));
     struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
     TRY(backend->ops->gemm(
         backend,
@@ -237,7 +238,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .backward = true},
         error));
     if (block_is_trained(block)) {
-        TRY(take_operand_like(&other, site, &saved->x_mid, 4 * block->width, "hidden units again", error));
+        TRY(take_operand_like(&other, site, &saved->x_mid, block->hidden, "hidden units again", error));
         TRY(backend->ops->activate(
             backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
             error));
@@ -272,6 +273,7 @@ static status attention_half_backward(const struct block_site *site, const struc
                                          &(struct attention_backward){.batch = saved->x.shape[0],
                                                                       .positions = saved->x.shape[1],
                                                                       .width = block->width,
+                                                                      .heads = block->heads,
                                                                       .causal = block->causal,
                                                                       .type = saved->qkv.type,
                                                                       .qkv = saved->qkv.data,

@@ -55,7 +55,7 @@ struct layer_norm_weights {
 };
 
 struct block {
-    size_t width;
+    size_t width, hidden, heads; /* hidden: units of the MLP */
     bool causal;
     enum activation activation;
     struct layer_norm_weights ln_1, ln_2;
@@ -65,7 +65,7 @@ struct block {
 /* What the backward pass needs of a forward pass. R is L, or the site's rows_per_sample. */
 struct block_saved {
     struct tensor x, qkv;                  /* [B, L, d], [B, L, 3d] */
-    struct tensor x_mid, attended, hidden; /* [B, R, d], [B, R, d] and, before the activation, [B, R, 4d] */
+    struct tensor x_mid, attended, hidden; /* [B, R, d], [B, R, d] and, before the activation, [B, R, hidden] */
     float *ln_1, *ln_2;                    /* statistics [B·L, 2] */
 };
 

@@ -47,15 +47,15 @@ static status norm_at(struct declaration *d, struct layer_norm_weights *norm, co
     return weight_at(d, &norm->bias, bias, 1, &width, error);
 }
 
-static status block_at(struct declaration *d, struct block *block, size_t width, struct error *error)
+static status block_at(struct declaration *d, struct block *block, struct error *error)
 {
-    block->width = width;
+    size_t width = block->width, hidden = block->hidden;
     TRY(norm_at(d, &block->ln_1, "ln_1.weight", "ln_1.bias", width, error));
     TRY(linear_at(d, &block->in_proj, "attn.in_proj_weight", "attn.in_proj_bias", 3 * width, width, error));
     TRY(linear_at(d, &block->out_proj, "attn.out_proj.weight", "attn.out_proj.bias", width, width, error));
     TRY(norm_at(d, &block->ln_2, "ln_2.weight", "ln_2.bias", width, error));
-    TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", 4 * width, width, error));
-    return linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, 4 * width, error);
+    TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", hidden, width, error));
+    return linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, hidden, error);
 }
 
 static status blocks_at(struct declaration *d, enum tower tower, struct error *error)
@@ -66,7 +66,7 @@ static status blocks_at(struct declaration *d, enum tower tower, struct error *e
         char prefix[96];
         snprintf(prefix, sizeof prefix, "%stransformer.resblocks.%zu.", outer, i);
         d->prefix = prefix;
-        result = block_at(d, &d->clip->towers[tower].blocks[i], d->clip->towers[tower].width, error);
+        result = block_at(d, &d->clip->towers[tower].blocks[i], error);
         d->prefix = outer;
     }
     return result;
@@ -102,27 +102,43 @@ static status text_at(struct declaration *d, struct error *error)
     return norm_at(d, &clip->towers[TOWER_TEXT].ln_final, "ln_final.weight", "ln_final.bias", n->text_width, error);
 }
 
-static status build(struct clip *clip, struct arena *arena, enum parameters_mode mode, enum activation activation,
-                    struct error *error)
+static status create_blocks(struct clip *clip, enum tower tower, const struct block *like, size_t count,
+                            struct error *error)
+{
+    if (like->heads == 0 || like->width % like->heads != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "model: expected a number of heads that divides the width, found %zu heads for a width of "
+                         "%zu in the %s tower",
+                         like->heads, like->width, tower == TOWER_IMAGE ? "image" : "text");
+    struct block *blocks = calloc(count, sizeof *blocks);
+    if (blocks == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for %zu blocks", count);
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = *like;
+    clip->towers[tower].blocks = blocks;
+    clip->towers[tower].count = count;
+    clip->towers[tower].width = like->width;
+    return OK;
+}
+
+static status build(struct clip *clip, struct arena *arena, enum parameters_mode mode, struct error *error)
 {
     const struct clip_dimensions *n = &clip->dimensions;
-    clip->towers[TOWER_IMAGE].count = n->image_blocks;
-    clip->towers[TOWER_IMAGE].width = n->image_width;
-    clip->towers[TOWER_TEXT].count = n->text_blocks;
-    clip->towers[TOWER_TEXT].width = n->text_width;
+    const struct block image = {.width = n->image_width,
+                                .hidden = n->image_hidden,
+                                .heads = n->image_heads,
+                                .activation = clip->activation},
+                       text = {.width = n->text_width,
+                               .hidden = n->text_hidden,
+                               .heads = n->text_heads,
+                               .causal = true,
+                               .activation = clip->activation};
     if (n->image_blocks > CLIP_BLOCKS_MOST || n->text_blocks > CLIP_BLOCKS_MOST)
         return error_set(error, ERROR_FORMAT,
                          "model: at most %d blocks a tower are known, found %zu (image) and %zu (text)",
                          CLIP_BLOCKS_MOST, n->image_blocks, n->text_blocks);
-    for (int t = 0; t < TOWERS; t++) {
-        clip->towers[t].blocks = calloc(clip->towers[t].count, sizeof *clip->towers[t].blocks);
-        if (clip->towers[t].blocks == NULL)
-            return error_set(error, ERROR_MEMORY, "model: no memory for %zu blocks", clip->towers[t].count);
-        for (size_t i = 0; i < clip->towers[t].count; i++) {
-            clip->towers[t].blocks[i].causal = t == TOWER_TEXT;
-            clip->towers[t].blocks[i].activation = activation;
-        }
-    }
+    TRY(create_blocks(clip, TOWER_IMAGE, &image, n->image_blocks, error));
+    TRY(create_blocks(clip, TOWER_TEXT, &text, n->text_blocks, error));
     TRY(parameters_create(&clip->parameters, clip->backend, error));
     struct declaration declared = {.clip = clip}, fetched = {.clip = clip, .allocated = true};
     TRY(image_at(&declared, error));
@@ -141,7 +157,8 @@ status clip_create(struct clip **result, struct backend *backend, struct arena *
         return error_set(error, ERROR_MEMORY, "model: no memory for its description");
     clip->backend = backend;
     clip->dimensions = *dimensions;
-    status built = build(clip, arena, mode, activation, error);
+    clip->activation = activation;
+    status built = build(clip, arena, mode, error);
     if (built != OK) {
         clip_destroy(clip);
         return built;
@@ -178,11 +195,18 @@ static status load_tensors(struct clip *clip, const struct clip_file *file, stru
 }
 
 status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path,
-                 enum parameters_mode mode, enum activation activation, struct error *error)
+                 enum parameters_mode mode, const struct clip_stated *stated, struct error *error)
 {
     struct clip_file *file;
+    struct clip_config config;
     TRY(clip_file_open(&file, path, error));
-    status result = clip_create(clip, backend, arena, clip_file_dimensions(file), mode, activation, error);
+    status result = clip_config_find(&config, file, stated, error);
+    if (result == OK) {
+        struct clip_dimensions dimensions = *clip_file_dimensions(file);
+        dimensions.image_heads = config.image_heads;
+        dimensions.text_heads = config.text_heads;
+        result = clip_create(clip, backend, arena, &dimensions, mode, config.activation, error);
+    }
     if (result == OK) {
         result = load_tensors(*clip, file, error);
         if (result != OK) {
@@ -194,11 +218,32 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
     return result;
 }
 
+/* The same dimensions, and nothing said of another number of heads or another activation. */
+static status check_same(const struct clip *clip, const struct clip_file *file, struct error *error)
+{
+    const struct clip_stated stated = {
+        .config = {clip->dimensions.image_heads, clip->dimensions.text_heads, clip->activation},
+        .heads_by = "the model in use",
+        .activation_by = "the model in use"};
+    struct clip_config config;
+    struct clip_dimensions dimensions = *clip_file_dimensions(file);
+    TRY(clip_config_find(&config, file, &stated, error));
+    dimensions.image_heads = config.image_heads;
+    dimensions.text_heads = config.text_heads;
+    if (memcmp(&dimensions, &clip->dimensions, sizeof dimensions) == 0)
+        return OK;
+    struct clip_words expected = clip_dimensions_words(&clip->dimensions), found = clip_dimensions_words(&dimensions);
+    return error_set(error, ERROR_FORMAT, "%s: expected a model of the same size as the one in use, %s; found %s",
+                     clip_file_path(file), expected.text, found.text);
+}
+
 status clip_reload(struct clip *clip, const char *path, struct error *error)
 {
     struct clip_file *file;
     TRY(clip_file_open(&file, path, error));
-    status result = load_tensors(clip, file, error);
+    status result = check_same(clip, file, error);
+    if (result == OK)
+        result = load_tensors(clip, file, error);
     clip_file_close(file);
     return result;
 }
@@ -276,8 +321,12 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
             error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
     if (result == OK)
         result = download_all(clip, path, tensors, values, error);
-    if (result == OK)
-        result = safetensors_write(path, tensors, group->count, NULL, 0, error);
+    if (result == OK) {
+        struct clip_metadata metadata;
+        clip_metadata_fill(&metadata, &(struct clip_config){clip->dimensions.image_heads, clip->dimensions.text_heads,
+                                                            clip->activation});
+        result = safetensors_write(path, tensors, group->count, metadata.entries, CLIP_METADATA, error);
+    }
     free(values);
     free(tensors);
     return result;

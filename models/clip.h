@@ -1,7 +1,7 @@
 /* CLIP (Radford et al. 2021): an image tower and a text tower, forward and backward.
  *
  *     struct clip *clip;
- *     TRY(clip_load(&clip, backend, &arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, error));
+ *     TRY(clip_load(&clip, backend, &arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, NULL, error));
  *     struct encoding encoding = {.arena = &step_arena};                      // inference, no adapters
  *     struct tensor features;
  *     TRY(clip_encode_images(clip, &encoding, &images, NULL, &features, error));       // [B, embed], not normalised
@@ -12,7 +12,7 @@
 #define MTIL_MODELS_CLIP_H
 
 #include "models/block.h"
-#include "models/clip_file.h"
+#include "models/clip_config.h"
 
 /* Update flags of the group: logit_scale has one of its own, so that it may stay while everything else is trained. */
 enum clip_flag { CLIP_FLAG_WEIGHTS, CLIP_FLAG_LOGIT_SCALE };
@@ -20,6 +20,7 @@ enum clip_flag { CLIP_FLAG_WEIGHTS, CLIP_FLAG_LOGIT_SCALE };
 struct clip {
     struct backend *backend;
     struct clip_dimensions dimensions;
+    enum activation activation;
     struct parameters *parameters; /* all tensors under OpenAI's names */
     struct weight conv1, class_embedding, image_position, token_embedding, text_position, logit_scale;
     struct layer_norm_weights ln_pre;
@@ -31,22 +32,24 @@ struct clip {
     } towers[TOWERS];
 };
 
-/* Takes memory for all weights (zero) from the arena. activation: QuickGELU, or GELU for weights that need it. */
+/* Takes memory for all weights (zero) from the arena. activation: QuickGELU, or GELU for weights that need it. clip_load
+ * finds heads and activation as clip_config.h says; stated: what is known of them beforehand, NULL: nothing. */
 status clip_create(struct clip **clip, struct backend *backend, struct arena *arena,
                    const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
                    struct error *error);
 status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path,
-                 enum parameters_mode mode, enum activation activation, struct error *error);
+                 enum parameters_mode mode, const struct clip_stated *stated, struct error *error);
 void clip_destroy(struct clip *clip); /* NULL is allowed */
 
-/* Reads the values again, from a file of the same dimensions. */
+/* Reads the values again, from a file of the same dimensions, for which neither its metadata nor a configuration beside
+ * it names other heads or another activation. */
 status clip_reload(struct clip *clip, const char *path, struct error *error);
 
 /* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
 status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);
 
-/* Writes all weights under OpenAI's names. */
-/* A weight that is not finite is an error, and nothing is written. */
+/* Writes all weights under OpenAI's names, with heads and activation as metadata. A weight that is not finite is an
+ * error, and nothing is written. */
 status clip_save(const struct clip *clip, const char *path, struct error *error);
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */

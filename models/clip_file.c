@@ -182,14 +182,25 @@ static status infer_text(struct clip_file *file, struct error *error)
 static status check_dimensions(const struct clip_file *file, struct error *error)
 {
     const struct clip_dimensions *d = &file->dimensions;
-    if (d->image_width % 64 != 0 || d->text_width % 64 != 0)
+    if (d->image_width % 8 != 0 || d->text_width % 8 != 0)
         return error_set(error, ERROR_FORMAT,
-                         "%s: expected widths that are multiples of 64 (a head is 64 wide), found %zu (image) and %zu "
-                         "(text)",
-                         path_of(file), d->image_width, d->text_width);
+                         "%s: expected widths that are multiples of 8, found %zu (image) and %zu (text)", path_of(file),
+                         d->image_width, d->text_width);
     if (d->image_blocks == 0 || d->text_blocks == 0)
         return error_set(error, ERROR_FORMAT, "%s: expected blocks in both towers, found %zu (image) and %zu (text)",
                          path_of(file), d->image_blocks, d->text_blocks);
+    return OK;
+}
+
+static status infer_hidden(struct clip_file *file, struct error *error)
+{
+    const struct safetensor *image, *text;
+    TRY(find_sized(file, "visual.transformer.resblocks.0.mlp.c_fc.weight",
+                   "vision_model.encoder.layers.0.mlp.fc1.weight", 2, &image, error));
+    TRY(find_sized(file, "transformer.resblocks.0.mlp.c_fc.weight", "text_model.encoder.layers.0.mlp.fc1.weight", 2,
+                   &text, error));
+    file->dimensions.image_hidden = image->shape[0];
+    file->dimensions.text_hidden = text->shape[0];
     return OK;
 }
 
@@ -274,6 +285,7 @@ static status resolve(struct clip_file *file, struct error *error)
     TRY(infer_image(file, error));
     TRY(infer_text(file, error));
     TRY(check_dimensions(file, error));
+    TRY(infer_hidden(file, error));
     file->count = clip_tensors(&file->dimensions);
     file->sources = calloc(file->count, sizeof *file->sources);
     bool *used = calloc(safetensors_count(file->file), sizeof *used);
@@ -335,6 +347,22 @@ void clip_file_close(struct clip_file *file)
 const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file)
 {
     return &file->dimensions;
+}
+
+const char *clip_file_path(const struct clip_file *file)
+{
+    return path_of(file);
+}
+
+const char *clip_file_metadata(const struct clip_file *file, const char *key)
+{
+    return safetensors_metadata_value(file->file, key);
+}
+
+bool clip_file_is_openai_archive(const struct clip_file *file)
+{
+    return !file->huggingface && find(file, "input_resolution") != NULL && find(file, "context_length") != NULL &&
+           find(file, "vocab_size") != NULL;
 }
 
 const char *clip_file_naming(const struct clip_file *file)

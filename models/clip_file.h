@@ -9,6 +9,7 @@
 #ifndef MTIL_MODELS_CLIP_FILE_H
 #define MTIL_MODELS_CLIP_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/status.h"
@@ -26,7 +27,12 @@ status clip_file_open_memory(struct clip_file **file, const char *name, const vo
                              struct error *error);
 void clip_file_close(struct clip_file *file); /* NULL is allowed */
 
-const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file);
+const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file); /* without heads: 0 */
+const char *clip_file_path(const struct clip_file *file);
+const char *clip_file_metadata(const struct clip_file *file, const char *key); /* NULL: absent */
+
+/* Whether the file has the three sizes that OpenAI's own archives record beside the weights, and nobody else's. */
+bool clip_file_is_openai_archive(const struct clip_file *file);
 const char *clip_file_naming(const struct clip_file *file); /* "openai" or "huggingface" */
 
 /* The tensor with OpenAI's name and this shape, as floats (F16 and BF16 are widened; q, k, v are stacked; projections transposed).

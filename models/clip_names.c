@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes by what they mean; NONE ends a shape. WIDTH is that of the block's tower. */
+const float clip_pixel_mean[3] = {0.48145466f, 0.4578275f, 0.40821073f};
+const float clip_pixel_deviation[3] = {0.26862954f, 0.26130258f, 0.27577711f};
+
+/* Sizes by what they mean; NONE ends a shape. WIDTH and HIDDEN are those of the block's tower. */
 enum size {
     NONE,
     CHANNELS,
@@ -17,7 +20,7 @@ enum size {
     TEXT_WIDTH,
     WIDTH,
     WIDTH_3,
-    WIDTH_4
+    HIDDEN
 };
 
 struct entry {
@@ -57,9 +60,9 @@ static const struct entry block_entries[] = {
     {"attn.out_proj.bias", "self_attn.out_proj.bias", CLIP_SAME, {WIDTH}},
     {"ln_1.weight", "layer_norm1.weight", CLIP_SAME, {WIDTH}},
     {"ln_1.bias", "layer_norm1.bias", CLIP_SAME, {WIDTH}},
-    {"mlp.c_fc.weight", "mlp.fc1.weight", CLIP_SAME, {WIDTH_4, WIDTH}},
-    {"mlp.c_fc.bias", "mlp.fc1.bias", CLIP_SAME, {WIDTH_4}},
-    {"mlp.c_proj.weight", "mlp.fc2.weight", CLIP_SAME, {WIDTH, WIDTH_4}},
+    {"mlp.c_fc.weight", "mlp.fc1.weight", CLIP_SAME, {HIDDEN, WIDTH}},
+    {"mlp.c_fc.bias", "mlp.fc1.bias", CLIP_SAME, {HIDDEN}},
+    {"mlp.c_proj.weight", "mlp.fc2.weight", CLIP_SAME, {WIDTH, HIDDEN}},
     {"mlp.c_proj.bias", "mlp.fc2.bias", CLIP_SAME, {WIDTH}},
     {"ln_2.weight", "layer_norm2.weight", CLIP_SAME, {WIDTH}},
     {"ln_2.bias", "layer_norm2.bias", CLIP_SAME, {WIDTH}},
@@ -103,8 +106,8 @@ static size_t size_of(enum size size, const struct clip_dimensions *dimensions, 
         return width;
     case WIDTH_3:
         return 3 * width;
-    case WIDTH_4:
-        return 4 * width;
+    case HIDDEN:
+        return tower == CLIP_IMAGE ? dimensions->image_hidden : dimensions->text_hidden;
     }
     return 0;
 }
@@ -145,6 +148,18 @@ static struct clip_tensor block_tensor(const struct entry *entry, const struct c
     }
     fill_shape(&tensor, entry, dimensions, tower);
     return tensor;
+}
+
+struct clip_words clip_dimensions_words(const struct clip_dimensions *d)
+{
+    struct clip_words words;
+    snprintf(
+        words.text, sizeof words.text,
+        "%zu values, images of %zu pixels in patches of %zu, %zu blocks of width %zu with %zu heads and %zu hidden "
+        "units, texts of %zu from %zu tokens, %zu blocks of width %zu with %zu heads and %zu hidden units",
+        d->embed, d->resolution, d->patch, d->image_blocks, d->image_width, d->image_heads, d->image_hidden, d->context,
+        d->vocabulary, d->text_blocks, d->text_width, d->text_heads, d->text_hidden);
+    return words;
 }
 
 size_t clip_tensors(const struct clip_dimensions *dimensions)

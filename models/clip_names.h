@@ -16,11 +16,11 @@
 
 enum { CLIP_RANK = 4, CLIP_NAME = 96, CLIP_SOURCES = 3 };
 
-/* Everything follows from the shapes of the weights; heads are width / 64. */
+/* Everything but the heads follows from the shapes of the weights (clip_config.h has those). hidden: units of the MLPs. */
 struct clip_dimensions {
     size_t embed;
-    size_t resolution, patch, image_width, image_blocks;
-    size_t context, vocabulary, text_width, text_blocks;
+    size_t resolution, patch, image_width, image_hidden, image_heads, image_blocks;
+    size_t context, vocabulary, text_width, text_hidden, text_heads, text_blocks;
 };
 
 /* How Hugging Face's tensors become OpenAI's. */
@@ -37,6 +37,15 @@ struct clip_tensor {
     int rank;
     size_t shape[CLIP_RANK]; /* OpenAI's */
 };
+
+/* Of the images that OpenAI trained with: what a model's input is normalised by. */
+extern const float clip_pixel_mean[3], clip_pixel_deviation[3];
+
+/* "512 values, images of 224 pixels in patches of 16, 12 blocks of width 768 …", for messages. */
+struct clip_words {
+    char text[320];
+};
+struct clip_words clip_dimensions_words(const struct clip_dimensions *dimensions);
 
 /* The number of tensors of a model of these dimensions, and each of them, index in [0, clip_tensors). */
 size_t clip_tensors(const struct clip_dimensions *dimensions);

@@ -1,8 +1,8 @@
 #include "models/cost.h"
 
-static double block(double rows, double positions, double width)
+static double block(double rows, double positions, double width, double hidden)
 {
-    return rows * (2.0 * 12.0 * width * width + 4.0 * positions * width);
+    return rows * (2.0 * width * (4.0 * width + 2.0 * hidden) + 4.0 * positions * width);
 }
 
 static size_t image_positions(const struct clip_dimensions *n)
@@ -14,14 +14,14 @@ static size_t image_positions(const struct clip_dimensions *n)
 double cost_images(const struct clip_dimensions *n, size_t images)
 {
     double positions = (double)image_positions(n), width = (double)n->image_width, count = (double)images;
-    return (double)n->image_blocks * block(count * positions, positions, width) +
+    return (double)n->image_blocks * block(count * positions, positions, width, (double)n->image_hidden) +
            count * 2.0 * width * ((positions - 1) * 3.0 * (double)(n->patch * n->patch) + (double)n->embed);
 }
 
 double cost_texts(const struct clip_dimensions *n, size_t texts, size_t positions)
 {
     double width = (double)n->text_width, count = (double)texts;
-    return (double)n->text_blocks * block(count * (double)positions, (double)positions, width) +
+    return (double)n->text_blocks * block(count * (double)positions, (double)positions, width, (double)n->text_hidden) +
            count * 2.0 * width * (double)n->embed;
 }
 
@@ -54,11 +54,16 @@ double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t 
                   cost_text_experts(n, texts, positions, top_k, bottleneck));
 }
 
+static size_t block_weights(size_t width, size_t hidden)
+{
+    return width * (4 * width + 2 * hidden) + 9 * width + hidden;
+}
+
 size_t cost_weights(const struct clip_dimensions *n)
 {
-    size_t image = n->image_blocks * (12 * n->image_width * n->image_width + 13 * n->image_width) +
+    size_t image = n->image_blocks * block_weights(n->image_width, n->image_hidden) +
                    n->image_width * (image_positions(n) + 5 + 3 * n->patch * n->patch + n->embed);
-    size_t text = n->text_blocks * (12 * n->text_width * n->text_width + 13 * n->text_width) +
+    size_t text = n->text_blocks * block_weights(n->text_width, n->text_hidden) +
                   n->text_width * (n->context + 2 + n->vocabulary + n->embed);
     return image + text + 1;
 }
@@ -68,14 +73,16 @@ size_t cost_weights(const struct clip_dimensions *n)
 size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k,
                        size_t bottleneck)
 {
-    size_t image = n->image_blocks * images * image_positions(n) * (10 * n->image_width + bottleneck * top_k);
-    size_t text = n->text_blocks * texts * positions * (10 * n->text_width + bottleneck * top_k);
+    size_t image =
+        n->image_blocks * images * image_positions(n) * (6 * n->image_width + n->image_hidden + bottleneck * top_k);
+    size_t text = n->text_blocks * texts * positions * (6 * n->text_width + n->text_hidden + bottleneck * top_k);
     return 4 * (image + text);
 }
 
 /* Per row: the patches, their embeddings, the stream in and out, and what a block takes on the way. */
 size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, size_t top_k, size_t bottleneck)
 {
-    size_t row = 3 * n->patch * n->patch + 16 * n->image_width + top_k * (n->image_width + bottleneck);
+    size_t row =
+        3 * n->patch * n->patch + 12 * n->image_width + n->image_hidden + top_k * (n->image_width + bottleneck);
     return 4 * images * image_positions(n) * row;
 }

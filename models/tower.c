@@ -5,8 +5,6 @@
 
 #include "models/clip.h"
 
-static const float pixel_mean[3] = {0.48145466f, 0.4578275f, 0.40821073f};
-static const float pixel_std[3] = {0.26862954f, 0.26130258f, 0.27577711f};
 
 static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
 {
@@ -203,8 +201,8 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                 .kept = pass->kept,
                                 .indices = pass->kept_patches,
                                 .out = pass->patches.data};
-    memcpy(patchify.mean, pixel_mean, sizeof pixel_mean);
-    memcpy(patchify.std, pixel_std, sizeof pixel_std);
+    memcpy(patchify.mean, clip_pixel_mean, sizeof clip_pixel_mean);
+    memcpy(patchify.std, clip_pixel_deviation, sizeof clip_pixel_deviation);
     TRY(backend->ops->patchify(backend, &patchify, error));
     TRY(backend->ops->gemm(backend,
                            &(struct gemm){.a = matrix_of(&pass->patches),

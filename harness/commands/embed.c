@@ -9,6 +9,7 @@
 #include "harness/commands/adapter_choice.h"
 #include "harness/commands/command.h"
 #include "harness/commands/embed_inputs.h"
+#include "harness/model_choice.h"
 #include "harness/weights.h"
 #include "models/safetensors.h"
 
@@ -20,11 +21,17 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "router", .type = OPTION_TEXT, .help = "name or number of the adapters' router, or none: adapters off"},
+    {.name = "heads",
+     .type = OPTION_LIST,
+     .fallback = "auto",
+     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the "
+             "weights"},
     {.name = "activation",
      .type = OPTION_CHOICE,
-     .choices = "quick_gelu|gelu",
-     .fallback = "quick_gelu",
-     .help = "of the MLPs; gelu for open_clip's other weights"},
+     .choices = CLIP_ACTIVATION_CHOICES,
+     .fallback = "auto",
+     .help =
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"},
     {.name = "images",
      .type = OPTION_TEXT,
      .help = "folder whose files are embedded, in the byte order of their names"},
@@ -241,9 +248,9 @@ static status read_settings(struct encoder_settings *settings, const struct adap
         .vocabulary = options_text(given, "texts") != NULL ? vocabulary : NULL,
         .adapters = adapters->file != NULL ? &adapters->saved : NULL,
         .router = adapters->router,
-        .activation = options_choice(given, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
         .backend = backend_settings_of(given),
     };
+    TRY(model_choice_read(&settings->stated, given, "--heads", "--activation", error));
     settings->backend.threads = (size_t)options_integer(given, "threads");
     return OK;
 }

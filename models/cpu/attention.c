@@ -3,11 +3,10 @@
 
 #include "models/cpu/cpu.h"
 
-enum { HEAD = 64 };
-
 struct attention_run {
     struct cpu *cpu;
-    size_t positions, width, heads, scratch_values;
+    size_t positions, width, heads, columns, scratch_values; /* columns: of a head */
+    float scale;                                             /* 1/√columns */
     bool causal;
     const float *qkv, *dout;
     float *out, *dqkv, *scratch;
@@ -20,22 +19,21 @@ struct head {
 
 static struct head head_of(const struct attention_run *run, size_t job)
 {
-    size_t sample = job / run->heads, column = job % run->heads * HEAD;
+    size_t sample = job / run->heads, column = job % run->heads * run->columns;
     const float *base = run->qkv + sample * run->positions * 3 * run->width + column;
     return (struct head){base, base + run->width, base + 2 * run->width, 3 * run->width};
 }
 
-/* p [L, L] = softmax(q kᵀ / √64), row i over positions 0 … i when causal */
+/* p [L, L] = softmax(q kᵀ / √columns), row i over positions 0 … i when causal */
 static void probabilities(const struct attention_run *run, const struct head *head, float *p)
 {
     size_t n = run->positions;
-    const float scale = 0.125f;
     product_run(run->cpu, &(struct product){.a = head->query,
                                             .b = head->key,
                                             .c = p,
                                             .m = n,
                                             .n = n,
-                                            .k = HEAD,
+                                            .k = run->columns,
                                             .a_stride = head->stride,
                                             .b_stride = head->stride,
                                             .c_stride = n,
@@ -43,7 +41,7 @@ static void probabilities(const struct attention_run *run, const struct head *he
                                             .scale = 1.0f});
     for (size_t i = 0; i < n; i++) {
         size_t seen = run->causal ? i + 1 : n;
-        run->cpu->vector->softmax(seen, scale, p + i * n, p + i * n);
+        run->cpu->vector->softmax(seen, run->scale, p + i * n, p + i * n);
         memset(p + i * n + seen, 0, (n - seen) * sizeof *p);
     }
 }
@@ -52,14 +50,14 @@ static void attend(void *context, size_t job, size_t worker)
 {
     const struct attention_run *run = context;
     struct head head = head_of(run, job);
-    size_t n = run->positions, sample = job / run->heads, column = job % run->heads * HEAD;
+    size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
     float *p = run->scratch + worker * run->scratch_values;
     probabilities(run, &head, p);
     product_run(run->cpu, &(struct product){.a = p,
                                             .b = head.value,
                                             .c = run->out + sample * n * run->width + column,
                                             .m = n,
-                                            .n = HEAD,
+                                            .n = run->columns,
                                             .k = n,
                                             .a_stride = n,
                                             .b_stride = head.stride,
@@ -71,7 +69,7 @@ static void attend_backward(void *context, size_t job, size_t worker)
 {
     const struct attention_run *run = context;
     struct head head = head_of(run, job);
-    size_t n = run->positions, sample = job / run->heads, column = job % run->heads * HEAD;
+    size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
     const float *dout = run->dout + sample * n * run->width + column;
     float *dquery = run->dqkv + (head.query - run->qkv), *dkey = dquery + run->width, *dvalue = dkey + run->width;
     float *p = run->scratch + worker * run->scratch_values, *dp = p + n * n;
@@ -80,7 +78,7 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .b = dout,
                                             .c = dvalue,
                                             .m = n,
-                                            .n = HEAD,
+                                            .n = run->columns,
                                             .k = n,
                                             .a_stride = n,
                                             .b_stride = run->width,
@@ -92,19 +90,19 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .c = dp,
                                             .m = n,
                                             .n = n,
-                                            .k = HEAD,
+                                            .k = run->columns,
                                             .a_stride = run->width,
                                             .b_stride = head.stride,
                                             .c_stride = n,
                                             .transpose_b = true,
                                             .scale = 1.0f});
     for (size_t i = 0; i < n; i++)
-        run->cpu->vector->softmax_backward(n, 0.125f, p + i * n, dp + i * n, dp + i * n);
+        run->cpu->vector->softmax_backward(n, run->scale, p + i * n, dp + i * n, dp + i * n);
     product_run(run->cpu, &(struct product){.a = dp,
                                             .b = head.key,
                                             .c = dquery,
                                             .m = n,
-                                            .n = HEAD,
+                                            .n = run->columns,
                                             .k = n,
                                             .a_stride = n,
                                             .b_stride = head.stride,
@@ -114,7 +112,7 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .b = head.query,
                                             .c = dkey,
                                             .m = n,
-                                            .n = HEAD,
+                                            .n = run->columns,
                                             .k = n,
                                             .a_stride = n,
                                             .b_stride = head.stride,
@@ -126,7 +124,8 @@ static void attend_backward(void *context, size_t job, size_t worker)
 static status run_heads(struct attention_run *run, size_t batch, size_t matrices, threads_job job, struct error *error)
 {
     struct arena_mark mark = arena_mark(&run->cpu->scratch);
-    run->heads = run->width / HEAD;
+    run->columns = run->width / run->heads;
+    run->scale = 1.0f / sqrtf((float)run->columns);
     run->scratch_values = (matrices * run->positions * run->positions + 15) / 16 * 16;
     void *memory;
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &memory, error));
@@ -141,6 +140,7 @@ status cpu_attention(struct backend *backend, const struct attention *o, struct 
     struct attention_run run = {.cpu = cpu_of(backend),
                                 .positions = o->positions,
                                 .width = o->width,
+                                .heads = o->heads,
                                 .causal = o->causal,
                                 .qkv = o->qkv,
                                 .out = o->out};
@@ -152,6 +152,7 @@ status cpu_attention_backward(struct backend *backend, const struct attention_ba
     struct attention_run run = {.cpu = cpu_of(backend),
                                 .positions = o->positions,
                                 .width = o->width,
+                                .heads = o->heads,
                                 .causal = o->causal,
                                 .qkv = o->qkv,
                                 .dout = o->dout,

@@ -3,32 +3,50 @@
  * eight neighbouring lanes have a row of it. */
 #include "models/cuda/attention.cuh"
 
-enum { TILE = 32, LANES = 8, KEYS = TILE / LANES, VALUES = HEAD / LANES, PADDED = HEAD + 1 };
+enum { TILE = 32, LANES = 8, KEYS = TILE / LANES };
 
-struct tile {
-    float value[TILE][PADDED];
+/* ROOM, here and below: columns that there is room for. Padded against bank conflicts. */
+template <int ROOM> struct tile {
+    float value[TILE][ROOM + 1];
 };
 
-static __device__ inline const float *part_of(const struct heads *h, size_t head, size_t part)
-{
-    return (const float *)h->qkv + (head / h->count * h->positions * 3 + part) * h->width + head % h->count * HEAD;
+/* The tiles of a block, in the shared memory that its launch gave it. */
+template <int ROOM> static __device__ inline struct tile<ROOM> *shared_tiles() {
+    DYNAMIC_SHARED(float, memory);
+    return (struct tile<ROOM> *)memory;
 }
 
-/* Rows first … first + 31 of a [L, 64] slice with a stride; rows past the end are zero. */
-static __device__ void load_tile(struct tile *tile, const float *from, size_t stride, size_t first, size_t positions)
+static __device__ inline const float *
+part_of(const struct heads *h, size_t head, size_t part)
 {
-    for (size_t i = threadIdx.x; i < TILE * HEAD; i += blockDim.x) {
-        size_t row = i / HEAD, column = i % HEAD;
-        tile->value[row][column] = first + row < positions ? from[(first + row) * stride + column] : 0.0f;
+    return (const float *)h->qkv + (head / h->count * h->positions * 3 + part) * h->width +
+           head % h->count * h->columns;
+}
+
+/* Rows first … first + 31 of a [L, columns] slice with a stride; rows past the end are zero. */
+template <int ROOM>
+static __device__ void load_tile(struct tile<ROOM> *tile, const struct heads *h, const float *from, size_t stride,
+                                 size_t first)
+{
+    for (size_t i = threadIdx.x; i < TILE * ROOM; i += blockDim.x) {
+        size_t row = i / ROOM, column = i % ROOM;
+        bool there = first + row < h->positions && column < h->columns;
+        tile->value[row][column] = there ? from[(first + row) * stride + column] : 0.0f;
     }
 }
 
-static __device__ inline float dot_rows(const float *a, const float *b)
+template <int ROOM> static __device__ inline float dot_rows(const float *a, const float *b)
 {
     float total = 0;
-    for (int i = 0; i < HEAD; i++)
+    for (int i = 0; i < ROOM; i++)
         total += a[i] * b[i];
     return total;
+}
+
+/* Whether a lane's value number v is of a column that the head has. */
+template <int ROOM> static __device__ inline bool is_column(const struct heads *h, int v)
+{
+    return ROOM == NARROW ? true : (size_t)v * LANES < h->columns;
 }
 
 static __device__ inline size_t keys_of_tile(const struct heads *h, size_t first_query)
@@ -38,22 +56,23 @@ static __device__ inline size_t keys_of_tile(const struct heads *h, size_t first
 }
 
 /* One tile of queries over all keys: out, and in training what the backward pass needs of each row. */
-static __global__ void attend(struct heads h)
+template <int ROOM> static __global__ void attend(struct heads h)
 {
-    __shared__ struct tile query, key, value;
+    struct tile<ROOM> *query = shared_tiles<ROOM>(), *key = query + 1, *value = query + 2;
     __shared__ float p[TILE][TILE + 1];
     size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
-    float most = -INFINITY, total = 0, result[VALUES] = {};
-    load_tile(&query, part_of(&h, head, 0), 3 * h.width, first, h.positions);
+    float most = -INFINITY, total = 0, result[ROOM / LANES] = {};
+    load_tile<ROOM>(query, &h, part_of(&h, head, 0), 3 * h.width, first);
     for (size_t begin = 0; begin < keys_of_tile(&h, first); begin += TILE) {
         __syncthreads();
-        load_tile(&key, part_of(&h, head, 1), 3 * h.width, begin, h.positions);
-        load_tile(&value, part_of(&h, head, 2), 3 * h.width, begin, h.positions);
+        load_tile<ROOM>(key, &h, part_of(&h, head, 1), 3 * h.width, begin);
+        load_tile<ROOM>(value, &h, part_of(&h, head, 2), 3 * h.width, begin);
         __syncthreads();
         float score[KEYS], highest = most;
         for (int k = 0; k < KEYS; k++) {
             size_t j = at + (size_t)k * LANES;
-            score[k] = sees(&h, first + row, begin + j) ? SCALE * dot_rows(query.value[row], key.value[j]) : -INFINITY;
+            score[k] = sees(&h, first + row, begin + j) ? h.scale * dot_rows<ROOM>(query->value[row], key->value[j])
+                                                        : -INFINITY;
             highest = fmaxf(highest, score[k]);
         }
         highest = warp_max(highest, LANES);
@@ -66,21 +85,22 @@ static __global__ void attend(struct heads h)
         total = total * shrink + warp_sum(sum, LANES);
         most = highest;
         __syncthreads();
-        for (int v = 0; v < VALUES; v++) {
+        for (int v = 0; v < ROOM / LANES; v++) {
             float added = 0;
             for (int j = 0; j < TILE; j++)
-                added += p[row][j] * value.value[j][at + (size_t)v * LANES];
+                added += p[row][j] * value->value[j][at + (size_t)v * LANES];
             result[v] = result[v] * shrink + added;
         }
     }
     bool here = first + row < h.positions;
     float along = 0, inverse = total > 0 ? 1.0f / total : 0.0f;
-    size_t to = (head / h.count * h.positions + first + row) * h.width + head % h.count * HEAD;
-    for (int v = 0; v < VALUES; v++) {
+    size_t to = (head / h.count * h.positions + first + row) * h.width + head % h.count * h.columns;
+    for (int v = 0; v < ROOM / LANES; v++) {
         float output = result[v] * inverse;
-        if (here && h.out != NULL)
+        bool there = here && is_column<ROOM>(&h, v);
+        if (there && h.out != NULL)
             ((float *)h.out)[to + at + (size_t)v * LANES] = output;
-        if (here && h.dout != NULL)
+        if (there && h.dout != NULL)
             along += output * ((const float *)h.dout)[to + at + (size_t)v * LANES];
     }
     along = warp_sum(along, LANES);
@@ -90,7 +110,8 @@ static __global__ void attend(struct heads h)
     }
 }
 
-/* p_ij = exp(s_ij − log Σ) and ds_ij = p_ij (dp_ij − dout_i · out_i) / 8, of a query row and a key row */
+/* p_ij = exp(s_ij − log Σ) and ds_ij = p_ij (dp_ij − dout_i · out_i) / √columns, of a query row and a key row */
+template <int ROOM>
 static __device__ inline float slope_of_score(const struct heads *h, size_t head, size_t i, size_t j,
                                               const float *query, const float *key, const float *value,
                                               const float *dout, float *weight)
@@ -98,65 +119,65 @@ static __device__ inline float slope_of_score(const struct heads *h, size_t head
     *weight = 0;
     if (i >= h->positions || !sees(h, i, j))
         return 0;
-    *weight = expf(SCALE * dot_rows(query, key) - h->log_sums[head * h->positions + i]);
-    return *weight * (dot_rows(dout, value) - h->alongs[head * h->positions + i]) * SCALE;
+    *weight = expf(h->scale * dot_rows<ROOM>(query, key) - h->log_sums[head * h->positions + i]);
+    return *weight * (dot_rows<ROOM>(dout, value) - h->alongs[head * h->positions + i]) * h->scale;
 }
 
-/* dq_i = Σ_j ds_ij k_j, a tile of queries over all keys. Dynamic shared memory: query, key, value, dout */
-static __global__ void query_gradients(struct heads h)
+/* dq_i = Σ_j ds_ij k_j, a tile of queries over all keys. */
+template <int ROOM> static __global__ void query_gradients(struct heads h)
 {
-    DYNAMIC_SHARED(struct tile, tiles);
-    struct tile *query = tiles, *key = tiles + 1, *value = tiles + 2, *dout = tiles + 3;
+    struct tile<ROOM> *query = shared_tiles<ROOM>(), *key = query + 1, *value = query + 2, *dout = query + 3;
     __shared__ float ds[TILE][TILE + 1];
     size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
-    size_t sample = head / h.count * h.positions * h.width, column = head % h.count * HEAD;
-    float result[VALUES] = {}, weight;
-    load_tile(query, part_of(&h, head, 0), 3 * h.width, first, h.positions);
-    load_tile(dout, (const float *)h.dout + sample + column, h.width, first, h.positions);
+    size_t sample = head / h.count * h.positions * h.width, column = head % h.count * h.columns;
+    float result[ROOM / LANES] = {}, weight;
+    load_tile<ROOM>(query, &h, part_of(&h, head, 0), 3 * h.width, first);
+    load_tile<ROOM>(dout, &h, (const float *)h.dout + sample + column, h.width, first);
     for (size_t begin = 0; begin < keys_of_tile(&h, first); begin += TILE) {
         __syncthreads();
-        load_tile(key, part_of(&h, head, 1), 3 * h.width, begin, h.positions);
-        load_tile(value, part_of(&h, head, 2), 3 * h.width, begin, h.positions);
+        load_tile<ROOM>(key, &h, part_of(&h, head, 1), 3 * h.width, begin);
+        load_tile<ROOM>(value, &h, part_of(&h, head, 2), 3 * h.width, begin);
         __syncthreads();
         for (int k = 0; k < KEYS; k++) {
             size_t j = at + (size_t)k * LANES;
-            ds[row][j] = slope_of_score(&h, head, first + row, begin + j, query->value[row], key->value[j],
-                                        value->value[j], dout->value[row], &weight);
+            ds[row][j] = slope_of_score<ROOM>(&h, head, first + row, begin + j, query->value[row], key->value[j],
+                                              value->value[j], dout->value[row], &weight);
         }
         __syncthreads();
-        for (int v = 0; v < VALUES; v++)
+        for (int v = 0; v < ROOM / LANES; v++)
             for (int j = 0; j < TILE; j++)
                 result[v] += ds[row][j] * key->value[j][at + (size_t)v * LANES];
     }
+    float *to = (float *)h.dqkv + 3 * sample + (first + row) * 3 * h.width + column;
     if (first + row < h.positions)
-        for (int v = 0; v < VALUES; v++)
-            ((float *)h.dqkv)[3 * sample + (first + row) * 3 * h.width + column + at + (size_t)v * LANES] = result[v];
+        for (int v = 0; v < ROOM / LANES; v++)
+            if (is_column<ROOM>(&h, v))
+                to[at + (size_t)v * LANES] = result[v];
 }
 
-/* dk_j = Σ_i ds_ij q_i and dv_j = Σ_i p_ij dout_i, a tile of keys over all queries. Shared memory as above. */
-static __global__ void key_gradients(struct heads h)
+/* dk_j = Σ_i ds_ij q_i and dv_j = Σ_i p_ij dout_i, a tile of keys over all queries. */
+template <int ROOM> static __global__ void key_gradients(struct heads h)
 {
-    DYNAMIC_SHARED(struct tile, tiles);
-    struct tile *query = tiles, *key = tiles + 1, *value = tiles + 2, *dout = tiles + 3;
+    struct tile<ROOM> *query = shared_tiles<ROOM>(), *key = query + 1, *value = query + 2, *dout = query + 3;
     __shared__ float ds[TILE][TILE + 1], p[TILE][TILE + 1];
     size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
-    size_t sample = head / h.count * h.positions * h.width, column = head % h.count * HEAD;
-    float dkey[VALUES] = {}, dvalue[VALUES] = {}, weight;
-    load_tile(key, part_of(&h, head, 1), 3 * h.width, first, h.positions);
-    load_tile(value, part_of(&h, head, 2), 3 * h.width, first, h.positions);
+    size_t sample = head / h.count * h.positions * h.width, column = head % h.count * h.columns;
+    float dkey[ROOM / LANES] = {}, dvalue[ROOM / LANES] = {}, weight;
+    load_tile<ROOM>(key, &h, part_of(&h, head, 1), 3 * h.width, first);
+    load_tile<ROOM>(value, &h, part_of(&h, head, 2), 3 * h.width, first);
     for (size_t begin = h.causal ? first : 0; begin < h.positions; begin += TILE) {
         __syncthreads();
-        load_tile(query, part_of(&h, head, 0), 3 * h.width, begin, h.positions);
-        load_tile(dout, (const float *)h.dout + sample + column, h.width, begin, h.positions);
+        load_tile<ROOM>(query, &h, part_of(&h, head, 0), 3 * h.width, begin);
+        load_tile<ROOM>(dout, &h, (const float *)h.dout + sample + column, h.width, begin);
         __syncthreads();
         for (int k = 0; k < KEYS; k++) {
             size_t i = at + (size_t)k * LANES;
-            ds[row][i] = slope_of_score(&h, head, begin + i, first + row, query->value[i], key->value[row],
-                                        value->value[row], dout->value[i], &weight);
+            ds[row][i] = slope_of_score<ROOM>(&h, head, begin + i, first + row, query->value[i], key->value[row],
+                                              value->value[row], dout->value[i], &weight);
             p[row][i] = weight;
         }
         __syncthreads();
-        for (int v = 0; v < VALUES; v++)
+        for (int v = 0; v < ROOM / LANES; v++)
             for (int i = 0; i < TILE; i++) {
                 dkey[v] += ds[row][i] * query->value[i][at + (size_t)v * LANES];
                 dvalue[v] += p[row][i] * dout->value[i][at + (size_t)v * LANES];
@@ -165,10 +186,22 @@ static __global__ void key_gradients(struct heads h)
     if (first + row >= h.positions)
         return;
     float *to = (float *)h.dqkv + 3 * sample + (first + row) * 3 * h.width + column;
-    for (int v = 0; v < VALUES; v++) {
-        to[h.width + at + (size_t)v * LANES] = dkey[v];
-        to[2 * h.width + at + (size_t)v * LANES] = dvalue[v];
-    }
+    for (int v = 0; v < ROOM / LANES; v++)
+        if (is_column<ROOM>(&h, v)) {
+            to[h.width + at + (size_t)v * LANES] = dkey[v];
+            to[2 * h.width + at + (size_t)v * LANES] = dvalue[v];
+        }
+}
+
+template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads *h, dim3 grid)
+{
+    CUDA_LAUNCH_LARGE(cuda, attend<ROOM>, grid, TILE * LANES, 3 * sizeof(struct tile<ROOM>), *h);
+}
+
+template <int ROOM> static void gradients_in(struct cuda *cuda, const struct heads *h, dim3 grid)
+{
+    CUDA_LAUNCH_LARGE(cuda, query_gradients<ROOM>, grid, TILE * LANES, 4 * sizeof(struct tile<ROOM>), *h);
+    CUDA_LAUNCH_LARGE(cuda, key_gradients<ROOM>, grid, TILE * LANES, 4 * sizeof(struct tile<ROOM>), *h);
 }
 
 static dim3 tiles_of(const struct heads *h, size_t batch)
@@ -176,13 +209,38 @@ static dim3 tiles_of(const struct heads *h, size_t batch)
     return dim3((unsigned int)(batch * h->count), blocks_for(h->positions, TILE));
 }
 
+static void attend_f32(struct cuda *cuda, const struct heads *h, size_t batch)
+{
+    IN_ROOM(h->columns, attend_in, cuda, h, tiles_of(h, batch));
+}
+
+static void gradients_f32(struct cuda *cuda, const struct heads *h, size_t batch)
+{
+    IN_ROOM(h->columns, gradients_in, cuda, h, tiles_of(h, batch));
+}
+
+static status describe_heads(struct heads *h, size_t width, size_t count, struct error *error)
+{
+    size_t columns = width / count;
+    if (columns * count != width || columns % 8 != 0 || columns < NARROW || columns > WIDE)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "cuda: attention in %zu heads of a width of %zu: the kernels have heads of %d to %d columns, a "
+            "multiple of 8; use the cpu backend",
+            count, width, NARROW, WIDE);
+    h->width = width;
+    h->count = count;
+    h->columns = columns;
+    h->scale = 1.0f / sqrtf((float)columns);
+    return OK;
+}
+
 status cuda_attention(struct backend *backend, const struct attention *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     struct heads h = {};
+    TRY(describe_heads(&h, o->width, o->heads, error));
     h.positions = o->positions;
-    h.width = o->width;
-    h.count = o->width / HEAD;
     h.causal = o->causal;
     h.qkv = o->qkv;
     h.out = o->out;
@@ -191,7 +249,7 @@ status cuda_attention(struct backend *backend, const struct attention *o, struct
     if (o->type == TENSOR_BF16)
         cuda_attend_bf16(cuda, &h, o->batch);
     else
-        CUDA_LAUNCH(cuda, attend, tiles_of(&h, o->batch), TILE * LANES, 0, h);
+        attend_f32(cuda, &h, o->batch);
     return cuda_finish(cuda, "attention", error);
 }
 
@@ -200,9 +258,8 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
     struct cuda *cuda = cuda_of(backend);
     struct arena_mark mark = arena_mark(&cuda->scratch);
     struct heads h = {};
+    TRY(describe_heads(&h, o->width, o->heads, error));
     h.positions = o->positions;
-    h.width = o->width;
-    h.count = o->width / HEAD;
     h.causal = o->causal;
     h.qkv = o->qkv;
     h.dout = o->dout;
@@ -218,9 +275,8 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
         cuda_attend_bf16(cuda, &h, o->batch);
         cuda_attention_gradients_bf16(cuda, &h, o->batch);
     } else {
-        CUDA_LAUNCH(cuda, attend, tiles_of(&h, o->batch), TILE * LANES, 0, h);
-        CUDA_LAUNCH(cuda, query_gradients, tiles_of(&h, o->batch), TILE * LANES, 4 * sizeof(struct tile), h);
-        CUDA_LAUNCH(cuda, key_gradients, tiles_of(&h, o->batch), TILE * LANES, 4 * sizeof(struct tile), h);
+        attend_f32(cuda, &h, o->batch);
+        gradients_f32(cuda, &h, o->batch);
     }
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "attention_backward", error);

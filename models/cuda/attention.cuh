@@ -4,10 +4,18 @@
 
 #include "models/cuda/kernel.cuh"
 
-#define SCALE 0.125f /* 1/√64: every head is 64 wide */
+/* Columns that a kernel has room for. Those of a narrower head are followed by zeros, which add nothing. */
+enum { NARROW = 64, MIDDLE = 96, WIDE = 128 };
+
+/* Calls the function whose kernels have room for so many columns. */
+#define IN_ROOM(columns, function, ...)                                                                                \
+    ((columns) <= NARROW   ? function<NARROW>(__VA_ARGS__)                                                             \
+     : (columns) <= MIDDLE ? function<MIDDLE>(__VA_ARGS__)                                                             \
+                           : function<WIDE>(__VA_ARGS__))
 
 struct heads {
-    size_t positions, width, count; /* count: heads a sample */
+    size_t positions, width, count, columns; /* count: heads a sample; columns: of a head, a multiple of 8 */
+    float scale;                             /* 1/√columns */
     bool causal;
     const void *qkv, *dout;
     void *out, *dqkv;

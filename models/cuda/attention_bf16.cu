@@ -11,27 +11,37 @@ using namespace nvcuda;
 enum { ROWS = 64, COLUMNS = 32, THREADS = 128, FRAGMENT = 16 };
 enum { LANES_A_ROW = 2, OWN = COLUMNS / LANES_A_ROW }; /* columns of a row of scores that a lane looks after */
 /* Padded against bank conflicts; fragments begin at multiples of 32 bytes. */
-enum { ALONG_HEAD = HEAD + 8, ALONG_SCORES = COLUMNS + 4, ALONG_WEIGHTS = COLUMNS + 8, ALONG_RESULT = HEAD + 4 };
+enum { ALONG_SCORES = COLUMNS + 4, ALONG_WEIGHTS = COLUMNS + 8 };
 
 using left = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::row_major>;
 using right = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::row_major>;
 using right_transposed = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::col_major>;
 using sums = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, float>;
 
-/* Two matrices of the rows' side, two of the columns'. */
-struct places {
-    alignas(32) __nv_bfloat16 row[2][ROWS][ALONG_HEAD];
+/* Two matrices of the rows' side, two of the columns'. ROOM, here and below: columns of a head that there is room for. */
+template <int ROOM> struct places {
+    alignas(32) __nv_bfloat16 row[2][ROWS][ROOM + 8];
     union {
         struct {
-            alignas(32) __nv_bfloat16 column[2][COLUMNS][ALONG_HEAD];
+            alignas(32) __nv_bfloat16 column[2][COLUMNS][ROOM + 8];
             alignas(32) float scores[ROWS][ALONG_SCORES];
         };
-        alignas(32) float result[ROWS][ALONG_RESULT];
+        alignas(32) float result[ROWS][ROOM + 4];
     };
     alignas(32) __nv_bfloat16 weights[ROWS][ALONG_WEIGHTS];
 };
 
-/* A [L, 64] slice of the values of one head of one sample. */
+struct alignas(32) piece {
+    unsigned char byte[32];
+};
+
+/* The places of a block, in the shared memory that its launch gave it. */
+template <int ROOM> static __device__ inline struct places<ROOM> *shared_places() {
+    DYNAMIC_SHARED(struct piece, memory);
+    return (struct places<ROOM> *)memory;
+}
+
+/* A [L, columns] slice of the values of one head of one sample. */
 struct slice {
     const __nv_bfloat16 *values;
     size_t stride;
@@ -40,24 +50,25 @@ struct slice {
 static __device__ inline struct slice slice_of(const struct heads *h, size_t head, size_t part)
 {
     return {(const __nv_bfloat16 *)h->qkv + (head / h->count * h->positions * 3 + part) * h->width +
-                head % h->count * HEAD,
+                head % h->count * h->columns,
             3 * h->width};
 }
 
 static __device__ inline struct slice dout_of(const struct heads *h, size_t head)
 {
-    return {(const __nv_bfloat16 *)h->dout + head / h->count * h->positions * h->width + head % h->count * HEAD,
+    return {(const __nv_bfloat16 *)h->dout + head / h->count * h->positions * h->width + head % h->count * h->columns,
             h->width};
 }
 
 /* Rows from `first` on; those past the end are zero. */
-static __device__ void load_rows(__nv_bfloat16 (*to)[ALONG_HEAD], unsigned int rows, struct slice from, size_t first,
-                                 size_t positions)
+template <int ROOM>
+static __device__ void load_rows(__nv_bfloat16 (*to)[ROOM + 8], unsigned int rows, const struct heads *h,
+                                 struct slice from, size_t first)
 {
-    for (unsigned int i = threadIdx.x; i < rows * (HEAD / EIGHT); i += THREADS) {
-        size_t row = i / (HEAD / EIGHT), column = i % (HEAD / EIGHT) * EIGHT;
+    for (unsigned int i = threadIdx.x; i < rows * (ROOM / EIGHT); i += THREADS) {
+        size_t row = i / (ROOM / EIGHT), column = i % (ROOM / EIGHT) * EIGHT;
         float values[EIGHT] = {};
-        if (first + row < positions)
+        if (first + row < h->positions && column < h->columns)
             load_eight(from.values, TENSOR_BF16, (first + row) * from.stride + column, values);
         store_eight(to[row], TENSOR_BF16, column, values);
     }
@@ -80,17 +91,17 @@ static __device__ inline unsigned int own_column(unsigned int number)
 }
 
 /* scores[own rows] = row[side] · column[side]ᵀ */
-static __device__ void score(struct places *s, int side)
+template <int ROOM> static __device__ void score(struct places<ROOM> *s, int side)
 {
     sums total[COLUMNS / FRAGMENT];
     for (unsigned int j = 0; j < COLUMNS / FRAGMENT; j++)
         wmma::fill_fragment(total[j], 0.0f);
-    for (unsigned int k = 0; k < HEAD; k += FRAGMENT) {
+    for (unsigned int k = 0; k < ROOM; k += FRAGMENT) {
         left a;
-        wmma::load_matrix_sync(a, &s->row[side][own_first_row()][k], ALONG_HEAD);
+        wmma::load_matrix_sync(a, &s->row[side][own_first_row()][k], ROOM + 8);
         for (unsigned int j = 0; j < COLUMNS / FRAGMENT; j++) {
             right_transposed b;
-            wmma::load_matrix_sync(b, &s->column[side][j * FRAGMENT][k], ALONG_HEAD);
+            wmma::load_matrix_sync(b, &s->column[side][j * FRAGMENT][k], ROOM + 8);
             wmma::mma_sync(total[j], a, b, total[j]);
         }
     }
@@ -101,15 +112,15 @@ static __device__ void score(struct places *s, int side)
 }
 
 /* result += weights[own rows] · column[side] */
-static __device__ void weigh(struct places *s, int side, sums result[HEAD / FRAGMENT])
+template <int ROOM> static __device__ void weigh(struct places<ROOM> *s, int side, sums result[ROOM / FRAGMENT])
 {
     __syncwarp();
     for (unsigned int k = 0; k < COLUMNS; k += FRAGMENT) {
         left a;
         wmma::load_matrix_sync(a, &s->weights[own_first_row()][k], ALONG_WEIGHTS);
-        for (unsigned int j = 0; j < HEAD / FRAGMENT; j++) {
+        for (unsigned int j = 0; j < ROOM / FRAGMENT; j++) {
             right b;
-            wmma::load_matrix_sync(b, &s->column[side][k][j * FRAGMENT], ALONG_HEAD);
+            wmma::load_matrix_sync(b, &s->column[side][k][j * FRAGMENT], ROOM + 8);
             wmma::mma_sync(result[j], a, b, result[j]);
         }
     }
@@ -117,27 +128,28 @@ static __device__ void weigh(struct places *s, int side, sums result[HEAD / FRAG
 }
 
 /* The own rows of a result where their lanes can read them; nobody may need the columns' places any more. */
-static __device__ void share_result(struct places *s, sums result[HEAD / FRAGMENT])
+template <int ROOM> static __device__ void share_result(struct places<ROOM> *s, sums result[ROOM / FRAGMENT])
 {
     __syncthreads();
-    for (unsigned int j = 0; j < HEAD / FRAGMENT; j++)
-        wmma::store_matrix_sync(&s->result[own_first_row()][j * FRAGMENT], result[j], ALONG_RESULT,
-                                wmma::mem_row_major);
+    for (unsigned int j = 0; j < ROOM / FRAGMENT; j++)
+        wmma::store_matrix_sync(&s->result[own_first_row()][j * FRAGMENT], result[j], ROOM + 4, wmma::mem_row_major);
     __syncwarp();
 }
 
-static __device__ inline void clear(sums result[HEAD / FRAGMENT])
+template <int ROOM> static __device__ inline void clear(sums result[ROOM / FRAGMENT])
 {
-    for (unsigned int j = 0; j < HEAD / FRAGMENT; j++)
+    for (unsigned int j = 0; j < ROOM / FRAGMENT; j++)
         wmma::fill_fragment(result[j], 0.0f);
 }
 
 /* Half of an own row of a result, to memory; returns its product with the same half of `along` (NULL: 0). */
-static __device__ float put_result(const struct places *s, __nv_bfloat16 *to, const __nv_bfloat16 *along)
+template <int ROOM>
+static __device__ float put_result(const struct places<ROOM> *s, const struct heads *h, __nv_bfloat16 *to,
+                                   const __nv_bfloat16 *along)
 {
     float product = 0;
-    for (unsigned int j = lane() % LANES_A_ROW * (HEAD / LANES_A_ROW), end = j + HEAD / LANES_A_ROW; j < end;
-         j += EIGHT) {
+    for (unsigned int j = lane() % LANES_A_ROW * (ROOM / LANES_A_ROW), end = j + ROOM / LANES_A_ROW;
+         j < end && j < h->columns; j += EIGHT) {
         const float *from = &s->result[own_row()][j];
         float other[EIGHT];
         if (to != NULL)
@@ -156,22 +168,23 @@ static __device__ inline size_t columns_seen(const struct heads *h, size_t first
 }
 
 /* log Σ exp of the own row's scores over all keys; row[0] has the queries. Uses column[0]. */
-static __device__ float log_sum(const struct heads *h, struct places *s, size_t head, size_t first)
+template <int ROOM>
+static __device__ float log_sum(const struct heads *h, struct places<ROOM> *s, size_t head, size_t first)
 {
     float most = -INFINITY, total = 0;
     for (size_t begin = 0; begin < columns_seen(h, first); begin += COLUMNS) {
         __syncthreads();
-        load_rows(s->column[0], COLUMNS, slice_of(h, head, 1), begin, h->positions);
+        load_rows<ROOM>(s->column[0], COLUMNS, h, slice_of(h, head, 1), begin);
         __syncthreads();
-        score(s, 0);
+        score<ROOM>(s, 0);
         const float *scores = s->scores[own_row()];
         float highest = most, sum = 0;
         for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
             if (sees(h, first + own_row(), begin + j))
-                highest = fmaxf(highest, SCALE * scores[j]);
+                highest = fmaxf(highest, h->scale * scores[j]);
         for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
             if (sees(h, first + own_row(), begin + j))
-                sum += expf(SCALE * scores[j] - highest);
+                sum += expf(h->scale * scores[j] - highest);
         total = (highest > -INFINITY ? total * expf(most - highest) : 0.0f) + sum;
         most = highest;
     }
@@ -181,30 +194,30 @@ static __device__ float log_sum(const struct heads *h, struct places *s, size_t 
 }
 
 /* 64 queries: out, and for the backward pass log Σ exp and dout · out of each. */
-static __global__ void attend(struct heads h)
+template <int ROOM> static __global__ void attend(struct heads h)
 {
-    __shared__ struct places s;
+    struct places<ROOM> *s = shared_places<ROOM>();
     size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
-    sums result[HEAD / FRAGMENT];
-    load_rows(s.row[0], ROWS, slice_of(&h, head, 0), first, h.positions);
-    float log_total = log_sum(&h, &s, head, first);
-    clear(result);
+    sums result[ROOM / FRAGMENT];
+    load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 0), first);
+    float log_total = log_sum<ROOM>(&h, s, head, first);
+    clear<ROOM>(result);
     for (size_t begin = 0; begin < columns_seen(&h, first); begin += COLUMNS) {
         __syncthreads();
-        load_rows(s.column[0], COLUMNS, slice_of(&h, head, 1), begin, h.positions);
-        load_rows(s.column[1], COLUMNS, slice_of(&h, head, 2), begin, h.positions);
+        load_rows<ROOM>(s->column[0], COLUMNS, &h, slice_of(&h, head, 1), begin);
+        load_rows<ROOM>(s->column[1], COLUMNS, &h, slice_of(&h, head, 2), begin);
         __syncthreads();
-        score(&s, 0);
+        score<ROOM>(s, 0);
         for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
-            s.weights[own_row()][j] =
-                __float2bfloat16(sees(&h, row, begin + j) ? expf(SCALE * s.scores[own_row()][j] - log_total) : 0.0f);
-        weigh(&s, 1, result);
+            s->weights[own_row()][j] =
+                __float2bfloat16(sees(&h, row, begin + j) ? expf(h.scale * s->scores[own_row()][j] - log_total) : 0.0f);
+        weigh<ROOM>(s, 1, result);
     }
-    share_result(&s, result);
+    share_result<ROOM>(s, result);
     bool here = row < h.positions;
-    size_t at = (head / h.count * h.positions + row) * h.width + head % h.count * HEAD;
-    float along = put_result(&s, here && h.out != NULL ? (__nv_bfloat16 *)h.out + at : NULL,
-                             here && h.dout != NULL ? (const __nv_bfloat16 *)h.dout + at : NULL);
+    size_t at = (head / h.count * h.positions + row) * h.width + head % h.count * h.columns;
+    float along = put_result<ROOM>(s, &h, here && h.out != NULL ? (__nv_bfloat16 *)h.out + at : NULL,
+                                   here && h.dout != NULL ? (const __nv_bfloat16 *)h.dout + at : NULL);
     along = warp_sum(along, LANES_A_ROW);
     if (here && h.log_sums != NULL && lane() % LANES_A_ROW == 0) {
         h.log_sums[head * h.positions + row] = log_total;
@@ -215,83 +228,96 @@ static __global__ void attend(struct heads h)
 /* What a weight and its slope need of a query. */
 static __device__ inline float weight_of(const struct heads *h, size_t head, size_t query, size_t key, float score)
 {
-    return query < h->positions && sees(h, query, key) ? expf(SCALE * score - h->log_sums[head * h->positions + query])
-                                                       : 0.0f;
+    return query < h->positions && sees(h, query, key)
+               ? expf(h->scale * score - h->log_sums[head * h->positions + query])
+               : 0.0f;
 }
 
 static __device__ inline float slope_of(const struct heads *h, size_t head, size_t query, float weight, float dweight)
 {
-    return query < h->positions ? SCALE * weight * (dweight - h->alongs[head * h->positions + query]) : 0.0f;
+    return query < h->positions ? h->scale * weight * (dweight - h->alongs[head * h->positions + query]) : 0.0f;
 }
 
 /* dq_i = Σ_j ds_ij k_j for 64 queries; rows: queries and dout; columns: keys and values */
-static __global__ void query_gradients(struct heads h)
+template <int ROOM> static __global__ void query_gradients(struct heads h)
 {
-    __shared__ struct places s;
+    struct places<ROOM> *s = shared_places<ROOM>();
     size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
-    sums result[HEAD / FRAGMENT];
-    clear(result);
-    load_rows(s.row[0], ROWS, slice_of(&h, head, 0), first, h.positions);
-    load_rows(s.row[1], ROWS, dout_of(&h, head), first, h.positions);
+    sums result[ROOM / FRAGMENT];
+    clear<ROOM>(result);
+    load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 0), first);
+    load_rows<ROOM>(s->row[1], ROWS, &h, dout_of(&h, head), first);
     for (size_t begin = 0; begin < columns_seen(&h, first); begin += COLUMNS) {
         float weight[OWN];
         __syncthreads();
-        load_rows(s.column[0], COLUMNS, slice_of(&h, head, 1), begin, h.positions);
-        load_rows(s.column[1], COLUMNS, slice_of(&h, head, 2), begin, h.positions);
+        load_rows<ROOM>(s->column[0], COLUMNS, &h, slice_of(&h, head, 1), begin);
+        load_rows<ROOM>(s->column[1], COLUMNS, &h, slice_of(&h, head, 2), begin);
         __syncthreads();
-        score(&s, 0);
+        score<ROOM>(s, 0);
         for (unsigned int j = 0; j < OWN; j++)
-            weight[j] = weight_of(&h, head, row, begin + own_column(j), s.scores[own_row()][own_column(j)]);
-        score(&s, 1);
+            weight[j] = weight_of(&h, head, row, begin + own_column(j), s->scores[own_row()][own_column(j)]);
+        score<ROOM>(s, 1);
         for (unsigned int j = 0; j < OWN; j++)
-            s.weights[own_row()][own_column(j)] =
-                __float2bfloat16(slope_of(&h, head, row, weight[j], s.scores[own_row()][own_column(j)]));
-        weigh(&s, 0, result);
+            s->weights[own_row()][own_column(j)] =
+                __float2bfloat16(slope_of(&h, head, row, weight[j], s->scores[own_row()][own_column(j)]));
+        weigh<ROOM>(s, 0, result);
     }
-    share_result(&s, result);
+    share_result<ROOM>(s, result);
     if (row < h.positions)
-        put_result(&s,
-                   (__nv_bfloat16 *)h.dqkv + (head / h.count * h.positions + row) * 3 * h.width + head % h.count * HEAD,
-                   NULL);
+        put_result<ROOM>(s, &h,
+                         (__nv_bfloat16 *)h.dqkv + (head / h.count * h.positions + row) * 3 * h.width +
+                             head % h.count * h.columns,
+                         NULL);
 }
 
 /* dk_j = Σ_i ds_ij q_i and dv_j = Σ_i p_ij dout_i for 64 keys; rows: keys and values; columns: queries and dout */
-static __global__ void key_gradients(struct heads h)
+template <int ROOM> static __global__ void key_gradients(struct heads h)
 {
-    __shared__ struct places s;
+    struct places<ROOM> *s = shared_places<ROOM>();
     size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
-    sums dkey[HEAD / FRAGMENT], dvalue[HEAD / FRAGMENT];
-    clear(dkey);
-    clear(dvalue);
-    load_rows(s.row[0], ROWS, slice_of(&h, head, 1), first, h.positions);
-    load_rows(s.row[1], ROWS, slice_of(&h, head, 2), first, h.positions);
+    sums dkey[ROOM / FRAGMENT], dvalue[ROOM / FRAGMENT];
+    clear<ROOM>(dkey);
+    clear<ROOM>(dvalue);
+    load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 1), first);
+    load_rows<ROOM>(s->row[1], ROWS, &h, slice_of(&h, head, 2), first);
     for (size_t begin = h.causal ? first : 0; begin < h.positions; begin += COLUMNS) {
         float weight[OWN];
         __syncthreads();
-        load_rows(s.column[0], COLUMNS, slice_of(&h, head, 0), begin, h.positions);
-        load_rows(s.column[1], COLUMNS, dout_of(&h, head), begin, h.positions);
+        load_rows<ROOM>(s->column[0], COLUMNS, &h, slice_of(&h, head, 0), begin);
+        load_rows<ROOM>(s->column[1], COLUMNS, &h, dout_of(&h, head), begin);
         __syncthreads();
-        score(&s, 0);
+        score<ROOM>(s, 0);
         for (unsigned int j = 0; j < OWN; j++) {
-            weight[j] = weight_of(&h, head, begin + own_column(j), row, s.scores[own_row()][own_column(j)]);
-            s.weights[own_row()][own_column(j)] = __float2bfloat16(weight[j]);
+            weight[j] = weight_of(&h, head, begin + own_column(j), row, s->scores[own_row()][own_column(j)]);
+            s->weights[own_row()][own_column(j)] = __float2bfloat16(weight[j]);
         }
-        weigh(&s, 1, dvalue);
-        score(&s, 1);
+        weigh<ROOM>(s, 1, dvalue);
+        score<ROOM>(s, 1);
         for (unsigned int j = 0; j < OWN; j++)
-            s.weights[own_row()][own_column(j)] = __float2bfloat16(
-                slope_of(&h, head, begin + own_column(j), weight[j], s.scores[own_row()][own_column(j)]));
-        weigh(&s, 0, dkey);
+            s->weights[own_row()][own_column(j)] = __float2bfloat16(
+                slope_of(&h, head, begin + own_column(j), weight[j], s->scores[own_row()][own_column(j)]));
+        weigh<ROOM>(s, 0, dkey);
     }
     __nv_bfloat16 *to = row < h.positions
                             ? (__nv_bfloat16 *)h.dqkv + (head / h.count * h.positions + row) * 3 * h.width +
-                                  head % h.count * HEAD + h.width
+                                  head % h.count * h.columns + h.width
                             : NULL;
-    share_result(&s, dkey);
-    put_result(&s, to, NULL);
+    share_result<ROOM>(s, dkey);
+    put_result<ROOM>(s, &h, to, NULL);
     __syncwarp();
-    share_result(&s, dvalue);
-    put_result(&s, to != NULL ? to + h.width : NULL, NULL);
+    share_result<ROOM>(s, dvalue);
+    put_result<ROOM>(s, &h, to != NULL ? to + h.width : NULL, NULL);
+}
+
+template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads *h, dim3 grid)
+{
+    CUDA_LAUNCH_LARGE(cuda, attend<ROOM>, grid, THREADS, sizeof(struct places<ROOM>), *h);
+}
+
+template <int ROOM> static void gradients_in(struct cuda *cuda, const struct heads *h, dim3 grid)
+{
+    CUDA_LAUNCH_LARGE(cuda, query_gradients<ROOM>, grid, THREADS, sizeof(struct places<ROOM>), *h);
+    CUDA_LAUNCH_LARGE(cuda, key_gradients<ROOM>, grid, THREADS, sizeof(struct places<ROOM>), *h);
 }
 
 static dim3 grid_of(const struct heads *h, size_t batch)
@@ -301,11 +327,10 @@ static dim3 grid_of(const struct heads *h, size_t batch)
 
 void cuda_attend_bf16(struct cuda *cuda, const struct heads *h, size_t batch)
 {
-    CUDA_LAUNCH(cuda, attend, grid_of(h, batch), THREADS, 0, *h);
+    IN_ROOM(h->columns, attend_in, cuda, h, grid_of(h, batch));
 }
 
 void cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *h, size_t batch)
 {
-    CUDA_LAUNCH(cuda, query_gradients, grid_of(h, batch), THREADS, 0, *h);
-    CUDA_LAUNCH(cuda, key_gradients, grid_of(h, batch), THREADS, 0, *h);
+    IN_ROOM(h->columns, gradients_in, cuda, h, grid_of(h, batch));
 }

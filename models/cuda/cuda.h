@@ -19,7 +19,7 @@ extern "C" {
 #include "models/backend.h"
 }
 
-enum { WARP = 32, BLOCK = 256, HEAD = 64 };
+enum { WARP = 32, BLOCK = 256 };
 
 struct cuda_products; /* the library's handle and the plans of products seen before */
 
@@ -44,6 +44,12 @@ static inline struct cuda *cuda_of(struct backend *backend)
 #ifndef CUDA_LAUNCH
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
     kernel<<<(grid), (block), (shared), (cuda)->stream>>>(__VA_ARGS__)
+/* For more than 48 KiB of shared memory, up to the 99 KiB of compute capability 8.6, which a kernel has to be allowed. */
+#define CUDA_LAUNCH_LARGE(cuda, kernel, grid, block, shared, ...)                                                      \
+    do {                                                                                                               \
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared));                      \
+        CUDA_LAUNCH(cuda, kernel, grid, block, shared, __VA_ARGS__);                                                   \
+    } while (0)
 #endif
 
 static inline unsigned int blocks_for(size_t n, size_t each)

@@ -9,10 +9,14 @@ static const struct clip_dimensions vit_b_16 = {.embed = 512,
                                                 .resolution = 224,
                                                 .patch = 16,
                                                 .image_width = 768,
+                                                .image_hidden = 3072,
+                                                .image_heads = 12,
                                                 .image_blocks = 12,
                                                 .context = 77,
                                                 .vocabulary = 49408,
                                                 .text_width = 512,
+                                                .text_hidden = 2048,
+                                                .text_heads = 8,
                                                 .text_blocks = 12};
 
 static void values_of_vit_b_16_are_the_papers(void **state)

@@ -89,10 +89,14 @@ static void make_model(const struct workshop *workshop)
                                          .resolution = 32,
                                          .patch = 16,
                                          .image_width = 64,
+                                         .image_hidden = 256,
+                                         .image_heads = 1,
                                          .image_blocks = 2,
                                          .context = 48,
                                          .vocabulary = learn_vocabulary(workshop),
                                          .text_width = 64,
+                                         .text_hidden = 256,
+                                         .text_heads = 1,
                                          .text_blocks = 1};
     struct adapter_settings settings = {.experts = 4, .top_k = 2, .tasks = 3, .bottleneck = 16, .scale = 0.5f};
     struct backend *backend;

@@ -13,10 +13,14 @@ static const struct clip_dimensions dimensions = {.embed = 4,
                                                   .resolution = 8,
                                                   .patch = 8,
                                                   .image_width = 3,
+                                                  .image_hidden = 12,
+                                                  .image_heads = 1,
                                                   .image_blocks = 1,
                                                   .vocabulary = 8,
                                                   .context = 4,
                                                   .text_width = 2,
+                                                  .text_hidden = 8,
+                                                  .text_heads = 1,
                                                   .text_blocks = 1};
 
 /* Opened once: it starts threads. */

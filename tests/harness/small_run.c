@@ -43,9 +43,13 @@ static void make_model(const struct small_run *run)
                                          .resolution = 16,
                                          .patch = 8,
                                          .image_width = 64,
+                                         .image_hidden = 256,
+                                         .image_heads = 1,
                                          .image_blocks = 2,
                                          .context = 24,
                                          .text_width = 64,
+                                         .text_hidden = 256,
+                                         .text_heads = 1,
                                          .text_blocks = 2};
     struct tokenizer *tokenizer;
     struct backend *backend;

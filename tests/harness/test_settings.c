@@ -70,7 +70,8 @@ static void defaults(void **state)
     assert_int_equal(s.selector.code, 100);
     assert_true(fabs(s.selector.quantile - 0.99) < 1e-12 && s.selector.threshold == 0 && s.selector.l2 == 1e-4);
     assert_int_equal(s.checkpoints, CHECKPOINTS_LAST);
-    assert_int_equal(s.activation, ACTIVATION_QUICK_GELU);
+    assert_int_equal(s.stated.config.activation, ACTIVATION_NONE);
+    assert_int_equal(s.stated.config.image_heads, 0);
     settings_of_task(&task, suite, "dtd");
     assert_string_equal(task.reader, "dtd");
     assert_string_equal(task.root, "here");

@@ -124,15 +124,15 @@ static double part(const struct head *head, int which, size_t position, size_t u
 
 static void softmax_of_scores(const struct head *head)
 {
-    size_t n = head->o->positions;
+    size_t n = head->o->positions, columns = head->o->width / head->o->heads;
     for (size_t i = 0; i < n; i++) {
         double most = -INFINITY, total = 0;
         size_t seen = head->o->causal ? i + 1 : n;
         for (size_t j = 0; j < n; j++) {
             double score = 0;
-            for (size_t u = 0; u < 64; u++)
+            for (size_t u = 0; u < columns; u++)
                 score += part(head, 0, i, u) * part(head, 1, j, u);
-            head->p[i * n + j] = j < seen ? score / 8 : -INFINITY;
+            head->p[i * n + j] = j < seen ? score / sqrt((double)columns) : -INFINITY;
             most = fmax(most, head->p[i * n + j]);
         }
         for (size_t j = 0; j < n; j++)
@@ -144,13 +144,13 @@ static void softmax_of_scores(const struct head *head)
 
 void reference_attention(double *out, const struct reference_attention *o)
 {
-    size_t n = o->positions;
+    size_t n = o->positions, columns = o->width / o->heads;
     double *p = malloc(n * n * sizeof *p);
-    for (size_t job = 0; job < o->batch * o->width / 64; job++) {
-        struct head head = {o, job / (o->width / 64), job % (o->width / 64) * 64, p};
+    for (size_t job = 0; job < o->batch * o->heads; job++) {
+        struct head head = {o, job / o->heads, job % o->heads * columns, p};
         softmax_of_scores(&head);
         for (size_t i = 0; i < n; i++)
-            for (size_t u = 0; u < 64; u++) {
+            for (size_t u = 0; u < columns; u++) {
                 double total = 0;
                 for (size_t j = 0; j < n; j++)
                     total += p[i * n + j] * part(&head, 2, j, u);
@@ -163,7 +163,7 @@ void reference_attention(double *out, const struct reference_attention *o)
 static void head_backward(double *dqkv, const struct head *head)
 {
     const struct reference_attention *o = head->o;
-    size_t n = o->positions, row = head->sample * n;
+    size_t n = o->positions, row = head->sample * n, columns = o->width / o->heads;
     double *dscores = malloc(n * sizeof *dscores);
     for (size_t i = 0; i < n; i++) {
         const float *dout = o->dout + (row + i) * o->width + head->column;
@@ -171,13 +171,13 @@ static void head_backward(double *dqkv, const struct head *head)
         double mean = 0;
         for (size_t j = 0; j < n; j++) {
             dscores[j] = 0;
-            for (size_t u = 0; u < 64; u++)
+            for (size_t u = 0; u < columns; u++)
                 dscores[j] += (double)dout[u] * part(head, 2, j, u);
             mean += p[j] * dscores[j];
         }
         for (size_t j = 0; j < n; j++) {
-            double ds = p[j] * (dscores[j] - mean) / 8;
-            for (size_t u = 0; u < 64; u++) {
+            double ds = p[j] * (dscores[j] - mean) / sqrt((double)columns);
+            for (size_t u = 0; u < columns; u++) {
                 dqkv[(row + i) * 3 * o->width + head->column + u] += ds * part(head, 1, j, u);
                 dqkv[((row + j) * 3 + 1) * o->width + head->column + u] += ds * part(head, 0, i, u);
                 dqkv[((row + j) * 3 + 2) * o->width + head->column + u] += p[j] * (double)dout[u];
@@ -189,10 +189,11 @@ static void head_backward(double *dqkv, const struct head *head)
 
 void reference_attention_backward(double *dqkv, const struct reference_attention *o)
 {
+    size_t columns = o->width / o->heads;
     double *p = malloc(o->positions * o->positions * sizeof *p);
     memset(dqkv, 0, o->batch * o->positions * 3 * o->width * sizeof *dqkv);
-    for (size_t job = 0; job < o->batch * o->width / 64; job++) {
-        struct head head = {o, job / (o->width / 64), job % (o->width / 64) * 64, p};
+    for (size_t job = 0; job < o->batch * o->heads; job++) {
+        struct head head = {o, job / o->heads, job % o->heads * columns, p};
         softmax_of_scores(&head);
         head_backward(dqkv, &head);
     }

@@ -24,7 +24,7 @@ void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, str
                                    const float *gain);
 
 struct reference_attention {
-    size_t batch, positions, width;
+    size_t batch, positions, width, heads;
     bool causal;
     const float *qkv, *dout;
 };

@@ -294,14 +294,16 @@ static void positions_are_averaged(void **state)
 }
 
 struct attention_case {
-    size_t batch, positions, width;
+    size_t batch, positions, width, heads;
     bool causal;
     float deviation; /* large: scores far apart, a probability near 1 */
 };
 
 static const struct attention_case attention_cases[] = {
-    {1, 1, 64, true, 1},    {3, 7, 192, false, 1},  {2, 65, 128, true, 1},
-    {2, 63, 64, false, 12}, {1, 197, 64, false, 1}, {1, 577, 64, false, 1},
+    {1, 1, 64, 1, true, 1},    {3, 7, 192, 3, false, 1},  {2, 65, 128, 2, true, 1},
+    {2, 63, 64, 1, false, 12}, {1, 197, 64, 1, false, 1}, {1, 577, 64, 1, false, 1},
+    {2, 65, 160, 2, false, 1}, {2, 33, 176, 2, true, 1},  {1, 70, 208, 2, false, 1}, /* ViT-H, g and bigG */
+    {1, 33, 128, 1, true, 1},
 };
 
 static void attends(struct device *d, const void *parameters)
@@ -311,13 +313,14 @@ static void attends(struct device *d, const void *parameters)
     struct operand qkv = draw_operand(d, 3 * n, c->deviation), dout = draw_operand(d, n, 1.0f),
                    out = blank_operand(d, n), dqkv = blank_operand(d, 3 * n);
     double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
-    struct reference_attention reference = {c->batch, c->positions, c->width, c->causal, qkv.host, dout.host};
+    struct reference_attention reference = {c->batch, c->positions, c->width, c->heads, c->causal, qkv.host, dout.host};
     reference_attention(expected, &reference);
     reference_attention_backward(gradient, &reference);
     must(d->ops->attention(d->backend,
                            &(struct attention){.batch = c->batch,
                                                .positions = c->positions,
                                                .width = c->width,
+                                               .heads = c->heads,
                                                .causal = c->causal,
                                                .type = backend_operand_type(d->backend),
                                                .qkv = qkv.device,
@@ -327,6 +330,7 @@ static void attends(struct device *d, const void *parameters)
                                     &(struct attention_backward){.batch = c->batch,
                                                                  .positions = c->positions,
                                                                  .width = c->width,
+                                                                 .heads = c->heads,
                                                                  .causal = c->causal,
                                                                  .type = backend_operand_type(d->backend),
                                                                  .qkv = qkv.device,

@@ -194,10 +194,12 @@ static void dimensions_follow_from_shapes(void **state)
                                              .resolution = 16,
                                              .patch = 4,
                                              .image_width = 128,
+                                             .image_hidden = 512,
                                              .image_blocks = 2,
                                              .context = 77,
                                              .vocabulary = 256,
                                              .text_width = 64,
+                                             .text_hidden = 256,
                                              .text_blocks = 2};
     assert_memory_equal(d, &expected, sizeof expected);
 }
@@ -270,9 +272,10 @@ static void encode(const char *path, struct features *features)
     struct backend *backend;
     struct arena arena;
     struct clip *clip;
+    const struct clip_stated stated = {.config = {2, 1, ACTIVATION_QUICK_GELU}};
     must(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = 2}, &error), &error);
     must(backend->ops->arena_create(backend, &arena, (size_t)1 << 28, "test", &error), &error);
-    must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error), &error);
+    must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, &stated, &error), &error);
     encode_inputs(backend, clip, &arena, features);
     clip_destroy(clip);
     backend->ops->arena_destroy(backend, &arena);

@@ -66,9 +66,15 @@ static status open_models(struct fixture *fixture, struct error *error)
                                         .scale = (float)fixture_number(config, "scale"),
                                         .dropout = (float)fixture_number(config, "dropout"),
                                         .noise_epsilon = (float)fixture_number(config, "noise_epsilon")};
+    const json_t *sizes = json_object_get(config, "dims");
+    struct clip_stated stated = {.config = {.image_heads = (size_t)fixture_number(sizes, "vision_heads"),
+                                            .text_heads = (size_t)fixture_number(sizes, "text_heads"),
+                                            .activation = ACTIVATION_QUICK_GELU},
+                                 .heads_by = "the fixture",
+                                 .activation_by = "the fixture"};
     char *path = path_format("%s/clip.safetensors", fixture->folder);
-    status result = clip_load(&fixture->clip, fixture->backend, &fixture->model, path, PARAMETERS_FROZEN,
-                              ACTIVATION_QUICK_GELU, error);
+    status result =
+        clip_load(&fixture->clip, fixture->backend, &fixture->model, path, PARAMETERS_FROZEN, &stated, error);
     free(path);
     TRY(result);
     TRY(adapters_create(&fixture->adapters, fixture->backend, &fixture->model, &fixture->clip->dimensions, &settings,

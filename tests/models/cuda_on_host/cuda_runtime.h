@@ -30,7 +30,8 @@ typedef struct emulation_graph *cudaGraph_t, *cudaGraphExec_t;
 void emulation_submit(cudaStream_t stream, std::function<void()> work);
 
 void *emulation_shared();
-void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::function<void()> &thread);
+void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most,
+                      const std::function<void()> &thread); /* most: of shared memory */
 std::uint64_t emulation_exchange(std::uint64_t value,
                                  int lanes); /* the value of the lane whose number differs by xor */
 [[noreturn]] void emulation_fault(const char *what);
@@ -43,14 +44,18 @@ static inline void __syncwarp()
 
 /* Arguments have their values of now, whenever the kernel runs. */
 template <typename Kernel, typename... Arguments>
-void emulation_enqueue(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared, Kernel kernel,
+void emulation_enqueue(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared, std::size_t most, Kernel kernel,
                        Arguments... arguments)
 {
-    emulation_submit(stream, [=] { emulation_launch(grid, block, shared, [=] { kernel(arguments...); }); });
+    emulation_submit(stream, [=] { emulation_launch(grid, block, shared, most, [=] { kernel(arguments...); }); });
 }
 
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
-    emulation_enqueue((cuda)->stream, (grid), (block), (shared), [](auto... values) { kernel(values...); }, __VA_ARGS__)
+    emulation_enqueue((cuda)->stream, (grid), (block), (shared), 48 << 10, [](auto... values) { kernel(values...); },  \
+                      __VA_ARGS__)
+#define CUDA_LAUNCH_LARGE(cuda, kernel, grid, block, shared, ...)                                                      \
+    emulation_enqueue((cuda)->stream, (grid), (block), (shared), 99 << 10, [](auto... values) { kernel(values...); },  \
+                      __VA_ARGS__)
 
 template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes)
 {

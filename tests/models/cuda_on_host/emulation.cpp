@@ -133,12 +133,12 @@ void run_block()
 
 } // namespace
 
-void emulation_launch(dim3 grid, dim3 block, std::size_t shared, const std::function<void()> &thread)
+void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most, const std::function<void()> &thread)
 {
     emulation_open();
     running.count = block.x * block.y * block.z;
     if (running.count == 0 || running.count > THREADS || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
-        grid.z > 65535 || shared > 48 << 10)
+        grid.z > 65535 || shared > most)
         fault("a launch that a device would refuse");
     while (running.threads.size() < running.count) {
         running.threads.reserve(THREADS); /* coroutines hold on to their places */
