@@ -36,14 +36,6 @@ status dataset_add_class(struct dataset *dataset, const char *name, struct error
     return OK;
 }
 
-/* Some editors begin UTF-8 with it. */
-static void drop_byte_order_mark(char *text)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-    if (strncmp(text, mark, sizeof mark - 1) == 0)
-        memmove(text, text + sizeof mark - 1, strlen(text + sizeof mark - 1) + 1);
-}
-
 status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
                              struct error *error)
 {
@@ -56,8 +48,6 @@ status dataset_read_override(const struct dataset *dataset, const char *name, st
     if (!*found)
         return OK;
     TRY(strings_read_lines(lines, path, error));
-    if (lines->count > 0)
-        drop_byte_order_mark(lines->items[0]);
     for (size_t i = 0; i < lines->count; i++)
         if (lines->items[i][0] == 0)
             return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found an empty line", path, i + 1);

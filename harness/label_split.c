@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/characters.h"
 #include "harness/class_features.h"
 
 enum { UNITS = 1 << 16 }; /* of a cosine, so that last bits, which differ between machines, seldom count */
@@ -139,14 +140,14 @@ void label_split_destroy(struct label_split *split)
 void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out)
 {
     for (size_t t = 0; t < split->tasks; t++) {
-        const char *before = "";
-        fprintf(out, "# task %zu of %zu: ", t + 1, split->tasks);
+        struct text names = {0};
         for (size_t c = 0; c < split->classes; c++)
             if (split->task_of[c] == t) {
-                fprintf(out, "%s%s", before, dataset_class_name(whole, c));
-                before = ", ";
+                text_add(&names, names.size > 0 ? ", " : "");
+                text_add_visible(&names, dataset_class_name(whole, c));
             }
-        fprintf(out, "\n");
+        fprintf(out, "# task %zu of %zu: %s\n", t + 1, split->tasks, names.data != NULL ? names.data : "");
+        text_free(&names);
     }
     fprintf(out, "# mean cosine of class names: %.4f within tasks, %.4f between\n", split->within, split->between);
 }

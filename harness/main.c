@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/characters.h"
 #include "harness/commands/command.h"
 #include "harness/exit_status.h"
 
@@ -22,8 +23,12 @@ static void print_overview(FILE *out)
 static int print_error(const struct error *error, const struct stop *stop)
 {
     int number = atomic_load(&stop->signal);
+    struct text message = {0};
+    text_add_visible(&message, error->message);
     if (error->code != ERROR_STOPPED || number != SIGPIPE)
-        fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ", error->message);
+        fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ",
+                message.failed ? "no memory for a message" : message.data);
+    text_free(&message);
     if (error->code == ERROR_STOPPED)
         return EXIT_SIGNAL + number;
     return error->code == ERROR_ARGUMENT ? EXIT_USAGE : error->code == ERROR_BUSY ? EXIT_BUSY : EXIT_FAILED;

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "core/characters.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
 static const double line_seconds = 0.1, plain_seconds = 5, listener_seconds = 1;
@@ -92,8 +92,10 @@ static void format_line(struct progress *progress, const struct progress_news *n
     if (state->tasks > 0)
         text_add(line, "task %zu of %zu  ", state->task, state->tasks);
     text_add(line, "%s", state->activity);
-    if (state->subject != NULL)
-        text_add(line, " %s", state->subject);
+    if (state->subject != NULL) {
+        text_add(line, " ");
+        text_add_visible(line, state->subject);
+    }
     if (state->steps > 0)
         text_add(line, "  %llu/%llu", (unsigned long long)state->step, (unsigned long long)state->steps);
     else if (state->step > 0)
@@ -238,7 +240,11 @@ static void write_message(void *context, enum log_level level, const char *messa
     pthread_mutex_lock(&progress->mutex);
     bool reopen = progress->line_open;
     erase_line(progress);
-    fprintf(progress->stream, "mtil: %s%s\n", level == LOG_WARN ? "warning: " : "", message);
+    struct text visible = {0};
+    text_add_visible(&visible, message);
+    fprintf(progress->stream, "mtil: %s%s\n", level == LOG_WARN ? "warning: " : "",
+            visible.failed ? "no memory for a message" : visible.data);
+    text_free(&visible);
     if (reopen)
         show(progress, progress->shown);
     fflush(progress->stream);

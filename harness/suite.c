@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/characters.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/suite_internal.h"
@@ -263,11 +264,50 @@ static status check_entries(const struct suite_source *source, const struct suit
     return OK;
 }
 
+/* Names stand in messages, file names and the cells of spreadsheets. */
+static status check_name(const char *where, const char *kind, const char *name, struct error *error)
+{
+    if (text_is_visible(name) && strchr("=+-@", *name) == NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: %s \"%s\": expected a name of printable characters that does not begin with =, +, - or @",
+                     where, kind, name);
+}
+
+/* Where the list got the value that it has. */
+static void find_place(const struct suite_source *source, const struct suite_section *section, const char *key,
+                       char *where, size_t size)
+{
+    const struct assignment *last = NULL;
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        size_t length = strlen(assignment->section->name);
+        if (same(assignment->key, key) && assignment->entry == NULL &&
+            strncmp(section->each_of, assignment->section->name, length) == 0 && section->each_of[length] == '.')
+            last = assignment;
+    }
+    if (last != NULL)
+        suite_source_where(source, last, where, size);
+    else
+        snprintf(where, size, "%s", source->file);
+}
+
+static status check_names(const struct suite_source *source, const struct suite_section *section,
+                          const struct options *list, const char *key, struct error *error)
+{
+    char where[512];
+    find_place(source, section, key, where, sizeof where);
+    for (size_t i = 0; i < options_list_size(list, key); i++)
+        TRY(check_name(where, key, options_list_item(list, key, i), error));
+    return OK;
+}
+
 static status resolve_entries(struct suite *suite, const struct suite_source *source,
                               const struct suite_section *section, struct error *error)
 {
     const char *key;
     const struct options *list = find_list(suite, section, &key);
+    TRY(check_names(source, section, list, key, error));
     TRY(check_entries(source, section, list, key, error));
     size_t count = options_list_size(list, key);
     if (count > NAMES)
@@ -306,6 +346,7 @@ static status build(struct suite *suite, const struct suite_source *source, stru
     suite->name = name_of_file(source->file);
     if (suite->name == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for its name", source->file);
+    TRY(check_name(source->file, "suite", suite->name, error));
     for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
         TRY(section->each_of != NULL ? resolve_entries(suite, source, section, error)
                                      : resolve(suite, source, section, NULL, error));

@@ -46,7 +46,7 @@ struct suite_section {
 struct suite;
 
 /* Reads a suite that ships (a name without '/' and '.', see suite_library.h) or a file, then the overrides in their
- * order: "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is an error
+ * order: "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is ERROR_ARGUMENT
  * with file, line, column and what is allowed. The caller destroys the suite. */
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error);

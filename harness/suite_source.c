@@ -85,7 +85,7 @@ status suite_source_no_memory(const struct suite_source *source, struct error *e
 status suite_source_add(struct suite_source *source, const struct assignment *assignment, struct error *error)
 {
     if (source->count == ASSIGNMENTS)
-        return error_set(error, ERROR_FORMAT, "%s: a suite has at most %d values, found more", source->file,
+        return error_set(error, ERROR_ARGUMENT, "%s: a suite has at most %d values, found more", source->file,
                          ASSIGNMENTS);
     if (source->count == source->capacity) {
         size_t capacity = source->capacity * 2 + 64;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/characters.h"
 #include "harness/suite_internal.h"
 
 static bool is_plain(const char *text)
@@ -21,16 +22,14 @@ static void write_string(struct text *out, const char *string)
         text_add(out, "%s", string);
         return;
     }
-    text_add(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)string; *p != 0; p++) {
-        if (*p == '"' || *p == '\\')
-            text_add(out, "\\%c", *p);
-        else if (*p < ' ' || *p == 0x7f)
-            text_add(out, "\\x%02x", *p);
-        else
-            text_add_bytes(out, (const char *)p, 1);
-    }
-    text_add(out, "\"");
+    struct text quoted = {0};
+    text_add(&quoted, "\"");
+    for (const char *p = string; *p != 0; p++)
+        text_add(&quoted, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+    text_add(&quoted, "\"");
+    text_add_visible(out, quoted.failed ? "" : quoted.data); /* YAML has the same escapes */
+    out->failed |= quoted.failed;
+    text_free(&quoted);
 }
 
 /* The shortest decimal that reads back as value. */

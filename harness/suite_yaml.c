@@ -4,11 +4,13 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "core/text.h"
+#include "core/characters.h"
 #include "harness/suite_source.h"
 
 struct reader {
     struct suite_source *source;
+    const char *text;
+    size_t size;
     yaml_parser_t parser;
     yaml_event_t event; /* the current one */
     struct error *error;
@@ -16,13 +18,26 @@ struct reader {
 
 static status fail_at(struct reader *reader, yaml_mark_t mark, const char *message)
 {
-    return error_set(reader->error, ERROR_FORMAT, "%s:%zu:%zu: %s", reader->source->file, mark.line + 1,
+    return error_set(reader->error, ERROR_ARGUMENT, "%s:%zu:%zu: %s", reader->source->file, mark.line + 1,
                      mark.column + 1, message);
 }
 
 static status fail_here(struct reader *reader, const char *message)
 {
     return fail_at(reader, reader->event.start_mark, message);
+}
+
+/* Whether there is a tab before what the line says. */
+static bool begins_with_tab(const struct reader *reader, size_t line)
+{
+    const char *at = reader->text, *end = reader->text + reader->size;
+    for (; line > 0 && at != end; line--) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline != NULL ? newline + 1 : end;
+    }
+    while (at != end && *at == ' ')
+        at++;
+    return at != end && *at == '\t';
 }
 
 static status yaml_problem(struct reader *reader)
@@ -32,8 +47,10 @@ static status yaml_problem(struct reader *reader)
         return suite_source_no_memory(reader->source, reader->error);
     const char *problem = parser->problem != NULL ? parser->problem : "not YAML";
     if (parser->error == YAML_READER_ERROR)
-        return error_set(reader->error, ERROR_FORMAT, "%s: at byte %zu: %s", reader->source->file,
+        return error_set(reader->error, ERROR_ARGUMENT, "%s: at byte %zu: %s", reader->source->file,
                          parser->problem_offset, problem);
+    if (begins_with_tab(reader, parser->problem_mark.line))
+        return fail_at(reader, parser->problem_mark, "a tab, which YAML does not take for indentation; write spaces");
     char message[512];
     snprintf(message, sizeof message, "%s%s%s", parser->context != NULL ? parser->context : "",
              parser->context != NULL ? ": " : "", problem);
@@ -118,7 +135,7 @@ static status add_new(struct reader *reader, const struct assignment *assignment
     const char *word = assignment->key != NULL     ? assignment->key
                        : assignment->entry != NULL ? assignment->entry
                                                    : assignment->section->name;
-    return error_set(reader->error, ERROR_FORMAT, "%s:%zu:%zu: \"%s\" is here twice; the first one is in line %zu",
+    return error_set(reader->error, ERROR_ARGUMENT, "%s:%zu:%zu: \"%s\" is here twice; the first one is in line %zu",
                      reader->source->file, assignment->line, assignment->column, word, earlier->line);
 }
 
@@ -164,7 +181,7 @@ static status read_key(struct reader *reader, char key[KEY_LENGTH], struct assig
 static status read_keys(struct reader *reader, const struct assignment *heading)
 {
     if (reader->event.type != YAML_MAPPING_START_EVENT)
-        return error_set(reader->error, ERROR_FORMAT, "%s:%zu:%zu: %s: expected keys below it, found %s",
+        return error_set(reader->error, ERROR_ARGUMENT, "%s:%zu:%zu: %s: expected keys below it, found %s",
                          reader->source->file, heading->line, heading->column,
                          heading->entry != NULL ? heading->entry : heading->section->name,
                          reader->event.type == YAML_SCALAR_EVENT ? "a single value" : "a list");
@@ -216,7 +233,7 @@ static status read_document(struct reader *reader)
     TRY(next(reader)); /* the stream's start */
     TRY(next(reader));
     if (reader->event.type == YAML_STREAM_END_EVENT)
-        return error_set(reader->error, ERROR_FORMAT, "%s: expected sections such as \"%s:\", found an empty file",
+        return error_set(reader->error, ERROR_ARGUMENT, "%s: expected sections such as \"%s:\", found an empty file",
                          reader->source->file, reader->source->sections->name);
     TRY(next(reader));
     if (reader->event.type != YAML_MAPPING_START_EVENT)
@@ -231,7 +248,8 @@ static status read_document(struct reader *reader)
 
 status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error)
 {
-    struct reader reader = {.source = source, .error = error};
+    text_skip_mark(&text, &size);
+    struct reader reader = {.source = source, .text = text, .size = size, .error = error};
     if (!yaml_parser_initialize(&reader.parser))
         return suite_source_no_memory(source, error);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, size);

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "core/arena.h"
+#include "core/characters.h"
 #include "core/file.h"
 
 enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22 };
@@ -341,7 +342,10 @@ static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, 
                                const char *merges_path, struct bytes *merges, struct error *error)
 {
     json_error_t problem;
-    json_t *names = json_loadb((const char *)json->data, json->size, JSON_REJECT_DUPLICATES, &problem);
+    const char *text = (const char *)json->data;
+    size_t size = json->size;
+    text_skip_mark(&text, &size);
+    json_t *names = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
     if (!json_is_object(names)) {
         json_decref(names);
         return error_set(error, ERROR_FORMAT, "%s:%d: expected a JSON object of ids: %s", path,

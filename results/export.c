@@ -6,6 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "core/characters.h"
 #include "results/table.h"
 
 #define NUMBER_SIZE 400 /* the longest double with decimals */
@@ -50,49 +51,12 @@ static const char *cell_text(const struct table_cell *cell, int decimals, char n
     return "";
 }
 
-/* Calls add for every character of bytes, as valid UTF-8; what is not becomes U+FFFD. */
-static void each_character(const char *bytes, void (*add)(struct text *, const char *, size_t, utf8proc_int32_t),
-                           struct text *text)
-{
-    for (size_t left = strlen(bytes); left > 0;) {
-        utf8proc_int32_t code;
-        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)left, &code);
-        if (size > 0)
-            add(text, bytes, (size_t)size, code);
-        else
-            add(text, "\xef\xbf\xbd", 3, 0xfffd);
-        size = size > 0 ? size : 1;
-        bytes += size;
-        left -= (size_t)size;
-    }
-}
-
-static bool is_control(utf8proc_int32_t code)
-{
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069); /* the last two turn the writing direction */
-}
-
-static void add_plain(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
-{
-    (void)code;
-    text_add_bytes(text, bytes, size);
-}
-
-static void add_visible(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
-{
-    if (is_control(code))
-        text_add(text, code <= 0xff ? "\\x%02X" : "\\u%04X", (unsigned)code);
-    else
-        text_add_bytes(text, bytes, size);
-}
-
 /* What a terminal shows of string, long ones cut: the full text is for the forms that programs read. Returns its
  * columns. */
 static size_t clip(const char *string, struct text *shown)
 {
     struct text visible = {0};
-    each_character(string, add_visible, &visible);
+    text_add_visible(&visible, string);
     size_t width = 0, fits = 0; /* bytes that leave room for the ellipsis */
     const char *at = visible.data ? visible.data : "";
     while (*at && width <= WIDTH_LIMIT) {
@@ -268,18 +232,28 @@ static void render_text(const struct table *table, struct layout *layout, bool c
     }
 }
 
-/* RFC 4180. */
+/* A spreadsheet takes a cell that begins like this for a formula and runs it, unless it is a number. */
+static bool is_formula(const char *field)
+{
+    double number;
+    return *field != 0 && strchr("=+-@", *field) != NULL && !parse_real(field, &number);
+}
+
+/* RFC 4180, without line breaks in a field; an apostrophe before what would be a formula, as OWASP advises. */
 static void add_csv_field(struct text *text, const char *field, bool last)
 {
-    bool quoted = strpbrk(field, ",\"\r\n") != NULL;
+    struct text visible = {0};
+    if (is_formula(field))
+        text_add(&visible, "'");
+    text_add_visible(&visible, field);
+    const char *shown = visible.data != NULL ? visible.data : "";
+    bool quoted = strpbrk(shown, ",\"") != NULL;
     text_add(text, "%s", quoted ? "\"" : "");
-    struct text valid = {0};
-    each_character(field, add_plain, &valid);
-    for (const char *at = valid.data ? valid.data : ""; *at; at++)
+    for (const char *at = shown; *at; at++)
         text_add(text, *at == '"' ? "\"\"" : "%c", *at);
-    text->failed |= valid.failed;
-    text_free(&valid);
     text_add(text, "%s%s", quoted ? "\"" : "", last ? "\r\n" : ",");
+    text->failed |= visible.failed;
+    text_free(&visible);
 }
 
 static const char *exact_text(const struct table_cell *cell, char number[NUMBER_SIZE])
@@ -301,16 +275,27 @@ static void render_csv(const struct table *table, struct layout *layout, bool co
     }
 }
 
+/* Valid UTF-8: a byte that is none becomes U+FFFD. */
+static void add_valid(struct text *text, const char *bytes)
+{
+    for (utf8proc_int32_t code; *bytes;) {
+        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)bytes, -1, &code);
+        text_add_bytes(text, size > 0 ? bytes : "\xef\xbf\xbd", size > 0 ? (size_t)size : 3);
+        bytes += size > 0 ? size : 1;
+    }
+}
+
+/* The exact text. What a terminal would obey is escaped, which JSON asks for below U+0020 alone. */
 static void add_json_string(struct text *text, const char *string)
 {
     struct text valid = {0};
-    each_character(string, add_plain, &valid);
+    add_valid(&valid, string);
     json_t *value = valid.failed ? NULL : json_string(valid.data ? valid.data : "");
-    char *encoded = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-    if (encoded)
-        text_add(text, "%s", encoded);
-    else
-        text->failed = true;
+    char *encoded =
+        value ? json_dumps(value, JSON_ENCODE_ANY | (text_is_visible(string) ? 0 : JSON_ENSURE_ASCII)) : NULL;
+    for (const char *at = encoded ? encoded : ""; *at; at++)
+        text_add(text, *at == 0x7f ? "\\u007F" : "%c", *at);
+    text->failed |= encoded == NULL;
     free(encoded);
     json_decref(value);
     text_free(&valid);
@@ -343,16 +328,17 @@ static void render_json(const struct table *table, struct layout *layout, bool c
     text_add(text, table_rows(table) ? "\n]\n" : "]\n");
 }
 
-static void add_markdown(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
+static void add_markdown(struct text *text, const char *string)
 {
-    if (code == '\n')
-        text_add(text, "<br>");
-    else if (code == '<' || code == '&')
-        text_add(text, code == '<' ? "&lt;" : "&amp;");
-    else if (code == '|' || code == '\\' || code == '`' || code == '*' || code == '_')
-        text_add(text, "\\%c", (char)code);
-    else
-        add_visible(text, bytes, size, code);
+    struct text visible = {0};
+    text_add_visible(&visible, string);
+    for (const char *at = visible.data ? visible.data : ""; *at; at++)
+        if (*at == '<' || *at == '&')
+            text_add(text, *at == '<' ? "&lt;" : "&amp;");
+        else
+            text_add(text, strchr("|\\`*_", *at) ? "\\%c" : "%c", *at);
+    text->failed |= visible.failed;
+    text_free(&visible);
 }
 
 static void render_markdown(const struct table *table, struct layout *layout, bool colour, struct text *text)
@@ -360,7 +346,7 @@ static void render_markdown(const struct table *table, struct layout *layout, bo
     (void)colour;
     for (size_t column = 0; column < table->columns; column++) {
         text_add(text, "| ");
-        each_character(table->column[column].title, add_markdown, text);
+        add_markdown(text, table->column[column].title);
         text_add(text, column + 1 == table->columns ? " |\n" : " ");
     }
     for (size_t column = 0; column < table->columns; column++)
@@ -373,34 +359,33 @@ static void render_markdown(const struct table *table, struct layout *layout, bo
         const char *reads = shown_text(table, row, column, number);
         const char *style = is_best(&layout[column].best, &table->cell[i], reads) ? "**" : "";
         text_add(text, "| %s", style);
-        each_character(reads, add_markdown, text);
+        add_markdown(text, reads);
         text_add(text, "%s %s", style, column + 1 == table->columns ? "|\n" : "");
     }
 }
 
-static void add_latex(struct text *text, const char *bytes, size_t size, utf8proc_int32_t code)
+static void add_latex_character(struct text *text, char character)
 {
-    if (code == '\n')
-        text_add(text, " ");
-    else if (code == '\\')
+    if (character == '\\')
         text_add(text, "\\textbackslash{}");
-    else if (code == '~' || code == '^')
-        text_add(text, code == '~' ? "\\textasciitilde{}" : "\\textasciicircum{}");
-    else if (code == '<' || code == '>' || code == '|')
-        text_add(text, "$%c$", (char)code); /* other glyphs in the old font encoding */
-    else if (code < 0x80 && code > 0 && strchr("&%$#_{}", (int)code))
-        text_add(text, "\\%c", (char)code);
-    else if (is_control(code))
-        text_add(text, "\\textbackslash{}x%02X", (unsigned)code);
+    else if (character == '~' || character == '^')
+        text_add(text, character == '~' ? "\\textasciitilde{}" : "\\textasciicircum{}");
+    else if (character == '<' || character == '>' || character == '|')
+        text_add(text, "$%c$", character); /* other glyphs in the old font encoding */
     else
-        text_add_bytes(text, bytes, size);
+        text_add(text, strchr("&%$#_{}", character) ? "\\%c" : "%c", character);
 }
 
 static void add_latex_cell(struct text *text, const char *string, bool bold, bool last)
 {
+    struct text visible = {0};
+    text_add_visible(&visible, string);
     text_add(text, "%s", bold ? "\\textbf{" : "");
-    each_character(string, add_latex, text);
+    for (const char *at = visible.data ? visible.data : ""; *at; at++)
+        add_latex_character(text, *at);
     text_add(text, "%s%s", bold ? "}" : "", last ? " \\\\\n" : " & ");
+    text->failed |= visible.failed;
+    text_free(&visible);
 }
 
 /* For a document that loads booktabs. */

@@ -79,9 +79,9 @@ enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LAT
 /* "table", "csv", "json", "markdown", "latex"; an unknown name is ERROR_ARGUMENT with the nearest and all of them. */
 status table_format_parse(const char *name, enum table_format *format, struct error *error);
 
-/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone. Text
- * is made valid UTF-8, and control characters are made visible where a terminal would obey them. Nothing is kept of
- * text on failure. */
+/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone. What a
+ * terminal or a spreadsheet would obey in a text is escaped (core/characters.h); JSON alone has it exactly. Nothing is
+ * kept of text on failure. */
 status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
                     struct error *error);
 

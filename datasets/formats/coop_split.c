@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "core/characters.h"
 #include "core/file.h"
 
 #define SIZE_LIMIT ((size_t)64 << 20) /* the largest of them has 101,000 images in about 8 MB */
@@ -125,8 +126,10 @@ static status read_lists(struct coop_split *split, json_t *root, struct error *e
 status coop_split_parse(struct coop_split *split, const void *data, size_t size, const char *name, struct error *error)
 {
     json_error_t wrong;
+    const char *text = data;
     *split = (struct coop_split){0};
-    json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &wrong);
+    text_skip_mark(&text, &size);
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     if (root == NULL)
         return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", name, wrong.line, wrong.column,
                          wrong.text);

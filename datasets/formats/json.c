@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "core/characters.h"
 #include "core/file.h"
 
 static status add_values(struct json_lists *lists, const char *key, json_t *array, struct error *error)
@@ -45,7 +46,10 @@ status json_lists_read(struct json_lists *lists, const char *path, struct error 
     json_error_t wrong;
     *lists = (struct json_lists){0};
     TRY(file_read(path, (size_t)1 << 28, &bytes, error));
-    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &wrong);
+    const char *text = (const char *)bytes.data;
+    size_t size = bytes.size;
+    text_skip_mark(&text, &size);
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     bytes_free(&bytes);
     if (root == NULL)
         return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", path, wrong.line, wrong.column,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/characters.h"
 #include "core/file.h"
 
 status strings_add(struct strings *strings, const char *string, size_t size, struct error *error)
@@ -55,6 +56,7 @@ static status split_lines(struct strings *strings, const struct bytes *bytes, st
 {
     const char *text = (const char *)bytes->data;
     size_t end = bytes->size;
+    text_skip_mark(&text, &end);
     while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\r'))
         end--;
     for (size_t start = 0; start < end;) {

@@ -74,13 +74,17 @@ static void print_sentences(const struct command_call *call, const struct compar
     const char *mark = strcmp(options_text(call->options, "format"), "latex") == 0 ? "% " : "";
     for (size_t i = 0; part == COMPARE_WORDS && i < comparison->pair_count; i++) {
         const struct comparison_pair *pair = &comparison->pair[i];
+        fprintf(call->out, "%s- ", mark);
         if (comparison->context_count > 1)
-            fprintf(call->out, "%s- [%zu] %s\n", mark, comparison->group[pair->other].context + 1, pair->words);
-        else
-            fprintf(call->out, "%s- %s\n", mark, pair->words);
+            fprintf(call->out, "[%zu] ", comparison->group[pair->other].context + 1);
+        output_words(call, pair->words);
+        fputc('\n', call->out);
     }
-    for (size_t i = 0; part == COMPARE_NOTES && i < comparison->note_count; i++)
-        fprintf(call->out, "%sNote: %s.\n", mark, comparison->note[i]);
+    for (size_t i = 0; part == COMPARE_NOTES && i < comparison->note_count; i++) {
+        fprintf(call->out, "%sNote: ", mark);
+        output_words(call, comparison->note[i]);
+        fputs(".\n", call->out);
+    }
 }
 
 static bool is_shown(const struct command_call *call, const struct part *part)

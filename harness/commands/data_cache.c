@@ -167,7 +167,8 @@ static status clear(const struct command_call *call, struct error *error)
         result = shared_files_clear(&removed.others, folder, root, error);
     if (result == OK) {
         add_total(&total, &removed);
-        fprintf(call->out, "%s: removed %s\n", folder, total.failed ? "" : total.data);
+        output_words(call, folder);
+        fprintf(call->out, ": removed %s\n", total.failed ? "" : total.data);
         text_free(&total);
     }
     content_free(&removed);

@@ -21,7 +21,7 @@
 #include "core/text.h"
 #include "core/threads.h"
 #include "datasets/dataset.h"
-#include "harness/commands/command.h"
+#include "harness/commands/output.h"
 #include "models/backend.h"
 
 static const struct option options[] = {
@@ -31,7 +31,9 @@ static const struct option options[] = {
 
 static void print_row(const struct command_call *call, const char *name, const char *value)
 {
-    fprintf(call->out, "  %-14s %s\n", name, value);
+    fprintf(call->out, "  %-14s ", name);
+    output_words(call, value);
+    fputc('\n', call->out);
 }
 
 /* Opening one is the only way to know. */
@@ -187,7 +189,9 @@ static void print_datasets(const struct command_call *call, const char *root)
 {
     size_t count;
     const struct dataset_reader *const *readers = dataset_readers(&count);
-    fprintf(call->out, "datasets in %s\n", root);
+    fputs("datasets in ", call->out);
+    output_words(call, root);
+    fputc('\n', call->out);
     for (size_t i = 0; i < count; i++)
         print_dataset(call, readers[i], root);
 }

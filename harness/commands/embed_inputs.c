@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/characters.h"
 #include "core/file.h"
 
 void embed_inputs_free(struct embed_inputs *inputs)
@@ -50,16 +51,18 @@ static status check_line(const struct embed_inputs *inputs, const char *line, si
 /* The lines of bytes, cut in place at their ends (\n or \r\n). */
 static status split_lines(struct embed_inputs *inputs, struct bytes *bytes, struct error *error)
 {
-    char *text = (char *)bytes->data;
-    size_t lines = 1;
-    for (size_t i = 0; i < bytes->size; i++)
+    const char *begin = (const char *)bytes->data;
+    size_t lines = 1, size = bytes->size;
+    text_skip_mark(&begin, &size);
+    char *text = (char *)bytes->data + (bytes->size - size);
+    for (size_t i = 0; i < size; i++)
         lines += text[i] == '\n';
     inputs->names = calloc(lines, sizeof *inputs->names);
     if (inputs->names == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu lines", inputs->path, lines);
-    for (size_t first = 0; first < bytes->size;) {
-        char *line = text + first, *end = memchr(line, '\n', bytes->size - first);
-        size_t length = end != NULL ? (size_t)(end - line) : bytes->size - first;
+    for (size_t first = 0; first < size;) {
+        char *line = text + first, *end = memchr(line, '\n', size - first);
+        size_t length = end != NULL ? (size_t)(end - line) : size - first;
         first += length + 1;
         length -= length > 0 && line[length - 1] == '\r';
         line[length] = 0;

@@ -3,6 +3,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/characters.h"
+
+void output_words(const struct command_call *call, const char *words)
+{
+    struct text visible = {0};
+    text_add_visible(&visible, words);
+    fputs(visible.failed ? "" : visible.data, call->out);
+    text_free(&visible);
+}
+
 status output_table(const struct command_call *call, const struct table *table, struct error *error)
 {
     enum table_format format;

@@ -15,6 +15,9 @@
         .help = "form of the answer"                                                                                   \
     }
 
+/* Words with names in them, which may come from anywhere: shown, and not obeyed by a terminal. */
+void output_words(const struct command_call *call, const char *words);
+
 /* Colour only where a terminal shows it and NO_COLOR (no-color.org) is not set to something. */
 status output_table(const struct command_call *call, const struct table *table, struct error *error);
 status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,

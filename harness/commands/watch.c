@@ -1,6 +1,7 @@
 /* mtil watch: the runs that are being written, as they go on. */
 #include <unistd.h>
 
+#include "core/characters.h"
 #include "harness/commands/command.h"
 #include "harness/screen.h"
 #include "results/running.h"
@@ -34,7 +35,8 @@ static status add_answer(struct store *store, ask_function *ask, struct text *te
 static status look(struct store *store, bool whole_screen, struct text *text, struct error *error)
 {
     text_clear(text);
-    text_add(text, "%s: ", store_path(store));
+    text_add_visible(text, store_path(store));
+    text_add(text, ": ");
     TRY(running_counts(store, text, error));
     text_add(text, "%s\n", whole_screen ? "    (q ends)" : "");
     TRY(add_answer(store, running_progress, text, error));

@@ -316,7 +316,7 @@ static void test_json(void **state)
     (void)state;
     struct json_lists lists;
     struct error error;
-    scratch_write_text(&scratch, "a.json", "{\"b\": [\"b/1\", \"b/2\"], \"a\": [], \"c\": [\"c/1\"]}");
+    scratch_write_text(&scratch, "a.json", "\xef\xbb\xbf{\"b\": [\"b/1\", \"b/2\"], \"a\": [], \"c\": [\"c/1\"]}");
     assert_int_equal(json_lists_read(&lists, scratch_file(&scratch, "a.json"), &error), OK);
     assert_int_equal(lists.keys.count, 3);
     assert_string_equal(lists.keys.items[0], "b");

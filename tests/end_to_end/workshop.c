@@ -190,8 +190,8 @@ void workshop_cut(const struct workshop *workshop, const char *name, unsigned th
     free(path);
 }
 
-void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
-                      bool (*change)(struct safetensor *))
+static void rewrite(const struct workshop *workshop, const char *from, const char *to, bool keeps_metadata,
+                    bool (*change)(struct safetensor *))
 {
     struct safetensors *file;
     struct error error;
@@ -199,16 +199,41 @@ void workshop_rewrite(const struct workshop *workshop, const char *from, const c
     char *source = workshop_path(workshop, from), *target = workshop_path(workshop, to);
     check(safetensors_open(&file, source, &error), &error);
     struct safetensor *tensors = calloc(safetensors_count(file), sizeof *tensors);
+    struct safetensors_metadata metadata[CLIP_METADATA];
+    size_t known = 0;
     assert_non_null(tensors);
+    for (size_t i = 0; keeps_metadata && i < CLIP_METADATA; i++) {
+        static const char *const keys[CLIP_METADATA] = {"image_heads", "text_heads", "activation"};
+        const char *value = safetensors_metadata_value(file, keys[i]);
+        if (value != NULL)
+            metadata[known++] = (struct safetensors_metadata){keys[i], value};
+    }
     for (size_t i = 0; i < safetensors_count(file); i++) {
         tensors[count] = *safetensors_at(file, i);
         count += change(&tensors[count]);
     }
-    check(safetensors_write(target, tensors, count, NULL, 0, &error), &error);
+    check(safetensors_write(target, tensors, count, metadata, known, &error), &error);
     free(tensors);
     safetensors_close(file);
     free(source);
     free(target);
+}
+
+void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
+                      bool (*change)(struct safetensor *))
+{
+    rewrite(workshop, from, to, true, change);
+}
+
+static bool keep(struct safetensor *tensor)
+{
+    (void)tensor;
+    return true;
+}
+
+void workshop_drop_metadata(const struct workshop *workshop, const char *from, const char *to)
+{
+    rewrite(workshop, from, to, false, keep);
 }
 
 int workshop_leftovers(const struct workshop *workshop)

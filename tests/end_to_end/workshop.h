@@ -48,9 +48,12 @@ void workshop_put_corrupted(const struct workshop *workshop, const char *corrupt
 /* Cuts a file to so many thousandths of its size. */
 void workshop_cut(const struct workshop *workshop, const char *name, unsigned thousandths);
 
-/* Writes the tensors of one file to another, after change had a look at each (false: leave it out). */
+/* Writes the tensors of one file of weights to another, after change had a look at each (false: leave it out). */
 void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
                       bool (*change)(struct safetensor *tensor));
+
+/* The same tensors without a word about the model's heads and activation. */
+void workshop_drop_metadata(const struct workshop *workshop, const char *from, const char *to);
 
 /* The number of files below the folder whose writing did not end. */
 int workshop_leftovers(const struct workshop *workshop);

@@ -169,9 +169,27 @@ static void text_reads_back_as_itself(void **state)
 static void strange_strings_survive(void **state)
 {
     (void)state;
-    static const char *const strings[] = {"",           "null",    "~",           "-",     "a #b", "say \"hi\" \\",
-                                          "tab\there",  "[x]",     "Grüße",       "*star", "&amp", "{",
-                                          "key: value", " space ", "line\nbreak", "!tag",  "1e5"};
+    static const char *const strings[] = {"",
+                                          "null",
+                                          "~",
+                                          "-",
+                                          "a #b",
+                                          "say \"hi\" \\",
+                                          "tab\there",
+                                          "[x]",
+                                          "Grüße",
+                                          "*star",
+                                          "&amp",
+                                          "{",
+                                          "key: value",
+                                          " space ",
+                                          "line\nbreak",
+                                          "!tag",
+                                          "1e5",
+                                          "\x1b[2J\x7f",
+                                          "\xc2\x9b"
+                                          "1m\xc2\x85",
+                                          "\xe2\x80\xae\xe2\x80\xa8"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         char override[64];
         snprintf(override, sizeof override, "title=%s", strings[i]);
@@ -179,6 +197,29 @@ static void strange_strings_survive(void **state)
         assert_string_equal(options_text(suite_options(again, ""), "title"), strings[i]);
         suite_destroy(again);
         suite_destroy(suite);
+    }
+}
+
+static void a_byte_order_mark_is_read_over(void **state)
+{
+    (void)state;
+    struct suite *with = parse("\xef\xbb\xbfmerge:\n  every: 7\ndata:\n  shots: 3\n"),
+                 *without = parse("merge:\n  every: 7\ndata:\n  shots: 3\n");
+    assert_string_equal(suite_text(with), suite_text(without));
+    suite_destroy(with);
+    suite_destroy(without);
+}
+
+static void names_of_files_are_names_of_suites(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"=1.yaml", "folder/@x.yaml", "a\tb.yaml"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct suite *suite;
+        struct error error;
+        assert_int_equal(suite_parse(&suite, "run: {}", 7, files[i], sections, NULL, 0, &error), ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "suite \""));
+        assert_non_null(strstr(error.message, "printable"));
     }
 }
 
@@ -233,7 +274,7 @@ static void expect_fault(const char *text, size_t size, const char *const *overr
 {
     struct suite *suite = NULL;
     struct error error = {.message = ""};
-    assert_int_not_equal(suite_parse(&suite, text, size, "x.yaml", sections, overrides, count, &error), OK);
+    assert_int_equal(suite_parse(&suite, text, size, "x.yaml", sections, overrides, count, &error), ERROR_ARGUMENT);
     assert_null(suite);
     if (strncmp(error.message, message, strlen(message)) != 0)
         assert_string_equal(error.message, message);
@@ -284,7 +325,15 @@ static void faults_name_place_and_remedy(void **state)
         {"merge: {every: &a 5}\n", "x.yaml:1:16: anchors", NULL},
         {"merge: *anchor\n", "x.yaml:1:8: anchors", NULL},
         {"merge: {every: !!int 5}\n", "x.yaml:1:16: tags", NULL},
-        {"merge:\n\tevery: 5\n", "x.yaml:2:1: ", "cannot start any token"},
+        {"merge:\n\tevery: 5\n", "x.yaml:2:1: a tab", "spaces"},
+        {"# Größe\nmerge:\n  every: 5\n \tmoments: keep\n", "x.yaml:4:2: a tab", "spaces"},
+        {"data: {order: [dtd, =1+1]}\n", "x.yaml:1:8: data: order \"=1+1\": expected a name of printable characters",
+         "does not begin with =, +, - or @"},
+        {"data: {order: [\"+dtd\"]}\n", "x.yaml:1:8: data: order \"+dtd\"", NULL},
+        {"data: {order: [\"-dtd\"]}\n", "x.yaml:1:8: data: order \"-dtd\"", NULL},
+        {"data: {order: [\"@dtd\"]}\n", "x.yaml:1:8: data: order \"@dtd\"", NULL},
+        {"data:\n  order:\n    - \"dtd\\e[2J\"\n", "x.yaml:2:3: data: order \"dtd\x1b[2J\"", "printable"},
+        {"data: {order: [\"dtd\\u202e\"]}\n", "x.yaml:1:8: data: order", "printable"},
         {"merge: {every: 5\n", "x.yaml:2:1: ", NULL},
         {"merge: {[a]: 5}\n", "x.yaml:1:9: expected a key", NULL},
         {"merge: {\"\": 5}\n", "x.yaml:1:9: expected a key", NULL},
@@ -311,6 +360,7 @@ static void wrong_overrides_are_told_apart(void **state)
         {"tasks.dtd=5", "command line: tasks: expected tasks.NAME.KEY=VALUE", NULL},
         {"tasks.dtt.limit=5", "command line: tasks: unknown name", "\"dtd\"?"},
         {"title=\xff", "command line: \"title=", "UTF-8"},
+        {"data.order=dtd,=1+1", "command line: data: order \"=1+1\"", "printable"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         expect_fault("run: {}", 7, &faults[i].text, 1, faults[i].message, faults[i].inside);
@@ -408,6 +458,8 @@ int main(void)
         cmocka_unit_test(wrong_overrides_are_told_apart),
         cmocka_unit_test(hostile_files_end_soon),
         cmocka_unit_test(damaged_files_are_read_or_refused),
+        cmocka_unit_test(a_byte_order_mark_is_read_over),
+        cmocka_unit_test(names_of_files_are_names_of_suites),
         cmocka_unit_test(suites_are_found_by_path_and_name),
         cmocka_unit_test(shipped_suites_have_name_and_summary),
     };

@@ -40,12 +40,12 @@ static void aligned_text(void **state)
     struct table table;
     make(&table);
     assert_renders(&table, TABLE_TEXT, false,
-                   "na_me                                n  last\n"
-                   "─────────────────  ───────────────────  ────\n"
-                   "a,\"b\" & <c>|é                       -3  97.3\n"
-                   "two\\x0Alines_100%  9223372036854775807  97.3\n"
-                   "                                            \n"
-                   "x                                    0   0.0\n");
+                   "na_me                              n  last\n"
+                   "───────────────  ───────────────────  ────\n"
+                   "a,\"b\" & <c>|é                     -3  97.3\n"
+                   "two\\nlines_100%  9223372036854775807  97.3\n"
+                   "                                          \n"
+                   "x                                  0   0.0\n");
     table_free(&table);
 }
 
@@ -68,7 +68,7 @@ static void csv_follows_rfc_4180(void **state)
     assert_renders(&table, TABLE_CSV, true,
                    "na_me,n,last\r\n"
                    "\"a,\"\"b\"\" & <c>|é\",-3,97.33333333333333\r\n"
-                   "\"two\nlines_100%\",9223372036854775807,97.31\r\n"
+                   "two\\nlines_100%,9223372036854775807,97.31\r\n"
                    ",,\r\n"
                    "x,0,-0.01\r\n");
     table_free(&table);
@@ -102,7 +102,7 @@ static void markdown_escapes(void **state)
                    "| na\\_me | n | last |\n"
                    "| --- | ---: | ---: |\n"
                    "| a,\"b\" &amp; &lt;c>\\|é | -3 | **97.3** |\n"
-                   "| two<br>lines\\_100% | 9223372036854775807 | **97.3** |\n"
+                   "| two\\\\nlines\\_100% | 9223372036854775807 | **97.3** |\n"
                    "|  |  |  |\n"
                    "| x | 0 | 0.0 |\n");
     table_free(&table);
@@ -119,7 +119,7 @@ static void latex_is_booktabs(void **state)
                    "na\\_me & n & last \\\\\n"
                    "\\midrule\n"
                    "a,\"b\" \\& $<$c$>$$|$é & -3 & \\textbf{97.3} \\\\\n"
-                   "two lines\\_100\\% & 9223372036854775807 & \\textbf{97.3} \\\\\n"
+                   "two\\textbackslash{}nlines\\_100\\% & 9223372036854775807 & \\textbf{97.3} \\\\\n"
                    " &  &  \\\\\n"
                    "x & 0 & 0.0 \\\\\n"
                    "\\bottomrule\n"
@@ -161,8 +161,8 @@ static void hostile_text_is_made_harmless(void **state)
     struct table table = {0};
     table_add_column(&table, &(struct table_column){.title = "t"});
     table_add_text(&table, "\033[2Jgone\xff\xc3");
-    assert_renders(&table, TABLE_TEXT, false, "t\n─────────────\n\\x1B[2Jgone\xef\xbf\xbd\xef\xbf\xbd\n");
-    assert_renders(&table, TABLE_JSON, false, "[\n  {\"t\": \"\\u001B[2Jgone\xef\xbf\xbd\xef\xbf\xbd\"}\n]\n");
+    assert_renders(&table, TABLE_TEXT, false, "t\n───────────────────\n\\x1b[2Jgone\\xff\\xc3\n");
+    assert_renders(&table, TABLE_JSON, false, "[\n  {\"t\": \"\\u001B[2Jgone\\uFFFD\\uFFFD\"}\n]\n");
     table_add_text(&table, endless);
     struct text text = {0};
     assert_ok(table_render(&table, TABLE_TEXT, false, &text, &error));
@@ -171,6 +171,42 @@ static void hostile_text_is_made_harmless(void **state)
     assert_ok(table_render(&table, TABLE_CSV, false, &text, &error));
     assert_true(text.size > sizeof endless);
     text_free(&text);
+    table_free(&table);
+}
+
+/* A spreadsheet shows the text of a cell instead of running it; numbers stay numbers, negative ones too. */
+static void spreadsheets_find_no_formula(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    table_add_column(&table, &(struct table_column){.title = "=SUM(A1)"});
+    table_add_column(&table, &(struct table_column){.title = "n"});
+    static const char *const texts[] = {
+        "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1,2)", "\t=1", "\r=1", "-1.5", "a=b"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        table_add_text(&table, texts[i]);
+        table_add_real(&table, -0.5);
+    }
+    assert_renders(&table, TABLE_CSV, false,
+                   "'=SUM(A1),n\r\n'=cmd|' /C calc'!A0,-0.5\r\n'+1+1,-0.5\r\n'-1+1,-0.5\r\n\"'@SUM(1,2)\",-0.5\r\n"
+                   "\\t=1,-0.5\r\n\\r=1,-0.5\r\n-1.5,-0.5\r\na=b,-0.5\r\n");
+    table_free(&table);
+}
+
+/* The same text in every form. */
+static void control_characters_are_shown_in_every_form(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    table_add_column(&table, &(struct table_column){.title = "t"});
+    table_add_text(&table, "a\x1b]0;b\x07\x7f\xc2\x9b\xe2\x80\xae");
+    assert_renders(&table, TABLE_CSV, false, "t\r\na\\x1b]0;b\\x07\\x7f\\x9b\\u202e\r\n");
+    assert_renders(&table, TABLE_JSON, false, "[\n  {\"t\": \"a\\u001B]0;b\\u0007\\u007F\\u009B\\u202E\"}\n]\n");
+    assert_renders(&table, TABLE_MARKDOWN, false, "| t |\n| --- |\n| a\\\\x1b]0;b\\\\x07\\\\x7f\\\\x9b\\\\u202e |\n");
+    assert_renders(
+        &table, TABLE_LATEX, false,
+        "\\begin{tabular}{l}\n\\toprule\nt \\\\\n\\midrule\na\\textbackslash{}x1b]0;b\\textbackslash{}x07"
+        "\\textbackslash{}x7f\\textbackslash{}x9b\\textbackslash{}u202e \\\\\n\\bottomrule\n\\end{tabular}\n");
     table_free(&table);
 }
 
@@ -207,6 +243,8 @@ int main(void)
         cmocka_unit_test(latex_is_booktabs),
         cmocka_unit_test(blocks_have_rules_and_best_cells_of_their_own),
         cmocka_unit_test(hostile_text_is_made_harmless),
+        cmocka_unit_test(spreadsheets_find_no_formula),
+        cmocka_unit_test(control_characters_are_shown_in_every_form),
         cmocka_unit_test(empty_tables_have_a_form),
         cmocka_unit_test(formats_are_known_by_name),
     };

@@ -1,0 +1,160 @@
+/* Heads and activation of weights that do not say them: asked for, read from beside them, and never guessed. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "tests/end_to_end/workshop.h"
+
+#define EMBED "embed --quiet --vocab vocabulary.txt --texts words.txt --threads 1 "
+#define RUN "run tiny.yaml --dry-run --quiet model.weights=silent.safetensors "
+#define EVAL "eval tiny.yaml --quiet data.order=mnist --weights "
+
+static const char config[] =
+    "{\"model_cfg\": {\"embed_dim\": 32, \"vision_cfg\": {\"image_size\": 32, \"layers\": 2, \"width\": 64, "
+    "\"head_width\": 32, \"patch_size\": 16}, \"text_cfg\": {\"context_length\": 48, \"vocab_size\": %zu, \"width\": "
+    "64, "
+    "\"heads\": 4, \"layers\": 1}, \"quick_gelu\": false}}";
+
+static struct workshop workshop;
+
+static int set_up(void **state)
+{
+    (void)state;
+    workshop_open(&workshop);
+    workshop_drop_metadata(&workshop, "clip.safetensors", "silent.safetensors");
+    scratch_write_text(&workshop.scratch, "words.txt",
+                       "\xef\xbb\xbf"
+                       "a forest\na river\n");
+    scratch_write_text(&workshop.scratch, "plain.txt", "a forest\na river\n");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    workshop_close(&workshop);
+    return 0;
+}
+
+static void write_config(const char *name)
+{
+    struct safetensors *file;
+    struct error error;
+    struct text text = {0};
+    char *path = workshop_path(&workshop, "clip.safetensors");
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    text_add(&text, config, safetensors_find(file, "token_embedding.weight")->shape[0]);
+    scratch_write_text(&workshop.scratch, name, text.data);
+    safetensors_close(file);
+    text_free(&text);
+    free(path);
+}
+
+static void fails(const char *arguments, int exit_status, const char *const *words)
+{
+    struct launch launch = {.arguments = arguments};
+    struct outcome outcome = program_ends(&workshop, arguments, exit_status);
+    outcome_free(&outcome);
+    program_fails(&workshop, &launch, words);
+}
+
+#define FAILS(arguments, exit_status, ...) fails(arguments, exit_status, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_same_features(const char *a, const char *b, bool same)
+{
+    struct safetensors *files[2];
+    struct error error;
+    char *paths[2] = {workshop_path(&workshop, a), workshop_path(&workshop, b)};
+    const struct safetensor *features[2];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(safetensors_open(&files[i], paths[i], &error), OK);
+        features[i] = safetensors_find(files[i], "features");
+        assert_int_equal(features[i]->shape[0], 2);
+        assert_int_equal(features[i]->shape[1], 32);
+    }
+    assert_int_equal(memcmp(features[0]->data, features[1]->data, (size_t)2 * 32 * sizeof(float)) == 0, same);
+    for (int i = 0; i < 2; i++) {
+        safetensors_close(files[i]);
+        free(paths[i]);
+    }
+}
+
+static void silent_weights_are_asked_about(void **state)
+{
+    (void)state;
+    FAILS(EMBED "--weights silent.safetensors --out x", 1, "silent.safetensors", "heads is unknown", "--heads",
+          "config.json");
+    FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1", 1, "activation is unknown", "--activation");
+    FAILS(EMBED "--weights silent.safetensors --out x --heads 1", 2, "--heads", "16,16", "\"1\"");
+    FAILS(EMBED "--weights silent.safetensors --out x --heads 3,1", 1, "divides", "64", "3", "--heads");
+    FAILS(EMBED "--weights clip.safetensors --out x --heads 2,1", 1, "2 heads according to --heads", "metadata");
+    FAILS(RUN, 1, "heads is unknown", "model.heads");
+    FAILS(RUN "model.heads=1,1", 1, "activation is unknown", "model.activation");
+    FAILS(RUN "model.heads=1,1,1", 2, "model.heads", "1,1,1");
+    program_succeeds(&workshop, RUN "model.heads=1,1 model.activation=quick_gelu");
+    program_succeeds(&workshop, EMBED "--weights clip.safetensors --out own");
+    program_succeeds(&workshop, EMBED "--weights silent.safetensors --heads 1,1 --activation quick_gelu --out told");
+    program_succeeds(&workshop, EMBED "--weights silent.safetensors --heads 1,1 --activation gelu --out gelu");
+    program_succeeds(&workshop, EMBED "--weights silent.safetensors --heads 1,2 --activation quick_gelu --out two");
+    program_succeeds(&workshop,
+                     "embed --quiet --vocab vocabulary.txt --texts plain.txt --weights clip.safetensors --out plain");
+    expect_same_features("own", "told", true);
+    expect_same_features("own", "gelu", false);
+    expect_same_features("own", "two", false);
+    expect_same_features("own", "plain", true);
+}
+
+static void a_configuration_beside_them_answers(void **state)
+{
+    (void)state;
+    write_config("open_clip_config.json");
+    program_succeeds(&workshop, EMBED "--weights silent.safetensors --out asked");
+    unlink(scratch_file(&workshop.scratch, "open_clip_config.json"));
+    program_succeeds(&workshop, EMBED "--weights silent.safetensors --heads 2,4 --activation gelu --out told");
+    expect_same_features("asked", "told", true);
+    write_config("clip.json");
+    FAILS(EMBED "--weights clip.safetensors --out x", 1, "1 heads according to the file's metadata", "2 according to",
+          "clip.json");
+    FAILS("run tiny.yaml --dry-run --quiet", 1, "clip.json");
+    unlink(scratch_file(&workshop.scratch, "clip.json"));
+}
+
+static void weights_of_another_kind_are_not_evaluated(void **state)
+{
+    (void)state;
+    program_succeeds(&workshop, EVAL "silent.safetensors");
+    write_config("silent.json");
+    FAILS(EVAL "silent.safetensors", 1, "the model in use", "silent.json");
+    unlink(scratch_file(&workshop.scratch, "silent.json"));
+}
+
+static void names_are_not_obeyed(void **state)
+{
+    (void)state;
+    scratch_write_text(&workshop.scratch, "=1+1.yaml", "run: {}\n");
+    scratch_write_text(&workshop.scratch, "mark.yaml",
+                       "\xef\xbb\xbfmodel: {weights: clip.safetensors, vocabulary: vocabulary.txt}\ndata: {root: data, "
+                       "order: [mnist]}\n");
+    scratch_write_text(&workshop.scratch, "tab.yaml", "data:\n\troot: data\n");
+    scratch_write_text(&workshop.scratch, "broken.yaml", "data: [\n");
+    FAILS("run tab.yaml", 2, "tab.yaml:2:1", "a tab", "spaces");
+    FAILS("run broken.yaml", 2, "broken.yaml:1:1");
+    FAILS("run ./=1+1.yaml", 2, "suite \"=1+1\"", "printable");
+    FAILS("run tiny.yaml data.order=@mnist", 2, "command line: data: order \"@mnist\"", "printable");
+    FAILS("run tiny.yaml data.root=\x1b]0;gone\x07", 1, "\\x1b]0;gone\\x07");
+    FAILS("eval \xe2\x80\xaelmay.yaml --adapters x", 1, "\\u202elmay.yaml");
+    FAILS("frobnicate\x1b[2J", 2, "\\x1b[2J");
+    program_succeeds(&workshop, "run mark.yaml --dry-run --quiet");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silent_weights_are_asked_about),
+        cmocka_unit_test(a_configuration_beside_them_answers),
+        cmocka_unit_test(weights_of_another_kind_are_not_evaluated),
+        cmocka_unit_test(names_are_not_obeyed),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
