@@ -264,3 +264,13 @@ status clip_config_find(struct clip_config *config, const struct clip_file *file
         free(claims.list[i].path);
     return result == OK ? check_known(config, file, stated, error) : result;
 }
+
+status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
+                      struct error *error)
+{
+    struct clip_file *file;
+    TRY(clip_file_open(&file, path, error));
+    status result = clip_config_find(config, file, stated, error);
+    clip_file_close(file);
+    return result;
+}

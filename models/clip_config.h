@@ -32,6 +32,10 @@ struct clip_stated {
 status clip_config_find(struct clip_config *config, const struct clip_file *file, const struct clip_stated *stated,
                         struct error *error);
 
+/* The same for a file that is not open: what belongs to the identity of whatever is computed with it. */
+status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
+                      struct error *error);
+
 /* Reads either configuration from size bytes of JSON, called path in messages, and compares it with the dimensions that
  * the weights have. *is_clip: whether it is of a CLIP at all. */
 status clip_config_parse(struct clip_config *config, bool *is_clip, const struct clip_dimensions *dimensions,

@@ -143,7 +143,7 @@ static void names_are_not_obeyed(void **state)
     FAILS("run ./=1+1.yaml", 2, "suite \"=1+1\"", "printable");
     FAILS("run tiny.yaml data.order=@mnist", 2, "command line: data: order \"@mnist\"", "printable");
     FAILS("run tiny.yaml data.root=\x1b]0;gone\x07", 1, "\\x1b]0;gone\\x07");
-    FAILS("eval \xe2\x80\xaelmay.yaml --adapters x", 1, "\\u202elmay.yaml");
+    FAILS("run \xe2\x80\xaelmay.yaml", 1, "\\u202elmay.yaml");
     FAILS("frobnicate\x1b[2J", 2, "\\x1b[2J");
     program_succeeds(&workshop, "run mark.yaml --dry-run --quiet");
 }

@@ -91,12 +91,7 @@ static void write_weights(const struct clip_dimensions *dimensions, const char *
 
 static status look(struct clip_config *config, const struct clip_stated *stated, struct error *error)
 {
-    struct clip_file *file;
-    if (clip_file_open(&file, scratch_file(&scratch, "weights.safetensors"), error) != OK)
-        fail_msg("%s", error->message);
-    status result = clip_config_find(config, file, stated, error);
-    clip_file_close(file);
-    return result;
+    return clip_config_of(config, scratch_file(&scratch, "weights.safetensors"), stated, error);
 }
 
 static void expect(const struct clip_stated *stated, size_t image_heads, size_t text_heads, enum activation activation)
