@@ -14,4 +14,20 @@
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
                          const char *activation, struct error *error);
 
+/* The keys of commands that open a model, as model_choice_read reads them. */
+/* clang-format off */
+#define MODEL_CHOICE_OPTIONS \
+    {.name = "heads", \
+     .type = OPTION_LIST, \
+     .fallback = "auto", \
+     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the " \
+             "weights"}, \
+    {.name = "activation", \
+     .type = OPTION_CHOICE, \
+     .choices = CLIP_ACTIVATION_CHOICES, \
+     .fallback = "auto", \
+     .help = \
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"}
+/* clang-format on */
+
 #endif

@@ -35,6 +35,7 @@ static status open_adapters(struct predictor *p, struct error *error)
 static status open_parts(struct predictor *p, const struct log *log, struct error *error)
 {
     TRY(experiment_open_model(&p->e, &p->settings.model, log, error));
+    p->e->stop = p->settings.stop;
     TRY(open_adapters(p, error));
     TRY(tasks_open_named(p->e, p->settings.card, error));
     TRY(known_create(&p->known, p->e, error));

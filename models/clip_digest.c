@@ -24,8 +24,9 @@ static status add_values(const struct clip *clip, const struct parameter *p, flo
 
 status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error)
 {
-    int32_t activation = (int32_t)clip->towers[TOWER_IMAGE].blocks[0].activation;
-    uint64_t sum = digest_quick(&activation, sizeof activation, 0);
+    const struct clip_dimensions *d = &clip->dimensions;
+    const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads, d->text_heads}; /* by any tensor's shape */
+    uint64_t sum = digest_quick(untold, sizeof untold, 0);
     float *values = malloc(PART * sizeof *values);
     status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "model: no memory to look at its weights");
     for (size_t i = 0; result == OK && i < clip->parameters->count; i++) {

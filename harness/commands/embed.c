@@ -21,17 +21,7 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "router", .type = OPTION_TEXT, .help = "name or number of the adapters' router, or none: adapters off"},
-    {.name = "heads",
-     .type = OPTION_LIST,
-     .fallback = "auto",
-     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the "
-             "weights"},
-    {.name = "activation",
-     .type = OPTION_CHOICE,
-     .choices = CLIP_ACTIVATION_CHOICES,
-     .fallback = "auto",
-     .help =
-         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"},
+    MODEL_CHOICE_OPTIONS,
     {.name = "images",
      .type = OPTION_TEXT,
      .help = "folder whose files are embedded, in the byte order of their names"},

@@ -8,6 +8,7 @@
 #include "harness/commands/adapter_choice.h"
 #include "harness/commands/image_reader.h"
 #include "harness/commands/output_stream.h"
+#include "harness/model_choice.h"
 #include "harness/predictor.h"
 
 static const struct option options[] = {
@@ -34,11 +35,7 @@ static const struct option options[] = {
     {.name = "template", .type = OPTION_TEXT, .fallback = "a photo of a {}.", .help = "of these classes' prompts"},
     {.name = "weights", .type = OPTION_TEXT, .fallback = "mini", .help = "CLIP's safetensors file, or mini"},
     {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the model's, a file, or mini"},
-    {.name = "activation",
-     .type = OPTION_CHOICE,
-     .choices = "quick_gelu|gelu",
-     .fallback = "quick_gelu",
-     .help = "of the MLPs; gelu for open_clip's other weights"},
+    MODEL_CHOICE_OPTIONS,
     BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
     {0},
@@ -193,14 +190,13 @@ static status make_room(struct work *work, struct error *error)
                              error);
 }
 
-static struct predictor_settings predictor_settings_of(const struct work *work)
+static status read_settings(struct predictor_settings *settings, const struct work *work, struct error *error)
 {
     const struct options *given = work->call->options;
     size_t threads = (size_t)options_integer(given, "threads");
-    struct predictor_settings settings = {
+    *settings = (struct predictor_settings){
         .model = {.weights = options_text(given, "weights"),
                   .vocabulary = options_text(given, "vocabulary"),
-                  .activation = options_choice(given, "activation") == 0 ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU,
                   .threads = threads,
                   .backend = backend_settings_of(given)},
         .card = card_of(work),
@@ -210,8 +206,8 @@ static struct predictor_settings predictor_settings_of(const struct work *work)
         .all_labels = options_choice(given, "labels") == 1,
         .top = work->top,
         .stop = work->call->stop};
-    settings.model.backend.threads = threads;
-    return settings;
+    settings->model.backend.threads = threads;
+    return model_choice_read(&settings->model.stated, given, "--heads", "--activation", error);
 }
 
 static status predict(struct work *work, struct error *error)
@@ -225,7 +221,8 @@ static status predict(struct work *work, struct error *error)
     TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, list, call->stop, error));
     TRY(adapter_choice_read(&work->choice, call->options, ROUTER_WORDS_AUTO, error));
     TRY(find_classes(work, error));
-    struct predictor_settings settings = predictor_settings_of(work);
+    struct predictor_settings settings;
+    TRY(read_settings(&settings, work, error));
     TRY(predictor_open(&work->predictor, &settings, call->log, error));
     log_info(call->log, "computing on %s", predictor_device(work->predictor));
     TRY(make_room(work, error));
