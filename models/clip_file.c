@@ -326,6 +326,14 @@ status clip_file_open(struct clip_file **file, const char *path, struct error *e
     return open_tensors(file, tensors, error);
 }
 
+status clip_file_open_header(struct clip_file **file, const char *path, struct error *error)
+{
+    struct safetensors *tensors;
+    *file = NULL;
+    TRY(safetensors_open_header(&tensors, path, error));
+    return open_tensors(file, tensors, error);
+}
+
 status clip_file_open_memory(struct clip_file **file, const char *name, const void *bytes, size_t size,
                              struct error *error)
 {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -244,7 +245,12 @@ static status read_entries(struct safetensors *file, struct entry *entries, cons
     }
     qsort(entries, file->count, sizeof *entries, compare_offsets);
     TRY(check_coverage(file->path, entries, file->count, data_size, error));
-    return place_data(file, data, entries, error);
+    if (data != NULL)
+        return place_data(file, data, entries, error);
+    for (size_t i = 0; i < file->count; i++)
+        file->tensors[i] = entries[i].tensor;
+    qsort(file->tensors, file->count, sizeof *file->tensors, compare_names);
+    return OK;
 }
 
 static status read_header(struct safetensors *file, const uint8_t *bytes, size_t size, size_t *length,
@@ -287,7 +293,8 @@ static status verify(const struct safetensors *file, struct error *error)
         file->path, stated, digest.text);
 }
 
-static status parse(struct safetensors *file, const uint8_t *bytes, size_t size, struct error *error)
+/* bytes begin the file of that size; with data they are all of it. */
+static status parse(struct safetensors *file, const uint8_t *bytes, size_t size, bool data, struct error *error)
 {
     size_t length;
     TRY(read_header(file, bytes, size, &length, error));
@@ -299,9 +306,9 @@ static status parse(struct safetensors *file, const uint8_t *bytes, size_t size,
         result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", file->path, most);
     size_t start = LENGTH_BYTES + length;
     if (result == OK)
-        result = read_entries(file, entries, bytes + start, size - start, error);
+        result = read_entries(file, entries, data ? bytes + start : NULL, size - start, error);
     free(entries);
-    return result == OK ? verify(file, error) : result;
+    return result == OK && data ? verify(file, error) : result;
 }
 
 static status create(struct safetensors **file, const char *path, struct error *error)
@@ -328,7 +335,7 @@ status safetensors_open_memory(struct safetensors **file, const char *name, cons
                                struct error *error)
 {
     TRY(create(file, name, error));
-    return finish(file, parse(*file, bytes, size, error));
+    return finish(file, parse(*file, bytes, size, true, error));
 }
 
 status safetensors_open(struct safetensors **file, const char *path, struct error *error)
@@ -336,8 +343,35 @@ status safetensors_open(struct safetensors **file, const char *path, struct erro
     TRY(create(file, path, error));
     status result = file_read(path, SIZE_MAX, &(*file)->bytes, error);
     if (result == OK)
-        result = parse(*file, (*file)->bytes.data, (*file)->bytes.size, error);
+        result = parse(*file, (*file)->bytes.data, (*file)->bytes.size, true, error);
     return finish(file, result);
+}
+
+static status read_beginning(struct safetensors *file, int descriptor, uint64_t size, struct error *error)
+{
+    uint64_t length = 0;
+    if (size >= LENGTH_BYTES)
+        TRY(file_read_at(descriptor, file->path, &length, sizeof length, 0, error));
+    if (length > HEADER_LIMIT || length + LENGTH_BYTES > size) /* parse says what is wrong */
+        length = 0;
+    file->bytes.size = size < LENGTH_BYTES ? (size_t)size : LENGTH_BYTES + (size_t)length;
+    file->bytes.data = malloc(file->bytes.size + 1);
+    if (file->bytes.data == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its header", file->path);
+    TRY(file_read_at(descriptor, file->path, file->bytes.data, file->bytes.size, 0, error));
+    return parse(file, file->bytes.data, (size_t)size, false, error);
+}
+
+status safetensors_open_header(struct safetensors **file, const char *path, struct error *error)
+{
+    int descriptor;
+    uint64_t size;
+    TRY(file_open(path, &descriptor, &size, error));
+    status result = create(file, path, error);
+    if (result == OK)
+        result = finish(file, read_beginning(*file, descriptor, size, error));
+    close(descriptor);
+    return result;
 }
 
 void safetensors_close(struct safetensors *file)

@@ -57,6 +57,9 @@ status safetensors_open(struct safetensors **file, const char *path, struct erro
 /* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
 status safetensors_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
                                struct error *error);
+
+/* Names, types, shapes and metadata of a file alone: data is NULL, and its digest is not compared. */
+status safetensors_open_header(struct safetensors **file, const char *path, struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
 
 size_t safetensors_count(const struct safetensors *file);
