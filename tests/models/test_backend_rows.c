@@ -361,6 +361,7 @@ static void attends_overflow(struct device *d, const void *unused)
     struct attention op = {.batch = 1,
                            .positions = POSITIONS,
                            .width = WIDTH,
+                           .heads = WIDTH / 64,
                            .type = backend_operand_type(d->backend),
                            .qkv = operand_to_device(d, qkv.host, VALUES),
                            .out = out.device};
