@@ -35,7 +35,7 @@ static const struct dimension {
     {"selector", "selector.kind"},
     {"setting", "data.shots|evaluation.label_space"},
     {"order", "data.order"},
-    {"model", "model.weights|model.vocabulary|model.activation"},
+    {"model", "model.weights|model.vocabulary|model.heads|model.activation"},
     {"suite", "*"},
 };
 
