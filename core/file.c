@@ -110,40 +110,18 @@ void bytes_free(struct bytes *bytes)
     *bytes = (struct bytes){0};
 }
 
-status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
-{
-    *writer = (struct file_writer){0};
-    TRY(file_check_kind(path, error));
-    *writer = (struct file_writer){.path = strdup(path), .temporary = path_format("%s.tmp-%ld", path, (long)getpid())};
-    if (writer->path == NULL || writer->temporary == NULL) {
-        file_writer_abandon(writer);
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
-    }
-    writer->stream = fopen(writer->temporary, "wbe");
-    if (writer->stream == NULL) {
-        int number = errno;
-        free(writer->temporary);
-        writer->temporary = NULL;
-        file_writer_abandon(writer);
-        return error_errno(error, number, "%s: cannot write here", path);
-    }
-    return OK;
-}
+/* --- Writing --- */
 
-status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error)
-{
-    if (size == 0 || fwrite(data, 1, size, writer->stream) == size)
-        return OK;
-    error_errno(error, errno, "%s: cannot write %zu bytes", writer->path, size);
-    file_writer_abandon(writer);
-    return ERROR_IO;
-}
-
-/* The name is durable only once its folder is synced; a file system that cannot do that is no reason to fail. */
-static void sync_parent(const char *path)
+char *path_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *parent = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* A file system that cannot do that is no reason to fail. */
+void file_sync_name(const char *path)
+{
+    char *parent = path_parent(path);
     int folder = parent != NULL ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (folder >= 0) {
         fsync(folder);
@@ -152,42 +130,92 @@ static void sync_parent(const char *path)
     free(parent);
 }
 
-static status finish(struct file_writer *writer, bool sync, struct error *error)
+/* Of the stream. 0: it failed. */
+static ssize_t write_bytes(void *cookie, const char *data, size_t size)
 {
-    errno = 0;
-    bool good =
-        ferror(writer->stream) == 0 && fflush(writer->stream) == 0 && (!sync || fsync(fileno(writer->stream)) == 0);
-    int number = errno;
-    if (fclose(writer->stream) != 0 && good) {
-        good = false;
-        number = errno;
+    struct file_writer *writer = cookie;
+    for (size_t done = 0; done < size;) {
+        ssize_t part = write(writer->temporary.lock, data + done, size - done);
+        if (part > 0) {
+            done += (size_t)part;
+        } else if (part == 0 || errno != EINTR) {
+            writer->failure = part == 0 ? ENOSPC : errno;
+            return 0;
+        }
     }
+    return (ssize_t)size;
+}
+
+static status open_writer(struct file_writer *writer, const char *path, bool lasting, struct error *error)
+{
+    *writer = (struct file_writer){.temporary = {.lock = -1}, .lasting = lasting};
+    TRY(file_check_kind(path, error));
+    writer->path = strdup(path);
+    status result = writer->path != NULL ? temporary_create_file(&writer->temporary, path, error)
+                                         : error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    if (result == OK)
+        writer->stream = fopencookie(writer, "w", (cookie_io_functions_t){.write = write_bytes});
+    if (result == OK && writer->stream == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory to write it", path);
+    if (result != OK)
+        file_writer_abandon(writer);
+    return result;
+}
+
+status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
+{
+    char *folder = path_parent(path);
+    if (folder != NULL)
+        temporary_clear(folder);
+    free(folder);
+    return open_writer(writer, path, true, error);
+}
+
+status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error)
+{
+    return open_writer(writer, path, false, error);
+}
+
+status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error)
+{
+    if (size == 0 || fwrite(data, 1, size, writer->stream) == size)
+        return OK;
+    error_errno(error, writer->failure, "%s: cannot write %zu bytes", writer->path, size);
+    file_writer_abandon(writer);
+    return ERROR_IO;
+}
+
+/* 0, or what errno says. */
+static int sync_file(int file)
+{
+    int code;
+    do
+        code = fsync(file);
+    while (code != 0 && errno == EINTR);
+    return code == 0 ? 0 : errno;
+}
+
+/* Renames while the lock still says that the file has a writer. */
+status file_writer_close(struct file_writer *writer, struct error *error)
+{
+    bool good = ferror(writer->stream) == 0;
+    good = fclose(writer->stream) == 0 && good;
     writer->stream = NULL;
-    if (good && rename(writer->temporary, writer->path) != 0) {
-        good = false;
+    int number = good ? 0 : writer->failure != 0 ? writer->failure : EIO;
+    if (number == 0 && writer->lasting)
+        number = sync_file(writer->temporary.lock);
+    if (number == 0 && rename(writer->temporary.path, writer->path) != 0)
         number = errno;
-    }
-    if (!good) {
-        error_errno(error, number != 0 ? number : EIO, "%s: cannot finish writing", writer->path);
+    if (number != 0) {
+        error_errno(error, number, "%s: cannot finish writing", writer->path);
         file_writer_abandon(writer);
         return ERROR_IO;
     }
-    if (sync)
-        sync_parent(writer->path);
-    free(writer->temporary);
-    free(writer->path);
-    *writer = (struct file_writer){0};
+    if (writer->lasting)
+        file_sync_name(writer->path);
+    temporary_release(&writer->temporary);
+    file_writer_abandon(writer);
     return OK;
-}
-
-status file_writer_close(struct file_writer *writer, struct error *error)
-{
-    return finish(writer, true, error);
-}
-
-status file_writer_close_unsynced(struct file_writer *writer, struct error *error)
-{
-    return finish(writer, false, error);
 }
 
 status file_sync_all(const char *path, struct error *error)
@@ -207,11 +235,9 @@ void file_writer_abandon(struct file_writer *writer)
 {
     if (writer->stream != NULL)
         fclose(writer->stream);
-    if (writer->temporary != NULL)
-        unlink(writer->temporary);
-    free(writer->temporary);
+    temporary_remove(&writer->temporary);
     free(writer->path);
-    *writer = (struct file_writer){0};
+    *writer = (struct file_writer){.temporary = {.lock = -1}};
 }
 
 status file_write(const char *path, const void *data, size_t size, struct error *error)
@@ -254,6 +280,8 @@ status directory_create(const char *path, struct error *error)
         char end = *p;
         *p = 0;
         int number = mkdir(partial, 0777) == 0 ? 0 : errno;
+        if (number == 0)
+            file_sync_name(partial);
         if (number != 0 && !file_is_directory(partial)) {
             error_errno(error, number, "%s: cannot create this folder", partial);
             free(partial);

@@ -6,7 +6,7 @@
  *     bytes_free(&bytes);
  *
  *     struct file_writer writer;
- *     TRY(file_writer_open(&writer, "out/weights.safetensors", error));   // writes out/weights.safetensors.tmp-PID
+ *     TRY(file_writer_open(&writer, "out/weights.safetensors", error));   // under another name: core/temporary.h
  *     TRY(file_writer_write(&writer, data, size, error));                // on failure the temporary file is gone
  *     TRY(file_writer_close(&writer, error));                            // fsync, then rename over the target
  */
@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "core/status.h"
+#include "core/temporary.h"
 
 struct bytes {
     uint8_t *data; /* one more byte than size is readable and zero, so that text is a C string */
@@ -41,16 +42,21 @@ status file_read_at(int descriptor, const char *path, void *target, size_t size,
 /* For who opens by other means: ERROR_IO when there is something at path that is no regular file. */
 status file_check_kind(const char *path, struct error *error);
 
-struct file_writer {
-    FILE *stream; /* may be written to directly; errors surface in file_writer_close */
-    char *path, *temporary;
+struct file_writer { /* stays where it is while it is open */
+    FILE *stream;    /* may be written to directly; errors surface in file_writer_close */
+    char *path;
+    struct temporary temporary;
+    bool lasting;
+    int failure; /* errno of the first write that failed */
 };
-/* Refuses a path that is there and no regular file: the rename would put a file in a device's place. */
+/* Refuses a path that is there and no regular file: the rename would put a file in a device's place. Removes what writers
+ * that are gone left in the folder. */
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error);
+/* One of many files: looks for no left-overs, and closing it does not wait for the disk, which file_sync_all does for all
+ * of them. */
+status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error);
 status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error);
 status file_writer_close(struct file_writer *writer, struct error *error);
-/* The same without waiting for the disk: for many files that file_sync_all makes lasting together. */
-status file_writer_close_unsynced(struct file_writer *writer, struct error *error);
 void file_writer_abandon(struct file_writer *writer); /* removes the temporary file; harmless after close */
 
 /* Writes data to path in one go, by way of a file_writer. */
@@ -59,10 +65,16 @@ status file_write(const char *path, const void *data, size_t size, struct error 
 /* Waits until everything written to the file system of path is on the disk. */
 status file_sync_all(const char *path, struct error *error);
 
+/* Waits until path's name is in its folder on the disk. */
+void file_sync_name(const char *path);
+
+/* The folder that path is in, in memory of the caller's to free; NULL when there is none. */
+char *path_parent(const char *path);
+
 bool file_exists(const char *path); /* anything at all */
 bool file_is_directory(const char *path);
 status file_size(const char *path, uint64_t *size, struct error *error);
-status directory_create(const char *path, struct error *error); /* and its parents; fine when it exists */
+status directory_create(const char *path, struct error *error); /* and its parents, lasting; fine when it exists */
 
 /* The names in a folder, without "." and "..", sorted by bytes. */
 struct directory {

@@ -39,7 +39,7 @@ static void describe_survey(struct shared_file *file)
     file->root = strdup(label.root);
 }
 
-/* What a killed run left has more behind the ending. */
+/* What is being written has more behind the ending. */
 static const struct kind {
     const char *ending, *name;
     void (*describe)(struct shared_file *file);
@@ -47,9 +47,11 @@ static const struct kind {
 
 static const struct kind *kind_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strstr(name, kinds[i].ending) != NULL)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *ending = strstr(name, kinds[i].ending);
+        if (ending != NULL && strcmp(ending, kinds[i].ending) == 0)
             return &kinds[i];
+    }
     return NULL;
 }
 

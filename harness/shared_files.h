@@ -20,7 +20,7 @@
 struct shared_file {
     char *path;
     const char *kind;     /* "features", "survey" */
-    char *dataset, *root; /* NULL: the file cannot be read, or its writing did not end */
+    char *dataset, *root; /* NULL: the file cannot be read */
     size_t images;
     uint64_t bytes;
     time_t used; /* last written or read by a run */

@@ -226,26 +226,15 @@ static void joining_free(struct joining *joining)
     free(joining->origin);
 }
 
-static void remove_database(const char *path)
-{
-    static const char *const endings[] = {"", "-wal", "-shm", "-lock"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        char *part = path_format("%s%s", path, endings[i]);
-        if (part)
-            unlink(part);
-        free(part);
-    }
-}
-
 /* Gives a whole database its name, unless somebody else has taken it meanwhile. */
-static status name_database(const char *temporary, const char *output, struct error *error)
+static status name_database(const char *database, const char *output, struct error *error)
 {
-    TRY(file_sync_all(temporary, error));
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, output, RENAME_NOREPLACE) == 0)
-        return OK;
-    if ((errno == EINVAL || errno == ENOSYS) && rename(temporary, output) == 0) /* a file system without the flag */
-        return OK;
-    return error_errno(error, errno, "%s: cannot be created", output);
+    TRY(file_sync_all(database, error));
+    if (renameat2(AT_FDCWD, database, AT_FDCWD, output, RENAME_NOREPLACE) != 0 &&
+        ((errno != EINVAL && errno != ENOSYS) || rename(database, output) != 0)) /* a file system without the flag */
+        return error_errno(error, errno, "%s: cannot be created", output);
+    file_sync_name(output);
+    return OK;
 }
 
 /* The log goes into the file, which is then all there is. */
@@ -256,23 +245,30 @@ static status finish_new(struct joining *joining, struct error *error)
     return busy ? error_set(error, ERROR_BUSY, "%s: somebody else reads it", store_path(joining->output)) : OK;
 }
 
-static status join_new(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
-                       struct error *error)
+static status fill_new(struct joining *joining, const char *path, const char *const *inputs, size_t count,
+                       struct join_counts *counts, struct error *error)
 {
-    char *temporary = path_format("%s.tmp-%ld", joining->output_name, (long)getpid());
-    if (!temporary)
-        return out_of_memory(joining, error);
-    status result = store_open_stoppable(&joining->output, temporary, STORE_WRITE, joining->settings->stop, error);
+    status result = store_open_stoppable(&joining->output, path, STORE_WRITE, joining->settings->stop, error);
     if (result == OK)
         result = join_into(joining, inputs, count, counts, error);
     if (result == OK)
         result = finish_new(joining, error);
     store_close(joining->output);
     joining->output = NULL;
-    if (result == OK)
-        result = name_database(temporary, joining->output_name, error);
-    remove_database(temporary);
-    free(temporary);
+    return result == OK ? name_database(path, joining->output_name, error) : result;
+}
+
+/* In a folder of its own, with the files that SQLite keeps beside it. */
+static status join_new(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
+                       struct error *error)
+{
+    struct temporary folder;
+    TRY(temporary_create_folder(&folder, joining->output_name, error));
+    char *path = path_format("%s/database", folder.path);
+    status result =
+        path ? fill_new(joining, path, inputs, count, counts, error) : out_of_memory(joining, error);
+    temporary_remove(&folder);
+    free(path);
     return result;
 }
 
@@ -304,6 +300,10 @@ status join_databases(const char *output, const char *const *inputs, size_t coun
     struct joining joining = {.settings = settings, .output_name = output};
     memset(counts, 0, count * sizeof *counts);
     TRY(check_inputs(output, inputs, count, error));
+    char *folder = path_parent(output);
+    if (folder)
+        temporary_clear(folder);
+    free(folder);
     status result = (file_exists(output) ? join_existing : join_new)(&joining, inputs, count, counts, error);
     joining_free(&joining);
     return result;

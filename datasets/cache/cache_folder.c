@@ -9,6 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/temporary.h"
+
 char *cache_folder_default(void)
 {
     const char *given = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -83,15 +85,29 @@ void cache_listing_free(struct cache_listing *listing)
     *listing = (struct cache_listing){0};
 }
 
+/* Unless somebody writes it now. */
+static bool remove_left_over(const char *path)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    bool removed = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && unlink(path) == 0;
+    if (file >= 0)
+        close(file);
+    return removed;
+}
+
 status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error)
 {
     struct cache_listing listing;
     struct statvfs disk;
     uint64_t taken = 0;
     TRY(cache_folder_list(&listing, folder, error));
-    for (size_t i = 0; i < listing.count; i++)
-        if (strncmp(listing.files[i].path, path, strlen(path)) != 0) /* it and its unfinished self are written anew */
-            taken += listing.files[i].bytes;
+    temporary_clear(folder);
+    for (size_t i = 0; i < listing.count; i++) {
+        const struct cache_item *item = &listing.files[i];
+        bool gone = item->state == CACHE_UNFINISHED && remove_left_over(item->path);
+        if (!gone && strncmp(item->path, path, strlen(path)) != 0) /* it and its unfinished self are written anew */
+            taken += item->bytes;
+    }
     cache_listing_free(&listing);
     if (statvfs(folder, &disk) != 0)
         return error_errno(error, errno, "%s: cannot ask how much room there is", folder);
@@ -102,20 +118,10 @@ status cache_folder_room(const char *folder, const char *path, uint64_t limit, u
     return OK;
 }
 
-/* Whether nobody writes it now. */
-static bool is_left_over(const char *path)
-{
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool left = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
-    if (file >= 0)
-        close(file);
-    return left;
-}
-
 static bool is_to_go(const struct cache_item *item, const char *root)
 {
     if (item->state == CACHE_UNFINISHED)
-        return root == NULL && is_left_over(item->path);
+        return root == NULL && remove_left_over(item->path);
     return root == NULL || strcmp(item->label.root, root) == 0;
 }
 
@@ -138,6 +144,8 @@ status cache_folder_clear(struct cache_listing *removed, const char *folder, con
         }
         free(item.path);
     }
+    if (root == NULL)
+        temporary_clear(folder);
     free(resolved);
     all.count = gone;
     *removed = all;

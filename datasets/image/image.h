@@ -47,9 +47,9 @@ bool image_has_ending(const char *name);
 /* Whether a regular file begins as one of the formats that are read. */
 bool image_file_recognized(const char *path);
 
-/* Both are there completely or not at all, without waiting for the disk (core/file.h, file_sync_all). quality: 1 to 100, chroma is
- * halved both ways (4:2:0). */
+/* There completely or not at all. */
 status image_write_png(const char *path, const struct image *image, struct error *error);
+/* One of many: without waiting for the disk (core/file.h). quality: 1 to 100, chroma is halved both ways (4:2:0). */
 status image_write_jpeg(const char *path, const struct image *image, int quality, struct error *error);
 
 /* A part of an image, in pixels. */

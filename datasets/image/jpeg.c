@@ -209,14 +209,14 @@ status image_write_jpeg(const char *path, const struct image *image, int quality
 {
     struct file_writer writer;
     struct encoder encoder = {0};
-    TRY(file_writer_open(&writer, path, error));
+    TRY(file_writer_open_one_of_many(&writer, path, error));
     encoder.jpeg.err = jpeg_std_error(&encoder.failure.manager);
     encoder.failure.manager.error_exit = escape;
     encoder.failure.manager.emit_message = notice;
     status result = encode(&encoder, image, quality, writer.stream, error);
     jpeg_destroy_compress(&encoder.jpeg);
     if (result == OK)
-        return file_writer_close_unsynced(&writer, error);
+        return file_writer_close(&writer, error);
     file_writer_abandon(&writer);
     return error_context(error, "%s", path);
 }

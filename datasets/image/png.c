@@ -194,7 +194,7 @@ status image_write_png(const char *path, const struct image *image, struct error
         error_set(error, ERROR_MEMORY, "no memory to write this PNG");
     png_destroy_write_struct(&encoder.png, &encoder.info);
     if (result == OK)
-        return file_writer_close_unsynced(&writer, error);
+        return file_writer_close(&writer, error);
     file_writer_abandon(&writer);
     return error_context(error, "%s", path);
 }

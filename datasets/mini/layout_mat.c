@@ -25,7 +25,7 @@ static status mat_save(const struct layout *layout, const char *path, matvar_t *
                              : error_set(error, ERROR_MEMORY, "%s: no memory left for %s", layout->domain->name, path);
     if (result == OK) {
         /* matio opens files by name: it fills the writer's temporary file, which the writer then syncs and renames */
-        mat_t *mat = Mat_CreateVer(writer.temporary, mat_header, MAT_FT_MAT5);
+        mat_t *mat = Mat_CreateVer(writer.temporary.path, mat_header, MAT_FT_MAT5);
         bool good = mat != NULL;
         for (size_t i = 0; i < count && good; i++)
             good = Mat_VarWrite(mat, variables[i], MAT_COMPRESSION_ZLIB) == 0;

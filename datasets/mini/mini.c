@@ -106,19 +106,22 @@ static status write_marked(const char *root, const struct mini_settings *setting
 {
     if (file_exists(marker->complete)) {
         TRY(marker_check(marker, marker->complete, error));
+        unlink(marker->unfinished);
         log_info(settings->log, "%s: the suite is complete, nothing to do", root);
         return OK;
     }
-    if (file_exists(marker->unfinished))
+    if (file_exists(marker->unfinished)) {
         TRY(marker_check(marker, marker->unfinished, error));
-    else
+        temporary_clear_below(root);
+    } else {
         TRY(refuse_foreign(root, error));
+    }
     TRY(directory_create(root, error));
     TRY(file_write(marker->unfinished, marker->line.data, marker->line.size, error));
     TRY(write_datasets(root, settings, error));
     TRY(file_sync_all(root, error));
     TRY(file_write(marker->complete, marker->line.data, marker->line.size, error));
-    unlink(marker->unfinished); /* harmless when it stays: mini.json is looked at first */
+    unlink(marker->unfinished); /* harmless when it stays: mini.json is looked at first, and the next call removes it */
     return OK;
 }
 

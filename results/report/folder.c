@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -78,17 +77,6 @@ static status check_target(const char *path, struct error *error)
 
 /* --- Writing --- */
 
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
-{
-    (void)about, (void)kind, (void)place;
-    return remove(path);
-}
-
-static void remove_folder(const char *path)
-{
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* Slashes at the end would put the new folder inside the old one. */
 static char *trimmed(const char *path)
 {
@@ -98,32 +86,33 @@ static char *trimmed(const char *path)
     return strndup(path, size);
 }
 
-static status create_parent(const char *path, struct error *error)
+/* What is needed to begin; what is there already is freed by report_folder_abandon. */
+static status create_parts(struct report_folder *folder, struct error *error)
 {
-    const char *slash = strrchr(path, '/');
-    if (slash == NULL || slash == path)
-        return OK;
-    char *parent = strndup(path, (size_t)(slash - path));
-    status result = parent ? directory_create(parent, error) : error_set(error, ERROR_MEMORY, "%s: no memory", path);
+    char *parent = path_parent(folder->path);
+    if (parent == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder->path);
+    status result = directory_create(parent, error);
+    if (result == OK)
+        temporary_clear(parent);
     free(parent);
-    return result;
+    TRY(result);
+    TRY(temporary_create_folder(&folder->temporary, folder->path, error));
+    folder->fresh = path_format("%s/report", folder->temporary.path);
+    return folder->fresh != NULL ? directory_create(folder->fresh, error)
+                                 : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder->path);
 }
 
 status report_folder_begin(struct report_folder *folder, const char *path, struct error *error)
 {
     *folder = (struct report_folder){0};
     TRY(check_target(path, error));
-    char *plain = trimmed(path), *temporary = plain ? path_format("%s.tmp-%ld", plain, (long)getpid()) : NULL;
-    status result = temporary ? create_parent(plain, error) : error_set(error, ERROR_MEMORY, "%s: no memory", path);
-    if (result == OK && mkdir(temporary, 0777) != 0)
-        result = error_errno(error, errno, "%s: cannot create this folder", temporary);
-    if (result != OK) {
-        free(plain);
-        free(temporary);
-        return result;
-    }
-    *folder = (struct report_folder){.path = plain, .temporary = temporary};
-    return OK;
+    folder->path = trimmed(path);
+    status result = folder->path != NULL ? create_parts(folder, error)
+                                         : error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    if (result != OK)
+        report_folder_abandon(folder);
+    return result;
 }
 
 /* File systems that cannot exchange two names get two steps. */
@@ -135,49 +124,45 @@ static status move_aside(const struct report_folder *folder, struct error *error
     status result = OK;
     if (rename(folder->path, aside) != 0)
         result = error_errno(error, errno, "%s: cannot be replaced", folder->path);
-    else if (rename(folder->temporary, folder->path) != 0) {
+    else if (rename(folder->fresh, folder->path) != 0) {
         result = error_errno(error, errno, "%s: cannot be put in place", folder->path);
         if (rename(aside, folder->path) != 0)
             error_context(error, "the report that was there is now %s", aside);
-    } else
-        remove_folder(aside);
+    } else {
+        rename(aside, folder->fresh); /* to go with the temporary folder */
+    }
     free(aside);
     return result;
 }
 
 static status put_in_place(const struct report_folder *folder, struct error *error)
 {
-    if (rename(folder->temporary, folder->path) == 0) /* nothing there, or an empty folder */
+    if (rename(folder->fresh, folder->path) == 0) /* nothing there, or an empty folder */
         return OK;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return error_errno(error, errno, "%s: cannot be put in place", folder->path);
     TRY(check_target(folder->path, error)); /* again: writing took a while */
-    if (renameat2(AT_FDCWD, folder->temporary, AT_FDCWD, folder->path, RENAME_EXCHANGE) != 0)
+    if (renameat2(AT_FDCWD, folder->fresh, AT_FDCWD, folder->path, RENAME_EXCHANGE) != 0)
         return move_aside(folder, error);
-    remove_folder(folder->temporary);
     return OK;
 }
 
+/* What was there is in the temporary folder now, and goes with it. */
 status report_folder_commit(struct report_folder *folder, struct error *error)
 {
-    status result = file_sync_all(folder->temporary, error);
+    status result = file_sync_all(folder->fresh, error);
     if (result == OK)
         result = put_in_place(folder, error);
-    if (result != OK) {
-        report_folder_abandon(folder);
-        return result;
-    }
-    free(folder->path);
-    free(folder->temporary);
-    *folder = (struct report_folder){0};
-    return OK;
+    if (result == OK)
+        file_sync_name(folder->path);
+    report_folder_abandon(folder);
+    return result;
 }
 
 void report_folder_abandon(struct report_folder *folder)
 {
-    if (folder->temporary != NULL)
-        remove_folder(folder->temporary);
+    temporary_remove(&folder->temporary);
     free(folder->path);
-    free(folder->temporary);
+    free(folder->fresh);
     *folder = (struct report_folder){0};
 }

@@ -2,19 +2,20 @@
  *
  *     struct report_folder folder;
  *     TRY(report_folder_begin(&folder, "report", error));       // refuses what is no report
- *     … write into folder.temporary …
+ *     … write into folder.fresh …
  *     TRY(report_folder_commit(&folder, error));                // or report_folder_abandon(&folder)
  */
 #ifndef MTIL_RESULTS_REPORT_FOLDER_H
 #define MTIL_RESULTS_REPORT_FOLDER_H
 
-#include "core/status.h"
+#include "core/temporary.h"
 
 /* In the first bytes of every page, so that a report is recognised. */
 #define REPORT_MARK "<meta name=\"generator\" content=\"mtil report\">"
 
 struct report_folder {
-    char *path, *temporary; /* owned */
+    char *path, *fresh;          /* owned */
+    struct temporary temporary; /* that fresh is in */
 };
 
 status report_folder_begin(struct report_folder *folder, const char *path, struct error *error);

@@ -44,11 +44,11 @@ static status write_text(const struct report *report, const char *stem, const ch
     struct file_writer writer;
     status result = path == NULL || text->failed
                         ? error_set(error, ERROR_MEMORY, "%s: no memory for figure %s", report->folder, stem)
-                        : file_writer_open(&writer, path, error);
+                        : file_writer_open_one_of_many(&writer, path, error);
     if (result == OK)
         result = file_writer_write(&writer, text->data, text->size, error);
     if (result == OK)
-        result = file_writer_close_unsynced(&writer, error);
+        result = file_writer_close(&writer, error);
     free(path);
     text_free(text);
     return result;

@@ -72,7 +72,7 @@ status report_write(struct store *store, const struct report_request *request, s
     struct report report = {.store = store, .request = request};
     struct report_folder folder;
     TRY(report_folder_begin(&folder, request->folder, error));
-    report.folder = folder.temporary;
+    report.folder = folder.fresh;
     status result = fill_from_snapshot(&report, error);
     *outcome = (struct report_outcome){.runs = report.run_count,
                                        .configurations = report.configuration_count,

@@ -4,10 +4,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -263,19 +265,30 @@ static void a_file_that_shrinks_is_an_error(void **state)
     unlink(path);
 }
 
+/* As on a full disk: the file may not grow. */
 static void a_full_disk_is_reported(void **state)
 {
     (void)state;
     struct error error;
-    struct file_writer writer = {
-        .stream = fopen("/dev/full", "wb"), .path = strdup("full.bin"), .temporary = strdup("/nowhere/x")};
-    assert_non_null(writer.stream);
-    char block[1 << 16] = {0};
-    status result = file_writer_write(&writer, block, sizeof block, &error);
-    if (result == OK)
-        result = file_writer_close(&writer, &error);
-    assert_int_equal(result, ERROR_IO);
-    assert_non_null(strstr(error.message, "No space left"));
+    struct rlimit before;
+    static const char block[1 << 16];
+    char path[] = "/tmp/mtil-core-full";
+    struct file_writer writer;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*action)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, before.rlim_max}), 0);
+    assert_int_equal(file_writer_open(&writer, path, &error), OK);
+    status at_once = file_writer_write(&writer, block, sizeof block, &error);
+    status small = file_writer_open(&writer, path, NULL) == OK && file_writer_write(&writer, block, 1001, NULL) == OK
+                       ? file_writer_close(&writer, &error)
+                       : OK;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, action);
+    assert_int_equal(at_once, ERROR_IO);
+    assert_int_equal(small, ERROR_IO);
+    assert_non_null(strstr(error.message, path));
+    assert_non_null(strstr(error.message, "File too large"));
+    assert_false(file_exists(path));
 }
 
 static void near_words_are_suggested(void **state)
