@@ -4,6 +4,7 @@
 #   make test    installs what is missing, builds with the tests, runs them
 #   make build   only builds: the program is build/mtil
 #   make test-cluster   sweeps on a Slurm of one node that it starts (slurm-wlm and munge are installed if missing)
+#   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail (SEED=N)
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
 #   make clean   removes build/
 #
@@ -12,7 +13,7 @@ BUILD := build
 FLAGS :=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-cluster test-report build build-tests dependencies clean
+.PHONY: demo test test-cluster test-report crash build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -29,6 +30,11 @@ test-cluster: dependencies build
 test-report: dependencies build-tests
 	@cmake/install-dependencies --browser
 	@tests/results/python.sh tests/results/report/check_report.py $(BUILD)
+
+crash: SEED := $(shell date +%s)
+crash: dependencies build-tests
+	MTIL_CRASH_SEED=$(SEED) MTIL_CRASH_KILLS=200 $(BUILD)/tests/test_kills
+	MTIL_CRASH_SEED=$(SEED) MTIL_CRASH_FAULTS=0 $(BUILD)/tests/test_write_faults
 
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }

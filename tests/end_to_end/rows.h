@@ -1,7 +1,7 @@
 /* The rows of a results database as text, to be compared with those of another run.
  *
  *     struct text rows = {0};
- *     rows_read(path, &rows);              // every table but runs, timings and artifacts, every digit of every value
+ *     rows_read(path, &rows);              // every digit of every value, but for clocks, machines and paths
  *     text_free(&rows);
  */
 #ifndef MTIL_TESTS_END_TO_END_ROWS_H

@@ -1,0 +1,56 @@
+/* Commands that write, to be tried again and again in a folder that can be set back; what an undisturbed one leaves is known.
+ *
+ *     struct ground ground;
+ *     ground_open(&ground);
+ *     struct trial trial;
+ *     trial_open(&trial, &ground, &scenarios[0]);        // runs it once, undisturbed
+ *     trial_reset(&trial);
+ *     … program_start(&process, &ground.workshop, &(struct launch){.arguments = trial.scenario->command}) …
+ *     trial_finish(&trial, "killed after 0.1 s");        // runs it again; the folder is to be what it was at first
+ *     trial_close(&trial);
+ *     ground_close(&ground);
+ */
+#ifndef MTIL_TESTS_CRASH_GROUND_H
+#define MTIL_TESTS_CRASH_GROUND_H
+
+#include "tests/end_to_end/workshop.h"
+
+/* Everything is written below work/. */
+struct scenario {
+    const char *name;
+    const char *prepare; /* commands, an extra line each, whose results are there before; NULL: none */
+    const char *command;
+    size_t faults_most; /* that are tried; 0: all */
+};
+extern const struct scenario scenarios[];
+extern const size_t scenario_count;
+
+struct ground {
+    struct workshop workshop;
+};
+void ground_open(struct ground *ground);
+void ground_close(struct ground *ground);
+
+struct trial {
+    struct ground *ground;
+    const struct scenario *scenario;
+    struct text before, expected, without_caches; /* what is in the folder */
+    bool caches_may_lack; /* a cache that cannot be written is a warning, and a finished run needs none */
+    double seconds; /* that it takes undisturbed */
+};
+void trial_open(struct trial *trial, struct ground *ground, const struct scenario *scenario);
+void trial_close(struct trial *trial);
+
+void trial_reset(struct trial *trial);
+
+/* The folder is what the undisturbed command left. */
+void trial_expect_whole(const struct trial *trial, const char *after);
+/* No file under a final name has other contents than it has in the end, or had in the beginning. */
+void trial_expect_nothing_half(const struct trial *trial, const char *after);
+/* The command is given again, ends well, and leaves a whole folder. */
+void trial_finish(const struct trial *trial, const char *after);
+
+/* A number from the environment, or the fallback. */
+long crash_setting(const char *name, long fallback);
+
+#endif
