@@ -265,8 +265,7 @@ static status join_new(struct joining *joining, const char *const *inputs, size_
     struct temporary folder;
     TRY(temporary_create_folder(&folder, joining->output_name, error));
     char *path = path_format("%s/database", folder.path);
-    status result =
-        path ? fill_new(joining, path, inputs, count, counts, error) : out_of_memory(joining, error);
+    status result = path ? fill_new(joining, path, inputs, count, counts, error) : out_of_memory(joining, error);
     temporary_remove(&folder);
     free(path);
     return result;

@@ -39,8 +39,8 @@ char *cache_folder_file(const char *folder, const struct cache_label *label, con
 status cache_folder_list(struct cache_listing *listing, const char *folder, struct error *error);
 void cache_listing_free(struct cache_listing *listing);
 
-/* Bytes that the file path may take: limit less the folder's other files, and of the disk nine tenths of what is free. What
- * writers that are gone left there is removed before. */
+/* Bytes that the file path may take: limit less the folder's other files, and of the disk nine tenths of what is free.
+ * What writers that are gone left there is removed before. */
 status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error);
 
 /* Removes the files made from datasets below root (NULL: all, with what was left unfinished). Runs that use one go on

@@ -14,7 +14,7 @@
 #define REPORT_MARK "<meta name=\"generator\" content=\"mtil report\">"
 
 struct report_folder {
-    char *path, *fresh;          /* owned */
+    char *path, *fresh;         /* owned */
     struct temporary temporary; /* that fresh is in */
 };
 

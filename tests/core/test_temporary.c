@@ -1,4 +1,4 @@
-/* What a writer that was killed left is removed by the next one; what has a living writer, or is somebody's own, stays. */
+/* What a killed writer left is removed by the next one; what has a living writer, or is somebody's own, stays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,8 +45,8 @@ static void expect_names(const char *path, const char *const *names, size_t coun
     directory_free(&found);
 }
 
-#define EXPECT_NAMES(path, ...)                                                                                       \
-    expect_names(path, (const char *const[]){__VA_ARGS__},                                                            \
+#define EXPECT_NAMES(path, ...)                                                                                        \
+    expect_names(path, (const char *const[]){__VA_ARGS__},                                                             \
                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
 static size_t count_names(const char *path)
@@ -177,9 +177,9 @@ static void touch(const char *path)
 static void what_only_looks_similar_stays(void **state)
 {
     (void)state;
-    static const char *const own[] = {".tmp-mtil-01234567",       "a.tmp-1234",         "a.tmp-mtil-0123456",
-                                      "a.tmp-mtil-0123456g",      "a.tmp-mtil-01234567.txt", "a.tmp-mtil-0123456A",
-                                      "a.tmp"};
+    static const char *const own[] = {
+        ".tmp-mtil-01234567",  "a.tmp-1234", "a.tmp-mtil-0123456", "a.tmp-mtil-0123456g", "a.tmp-mtil-01234567.txt",
+        "a.tmp-mtil-0123456A", "a.tmp"};
     struct error error;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         touch(own[i]);

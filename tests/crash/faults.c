@@ -1,14 +1,14 @@
 /* Preloaded into the program (LD_PRELOAD), makes the n-th of its calls that write go wrong.
  *
  *     MTIL_FAULT_LOG=calls.txt mtil …            a line per call
- *     MTIL_FAULT="17 fail" mtil …                the 17th fails as it would by nature: no space, a broken disk, no memory
+ *     MTIL_FAULT="17 fail" mtil …                the 17th fails: no space, a broken disk, no memory
  *     MTIL_FAULT="17 full" mtil …                and so do all that need space from there on
  *     MTIL_FAULT="17 short" mtil …               if it writes, it writes half
  *     MTIL_FAULT="17 interrupted" mtil …         if it writes, it is interrupted before (EINTR)
  *     MTIL_FAULT="17 kill" mtil …                SIGKILL comes before it
  *
- * The program's own children are spared, and the first three descriptors. The C library's stdio writes by other ways: what is
- * written there is not seen.
+ * The program's own children are spared, and the first three descriptors. The C library's stdio writes by other ways:
+ * what is written there is not seen.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -73,13 +73,13 @@ static int fault(const char *name, int file, const char *path, int nature)
     return fails ? nature : 0;
 }
 
-#define FAULT(file, path, nature)                                                                                     \
-    do {                                                                                                              \
-        int fault_number_ = fault(__func__, file, path, nature);                                                      \
-        if (fault_number_ != 0) {                                                                                     \
-            errno = fault_number_;                                                                                    \
-            return -1;                                                                                                \
-        }                                                                                                             \
+#define FAULT(file, path, nature)                                                                                      \
+    do {                                                                                                               \
+        int fault_number_ = fault(__func__, file, path, nature);                                                       \
+        if (fault_number_ != 0) {                                                                                      \
+            errno = fault_number_;                                                                                     \
+            return -1;                                                                                                 \
+        }                                                                                                              \
     } while (0)
 
 /* How much of a write is made, once it is counted. */

@@ -163,10 +163,10 @@ void trial_expect_whole(const struct trial *trial, const char *after)
     text_free(&state);
 }
 
-/* Files that have all their contents as soon as they have their names; a run's database grows, its adapters are replaced. */
+/* Files that are whole as soon as they have their names; a run's database grows, its adapters are replaced. */
 static bool is_final(const char *path)
 {
-    static const char *const growing[] = {".tmp-mtil-",   "/results.db", "/adapters.safetensors", "/resume.safetensors",
+    static const char *const growing[] = {".tmp-mtil-",  "/results.db", "/adapters.safetensors", "/resume.safetensors",
                                           ".pixels.new", ".log",        "/mini.unfinished"};
     for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
         if (strstr(path, growing[i]) != NULL)
@@ -193,7 +193,8 @@ void trial_expect_nothing_half(const struct trial *trial, const char *after)
 
 void trial_finish(const struct trial *trial, const char *after)
 {
-    struct outcome outcome = program_run(&trial->ground->workshop, &(struct launch){.arguments = trial->scenario->command});
+    struct outcome outcome =
+        program_run(&trial->ground->workshop, &(struct launch){.arguments = trial->scenario->command});
     if (outcome.exit_status != 0)
         fail_msg("%s, %s: does not go on: exit status %d, signal %d: %s", trial->scenario->name, after,
                  outcome.exit_status, outcome.signal, outcome.errors.data);

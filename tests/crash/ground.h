@@ -1,4 +1,4 @@
-/* Commands that write, to be tried again and again in a folder that can be set back; what an undisturbed one leaves is known.
+/* Commands that write, tried again and again in a folder that can be set back; what an undisturbed one leaves is known.
  *
  *     struct ground ground;
  *     ground_open(&ground);
@@ -36,7 +36,7 @@ struct trial {
     const struct scenario *scenario;
     struct text before, expected, without_caches; /* what is in the folder */
     bool caches_may_lack; /* a cache that cannot be written is a warning, and a finished run needs none */
-    double seconds; /* that it takes undisturbed */
+    double seconds;       /* that it takes undisturbed */
 };
 void trial_open(struct trial *trial, struct ground *ground, const struct scenario *scenario);
 void trial_close(struct trial *trial);

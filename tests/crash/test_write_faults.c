@@ -1,5 +1,5 @@
-/* The n-th call that writes fails, for every n: the command says so once and leaves nothing half, or it ends well; the same
- * command given again leaves what it had left undisturbed, and nothing else.
+/* The n-th call that writes fails, for every n: the command says so once and leaves nothing half, or it ends well; the
+ * same command given again leaves what it had left undisturbed, and nothing else.
  *
  *     MTIL_CRASH_FAULTS=0 test_write_faults     every call in every way; 5 a scenario otherwise
  */
@@ -23,8 +23,7 @@ static struct outcome run_with(const struct trial *trial, const char *fault, con
     setenv("LD_PRELOAD", FAULTS, 1);
     setenv("MTIL_FAULT", fault, 1);
     setenv("MTIL_FAULT_LOG", log, 1);
-    struct outcome outcome =
-        program_run(&ground.workshop, &(struct launch){.arguments = trial->scenario->command});
+    struct outcome outcome = program_run(&ground.workshop, &(struct launch){.arguments = trial->scenario->command});
     unsetenv("LD_PRELOAD");
     return outcome;
 }

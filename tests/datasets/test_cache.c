@@ -369,6 +369,24 @@ static void files_are_listed_and_cleared(void **state)
     free(real);
 }
 
+/* Those of killed writers go, also of features, and take no room; those of living ones stay. */
+static void left_overs_go_when_another_file_is_written(void **state)
+{
+    struct album *album = *state;
+    struct cache_writer writer;
+    struct cache_label label = {.dataset = "dtd"};
+    struct error error;
+    char *living = path_format("%s/living.pixels", album->folder);
+    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
+    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-4567.features.tmp-mtil-01234567", "left over");
+    assert_int_equal(cache_writer_open(&writer, living, &label, 1, 1 << 20, &error), OK);
+    check_with_new_cache(album);
+    assert_int_equal(album_files(album), 3); /* two whole ones, and living.pixels.new */
+    cache_writer_abandon(&writer);
+    assert_int_equal(album_files(album), 2);
+    free(living);
+}
+
 /* Who uses a file that is removed does not notice; who writes one keeps it. */
 static void clearing_disturbs_nobody(void **state)
 {
@@ -410,6 +428,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(making_a_file_is_watched_and_stops, album_setup, album_teardown),
         cmocka_unit_test(the_folder_is_the_user_s),
         cmocka_unit_test_setup_teardown(files_are_listed_and_cleared, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(left_overs_go_when_another_file_is_written, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(clearing_disturbs_nobody, album_setup, album_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -413,6 +413,18 @@ static void mistakes_come_before_everything(void **state)
     workshop_close(&workshop);
 }
 
+/* As a full disk or a kill leaves it. */
+static void a_database_whose_creation_was_cut_short_is_completed(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    scratch_write(&workshop.scratch, "results.db", "", 0);
+    program_succeeds(&workshop, "sweep tiny.yaml --grid seed=1 training.iterations=2 --quiet");
+    rows_expect(&workshop, "results.db", "SELECT status FROM runs", "finished\n");
+    workshop_close(&workshop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +441,7 @@ int main(void)
         cmocka_unit_test(killed_sweeps_are_taken_over_at_once),
         cmocka_unit_test(waiting_can_be_stopped),
         cmocka_unit_test(mistakes_come_before_everything),
+        cmocka_unit_test(a_database_whose_creation_was_cut_short_is_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
