@@ -76,7 +76,7 @@ static struct point *list_points(struct trial *trial, size_t *count)
 static void expect_one_message(const struct trial *trial, const struct outcome *outcome, const char *after)
 {
     const char *line = strstr(outcome->errors.data, "mtil: error: ");
-    if (outcome->exit_status <= 0 || line == NULL || words_count(outcome->errors.data, "error:") != 1 ||
+    if (outcome->exit_status <= 0 || line == NULL || words_count(outcome->errors.data, "mtil: error:") != 1 ||
         strchr(line, '\n') == NULL || strchr(line, '\n')[1] != 0)
         fail_msg("%s, %s: expected one error, found exit status %d, signal %d: %s", trial->scenario->name, after,
                  outcome->exit_status, outcome->signal, outcome->errors.data);
