@@ -180,7 +180,7 @@ status survey_file_write(const struct survey_file *file, const char *path, const
     TRY(file_writer_open(&writer, path, error));
     TRY(file_writer_write(&writer, &header, sizeof header, error));
     TRY(file_writer_write(&writer, file->records, file->count * sizeof *file->records, error));
-    return file_writer_close_unsynced(&writer, error);
+    return file_writer_close(&writer, error);
 }
 
 void survey_file_free(struct survey_file *file)

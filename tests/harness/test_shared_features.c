@@ -172,7 +172,9 @@ static void change_a_weight(const char *path)
     memcpy(values, last->data, bytes);
     values[0] += 1;
     last->data = values;
-    must(safetensors_write(path, tensors, count, NULL, 0, &error));
+    struct clip_metadata metadata; /* of the small model (small_run.c) */
+    clip_metadata_fill(&metadata, &(struct clip_config){1, 1, ACTIVATION_QUICK_GELU});
+    must(safetensors_write(path, tensors, count, metadata.entries, CLIP_METADATA, &error));
     safetensors_close(file);
     free(values);
     free(tensors);
