@@ -163,8 +163,11 @@ static void routers_that_were_not_trained_are_refused(void **state)
          *last = workshop_find(&workshop, "runs/*/seed1/task01.adapters.safetensors"),
          *untrained = path_format("eval tiny.yaml --quiet data.order=mnist,dtd --router own --adapters %s", first),
          *absent = path_format("eval tiny.yaml --quiet --router own --adapters %s", last),
-         *other = path_format("eval tiny.yaml --quiet --router auto model.activation=gelu --adapters %s", last),
+         *other = path_format("eval tiny.yaml --quiet --router auto model.weights=bare.safetensors model.heads=1,1 "
+                              "model.activation=gelu --adapters %s",
+                              last),
          *chosen = path_format("eval tiny.yaml --quiet --router auto --adapters %s", last);
+    workshop_drop_metadata(&workshop, "clip.safetensors", "bare.safetensors");
     program_fails(&workshop, &(struct launch){.arguments = untrained},
                   (const char *const[]){"no trained router for the task dtd", "its tasks are: mnist;", NULL});
     program_fails(&workshop, &(struct launch){.arguments = absent},

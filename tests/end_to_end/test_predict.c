@@ -311,13 +311,16 @@ static void mistakes_are_told(void **state)
         {WITH "--template x photos", {"--template", "--classes"}},
         {WITH "--classes classes.txt --template x photos", {"--template", "{}"}},
         {WITH "--classes empty.txt photos", {"empty.txt", "class name"}},
-        {WITH "--activation gelu photos", {"saved.safetensors", "belong to the model clip"}},
+        {"predict --weights bare.safetensors --heads 1,1 --activation gelu --vocabulary vocabulary.txt --quiet "
+         "--adapters saved.safetensors photos",
+         {"saved.safetensors", "belong to the model clip"}},
         {"predict " MODEL "photos", {"--adapters", "--classes"}},
         {"predict " MODEL "--adapters adapters.safetensors --router 0 photos",
          {"does not name its tasks", "--classes"}},
         {"predict " MODEL "--adapters adapters.safetensors photos", {"--router", "0, 1, 2"}},
         {"predict --quiet --adapters saved.safetensors photos", {"belong to the model clip"}},
     };
+    workshop_drop_metadata(workshop, "clip.safetensors", "bare.safetensors");
     assert_int_equal(mkdir(scratch_file(&workshop->scratch, "empty"), 0755), 0);
     scratch_write(&workshop->scratch, "empty.txt", "", 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
