@@ -105,7 +105,7 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
     status result = pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error);
     make_labels(&labels, experiment, place);
     const struct safetensors_metadata metadata[] = {{"program", "mtil " MTIL_VERSION},
-                                                    {"suite_hash", suite_hash(experiment->suite)},
+                                                    {"suite_hash", experiment->identity},
                                                     {"seed", labels.seed},
                                                     {"task", labels.task},
                                                     {"iteration", labels.iteration},
@@ -151,7 +151,8 @@ static status read_labels(const struct archive *archive, const struct experiment
     *place = (struct checkpoint_place){0};
     make_labels(&labels, e, place);
     TRY(same(archive, path, "program", "mtil " MTIL_VERSION, error));
-    TRY(same(archive, path, "suite_hash", suite_hash(e->suite), error));
+    if (same(archive, path, "suite_hash", e->identity_before, NULL) != OK)
+        TRY(same(archive, path, "suite_hash", e->identity, error));
     TRY(same(archive, path, "seed", labels.seed, error));
     return read_place(archive, e, path, place, error);
 }

@@ -34,6 +34,8 @@ static status open_model(struct experiment *e, struct error *error)
     status result = require_file(path, "model.weights",
                                  "CLIP's weights as safetensors, or mini for the small model that ships", error);
     if (result == OK)
+        result = file_stamp_read(&e->weights_read, path, error);
+    if (result == OK)
         result = clip_load(&e->clip, e->backend, &e->model, path, mode, &s->stated, error);
     free(path);
     TRY(result);
@@ -80,6 +82,8 @@ static status open_tokenizer(struct experiment *e, struct error *error)
     status result = require_file(path, "model.vocabulary",
                                  "CLIP's bpe_simple_vocab_16e6.txt.gz, or mini with the small model", error);
     if (result == OK)
+        result = file_stamp_read(&e->vocabulary_read, path, error);
+    if (result == OK)
         result = tokenizer_open(&e->tokenizer, path, error);
     free(path);
     TRY(result);
@@ -105,6 +109,7 @@ static status open_experiment(struct experiment **result, const struct suite *su
     if (e == NULL)
         return error_set(error, ERROR_MEMORY, "suite: no memory for a run");
     *e = (struct experiment){.suite = suite, .seed = seed, .log = log};
+    memcpy(e->identity, suite_settings_hash(suite), sizeof e->identity);
     status opened = settings_read(&e->settings, suite, error);
     if (opened == OK) {
         e->trains = frozen ? TRAINS_NOTHING : e->settings.method->trains(e->settings.method_options);
@@ -243,6 +248,20 @@ static status clear_frozen(struct adapters *adapters, struct error *error)
     return OK;
 }
 
+/* What is read again must be what was read when the run began. */
+static status reload_weights(struct experiment *e, const char *path, struct error *error)
+{
+    struct file_stamp stamp;
+    TRY(clip_reload(e->clip, path, error));
+    TRY(file_stamp_read(&stamp, path, error));
+    if (file_stamp_same(&stamp, &e->weights_read))
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "model.weights: %s was written to while the run went on; put back what was there, and the same "
+                     "command goes on",
+                     path);
+}
+
 status experiment_restart(struct experiment *e, struct error *error)
 {
     if (e->adapters != NULL) {
@@ -256,7 +275,7 @@ status experiment_restart(struct experiment *e, struct error *error)
     char *path = weights_path(e->settings.weights);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = clip_reload(e->clip, path, error);
+    status result = reload_weights(e, path, error);
     free(path);
     return result;
 }

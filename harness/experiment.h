@@ -9,6 +9,7 @@
 #define MTIL_HARNESS_EXPERIMENT_H
 
 #include "datasets/survey.h"
+#include "harness/file_digest.h"
 #include "harness/progress.h"
 #include "harness/settings.h"
 #include "harness/stop.h"
@@ -36,6 +37,9 @@ struct experiment {
     const struct suite *suite;
     struct settings settings;
     uint64_t seed;
+    char identity[DIGEST_SIZE];        /* the suite's hash until the inputs are known (inputs.h), then theirs */
+    char identity_before[DIGEST_SIZE]; /* of a run that goes on with mended data; "": it does not */
+    struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
     size_t evaluation_batch;
     enum method_trains trains;
     const struct log *log;

@@ -9,6 +9,7 @@
 #include "core/characters.h"
 #include "harness/commands/command.h"
 #include "harness/exit_status.h"
+#include "harness/program.h"
 
 static void print_overview(FILE *out)
 {
@@ -17,6 +18,12 @@ static void print_overview(FILE *out)
     for (size_t i = 0; commands[i] != NULL; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out, "\n  mtil COMMAND --help   options and an example\n  mtil --version        the program's version\n");
+}
+
+static void print_version(void)
+{
+    const char *commit = program_commit();
+    printf("mtil " MTIL_VERSION "%s%s%s\n", *commit != 0 ? " (" : "", commit, *commit != 0 ? ")" : "");
 }
 
 /* That nobody reads the output any more (`mtil query … | head`) is no news to whoever closed it. */
@@ -115,7 +122,7 @@ int main(int argc, char **argv)
     else if (wants_help)
         print_overview(stdout);
     else if (strcmp(argv[1], "--version") == 0)
-        puts("mtil " MTIL_VERSION);
+        print_version();
     else
         result = dispatch(argc - 1, argv + 1, &stop, &error);
     if (result == OK)

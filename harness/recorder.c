@@ -1,9 +1,12 @@
 #include "harness/recorder.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/file.h"
+#include "core/text.h"
 #include "harness/label_split.h"
+#include "harness/program.h"
 #include "harness/sequence.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
@@ -17,7 +20,8 @@ static const char *selection_name(const struct experiment *e)
     return e->settings.selector.decision == DECIDE_PER_BATCH ? "per_batch" : "per_image";
 }
 
-status record_start(struct recorder *r, struct run_start *start, struct error *error)
+status record_start(struct recorder *r, const struct inputs *inputs, const struct continuation *continuation,
+                    struct run_start *start, struct error *error)
 {
     struct experiment *e = r->experiment;
     char *model = experiment_model_name(e), *folder = sequence_folder(e);
@@ -30,8 +34,11 @@ status record_start(struct recorder *r, struct run_start *start, struct error *e
     struct run_description description = {
         .suite = suite_name(e->suite),
         .suite_text = suite_text(e->suite),
-        .suite_hash = suite_hash(e->suite),
+        .suite_hash = inputs->hash,
+        .settings_hash = suite_settings_hash(e->suite),
         .folder = folder,
+        .inputs = inputs->rows,
+        .input_count = inputs->count,
         .setting = e->settings.setting,
         .method = e->settings.method->name,
         .policy = adapters && e->settings.method->after_step != NULL ? e->settings.policy->name : "none",
@@ -48,7 +55,9 @@ status record_start(struct recorder *r, struct run_start *start, struct error *e
         .tasks = (int64_t)e->task_count,
         .trainable_parameters = (int64_t)experiment_trainable(e),
     };
-    status result = store_run_start(r->store, &description, start, error);
+    status result = continuation->run != 0
+                        ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
+                        : store_run_start(r->store, &description, start, error);
     free(model);
     free(folder);
     r->run = start->run;
@@ -81,24 +90,78 @@ static status record_cut(const struct recorder *r, struct error *error)
     return OK;
 }
 
+/* digest: memory for the row's. */
+static struct task_row describe_task(const struct task *task, char digest[DIGEST_SIZE])
+{
+    dataset_digest_items(task->dataset, SPLIT_TEST, digest);
+    return (struct task_row){.task = (int64_t)task->index,
+                             .name = task->settings.name,
+                             .classes = (int64_t)dataset_classes(task->dataset),
+                             .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
+                             .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST),
+                             .test_digest = digest,
+                             .missing_images = (int64_t)dataset_missing(task->dataset),
+                             .unreadable_images = (int64_t)(task->survey.splits[SPLIT_TRAIN].unreadable +
+                                                            task->survey.splits[SPLIT_TEST].unreadable)};
+}
+
 status record_tasks(const struct recorder *r, struct error *error)
 {
     for (size_t k = 0; k < r->experiment->task_count; k++) {
-        const struct task *task = &r->experiment->tasks[k];
         char digest[DIGEST_SIZE];
-        dataset_digest_items(task->dataset, SPLIT_TEST, digest);
-        struct task_row row = {.task = (int64_t)k,
-                               .name = task->settings.name,
-                               .classes = (int64_t)dataset_classes(task->dataset),
-                               .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
-                               .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST),
-                               .test_digest = digest,
-                               .missing_images = (int64_t)dataset_missing(task->dataset),
-                               .unreadable_images = (int64_t)(task->survey.splits[SPLIT_TRAIN].unreadable +
-                                                              task->survey.splits[SPLIT_TEST].unreadable)};
+        struct task_row row = describe_task(&r->experiment->tasks[k], digest);
         TRY(store_add_task(r->store, r->run, &row, error));
     }
     return record_cut(r, error);
+}
+
+status record_mended(const struct recorder *r, const struct inputs *inputs, struct error *error)
+{
+    for (size_t k = 0; k < r->experiment->task_count; k++) {
+        char digest[DIGEST_SIZE];
+        struct task_row row = describe_task(&r->experiment->tasks[k], digest);
+        TRY(store_change_task(r->store, r->run, &row, error));
+    }
+    return store_run_change_inputs(r->store, r->run, inputs->hash, inputs->rows, inputs->count, error);
+}
+
+/* "NVIDIA H100", or "2 × NVIDIA H100"; nothing where none is used. */
+static void name_gpus(const struct experiment *e, const struct gpus *gpus, struct text *name)
+{
+    size_t device = e->settings.backend.device;
+    if (device < gpus->count && e->settings.gpus > 1)
+        text_add(name, "%zu × ", e->settings.gpus);
+    if (device < gpus->count)
+        text_add(name, "%s", gpus->list[device].name);
+}
+
+status record_session(const struct recorder *r, struct error *error)
+{
+    struct text command = {0}, libraries = {0}, cpu = {0}, gpu = {0};
+    struct gpus gpus = {0};
+    struct error none;
+    bool computes_there = strcmp(r->experiment->backend->ops->name, "cpu") != 0;
+    program_add_command_line(&command);
+    program_add_libraries(&libraries);
+    program_add_cpu(&cpu);
+    if (computes_there && backend_gpus(&gpus, &none) == OK)
+        name_gpus(r->experiment, &gpus, &gpu);
+    struct session_row row = {.program_version = MTIL_VERSION,
+                              .program_commit = *program_commit() != 0 ? program_commit() : NULL,
+                              .command_line = command.data,
+                              .compiler = program_compiler(),
+                              .libraries = libraries.data,
+                              .cpu = cpu.data,
+                              .gpu = gpu.data,
+                              .driver = gpus.count > 0 ? gpus.versions : NULL};
+    bool failed = command.failed || libraries.failed || cpu.failed || gpu.failed;
+    status result = failed ? error_set(error, ERROR_MEMORY, "results: no memory to describe the program")
+                           : store_add_session(r->store, r->run, &row, error);
+    text_free(&command);
+    text_free(&libraries);
+    text_free(&cpu);
+    text_free(&gpu);
+    return result;
 }
 
 static status record_routers(const struct recorder *r, int64_t checkpoint, const struct test_set *set,

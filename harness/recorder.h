@@ -6,6 +6,7 @@
 #ifndef MTIL_HARNESS_RECORDER_H
 #define MTIL_HARNESS_RECORDER_H
 
+#include "harness/continuation.h"
 #include "harness/evaluator.h"
 #include "results/store.h"
 
@@ -15,8 +16,13 @@ struct recorder {
     struct experiment *experiment;
 };
 
-/* Finds or creates the run of this suite and seed, and locks it. */
-status record_start(struct recorder *recorder, struct run_start *start, struct error *error);
+/* Finds or creates the run of these inputs and this seed, or takes the one that goes on with them, and locks it. */
+status record_start(struct recorder *recorder, const struct inputs *inputs, const struct continuation *continuation,
+                    struct run_start *start, struct error *error);
+status record_session(const struct recorder *recorder, struct error *error);
+
+/* A run goes on with data that were mended: they are what it was computed from, from now on. */
+status record_mended(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
 status record_tasks(const struct recorder *recorder, struct error *error);
 
 /* checkpoint −1: zero-shot. With a selector, the routers chosen are recorded too. */

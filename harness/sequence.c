@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "harness/cache_progress.h"
 #include "harness/guard.h"
+#include "harness/image_watch.h"
 #include "harness/saved_adapters.h"
 #include "harness/tasks_survey.h"
 #include "harness/trainer.h"
@@ -29,6 +30,9 @@ struct run {
     struct recorder recorder;
     struct selector *selector; /* NULL: none is needed */
     struct evaluator *evaluator;
+    struct inputs inputs;
+    struct continuation continuation;
+    struct image_watch images;
     char *folder, *resume;
     int folder_lock;         /* descriptor of the folder; −1: not held */
     double saved;            /* when the last resume point was written */
@@ -78,6 +82,7 @@ static status save_place(struct run *r, size_t task, size_t iteration, struct er
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
     TRY(check_folder(r, error));
+    TRY(image_watch_check(&r->images, iteration > 0 ? task : task - (task > 0), error));
     TRY(store_commit(r->sequence->store, error));
     TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
     TRY(checkpoint_save(r->e, r->selector, r->resume, &place, error));
@@ -273,13 +278,23 @@ static status lock_folder(struct run *r, struct error *error)
     return OK; /* a file system without locks is no reason to stop */
 }
 
+/* The folder in which the run began, as long as run.folder is the same: its name may have followed from other inputs. */
+static status choose_folder(struct run *r, struct error *error)
+{
+    size_t below = strlen(r->e->settings.folder);
+    TRY(store_run_folder(r->sequence->store, r->recorder.run, &r->folder, error));
+    if (r->folder == NULL || strncmp(r->folder, r->e->settings.folder, below) != 0 || r->folder[below] != '/') {
+        free(r->folder);
+        r->folder = sequence_folder(r->e);
+    }
+    r->resume = r->folder != NULL ? sequence_resume_file(r->folder) : NULL;
+    return r->resume != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
+}
+
 static status open_run(struct run *r, struct error *error)
 {
     const struct settings *s = &r->e->settings;
-    r->folder = sequence_folder(r->e);
-    r->resume = r->folder != NULL ? path_format("%s/resume.safetensors", r->folder) : NULL;
-    if (r->resume == NULL)
-        return error_set(error, ERROR_MEMORY, "run: no memory for a path");
+    TRY(choose_folder(r, error));
     TRY(directory_create(r->folder, error));
     TRY(lock_folder(r, error));
     if (s->method->selects && s->selector.kind == SELECTOR_CLIP)
@@ -293,6 +308,8 @@ static void close_run(struct run *r)
     selector_destroy(r->selector);
     if (r->folder_lock >= 0)
         close(r->folder_lock);
+    image_watch_close(&r->images);
+    inputs_free(&r->inputs);
     free(r->resume);
     free(r->folder);
 }
@@ -331,6 +348,13 @@ static status check_rows(struct run *r, const struct checkpoint_place *place, st
         (long long)rows);
 }
 
+/* The resume file first: one that names the run's inputs as they are is taken whatever the database says of them. */
+static status take_mended(struct run *r, const struct checkpoint_place *place, struct error *error)
+{
+    TRY(checkpoint_save(r->e, r->selector, r->resume, place, error));
+    return record_mended(&r->recorder, &r->inputs, error);
+}
+
 static status run_from_place(struct run *r, struct error *error)
 {
     struct checkpoint_place place;
@@ -338,6 +362,8 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(checkpoint_load(r->e, r->selector, r->resume, &place, &resumed, error));
     if (resumed)
         TRY(check_rows(r, &place, error));
+    if (r->continuation.mended)
+        TRY(take_mended(r, &place, error));
     TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1,
                          resumed ? (int64_t)place.iteration : 0, error));
     if (resumed)
@@ -373,13 +399,11 @@ static status end_run(struct run *r, status result, struct error *error)
     return unlink(r->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", r->resume);
 }
 
-static void tidy_finished(const struct experiment *e)
+static void tidy_finished(struct run *r)
 {
-    char *folder = sequence_folder(e), *resume = folder != NULL ? path_format("%s/resume.safetensors", folder) : NULL;
-    if (resume != NULL)
-        checkpoint_remove_finished(e, resume);
-    free(resume);
-    free(folder);
+    struct error ignored;
+    if (choose_folder(r, &ignored) == OK)
+        checkpoint_remove_finished(r->e, r->resume);
 }
 
 /* Tells whoever watches the database (results/live.h). */
@@ -400,6 +424,55 @@ static void tell_watchers(void *context, const struct progress_news *news)
     live_write(r->sequence->store, r->recorder.run, &live);
 }
 
+/* What the run is computed from, and so which run it is. */
+static status identify(struct run *r, struct error *error)
+{
+    struct sequence *s = r->sequence;
+    struct surveyor surveyor;
+    TRY(image_watch_open(&r->images, r->e, error));
+    TRY(surveyor_open(&surveyor, &r->e->settings, r->e->log, s->progress, s->stop, error));
+    status result = tasks_survey(r->e, &surveyor, error);
+    if (result == OK)
+        result = image_watch_after_survey(&r->images, error);
+    if (result == OK)
+        result = inputs_read(&r->inputs, &surveyor, r->e->suite, r->e, error);
+    surveyor_close(&surveyor);
+    TRY(result);
+    memcpy(r->e->identity, r->inputs.hash, sizeof r->e->identity);
+    TRY(continuation_choose(&r->continuation, s->store, r->e, &r->inputs, error));
+    memcpy(r->e->identity_before, r->continuation.before, sizeof r->e->identity_before);
+    return OK;
+}
+
+static status work(struct run *r, struct error *error)
+{
+    struct sequence *s = r->sequence;
+    struct cache_progress decoding = {s->progress, s->stop};
+    r->e->stop = s->stop;
+    progress_listen(s->progress, tell_watchers, r);
+    cache_progress_begin(r->e->cache, &decoding);
+    status result = record_session(&r->recorder, error);
+    if (result == OK)
+        result = open_run(r, error);
+    if (result == OK)
+        result = run_from_place(r, error);
+    cache_progress_end(r->e->cache);
+    progress_listen(s->progress, NULL, NULL);
+    return end_run(r, result, error);
+}
+
+static status run_identified(struct run *r, struct error *error)
+{
+    struct run_start start;
+    TRY(record_start(&r->recorder, &r->inputs, &r->continuation, &start, error));
+    r->sequence->run = start.run;
+    if (start.created || start.past != RUN_FINISHED)
+        return work(r, error);
+    r->sequence->finished_before = true;
+    tidy_finished(r);
+    return store_run_end(r->sequence->store, start.run, RUN_FINISHED, NULL, error);
+}
+
 status sequence_run(struct sequence *sequence, struct error *error)
 {
     struct run run = {.sequence = sequence,
@@ -407,31 +480,20 @@ status sequence_run(struct sequence *sequence, struct error *error)
                       .folder_lock = -1,
                       .saved = now(),
                       .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
-    struct run_start start;
-    TRY(tasks_survey(sequence->experiment, sequence->progress, sequence->stop, error));
-    TRY(record_start(&run.recorder, &start, error));
-    sequence->run = start.run;
-    if (!start.created && start.past == RUN_FINISHED) {
-        sequence->finished_before = true;
-        tidy_finished(sequence->experiment);
-        return store_run_end(sequence->store, start.run, RUN_FINISHED, NULL, error);
-    }
-    run.e->stop = sequence->stop;
-    struct cache_progress decoding = {sequence->progress, sequence->stop};
-    progress_listen(sequence->progress, tell_watchers, &run);
-    cache_progress_begin(run.e->cache, &decoding);
-    status result = open_run(&run, error);
+    status result = identify(&run, error);
     if (result == OK)
-        result = run_from_place(&run, error);
-    cache_progress_end(run.e->cache);
-    progress_listen(sequence->progress, NULL, NULL);
-    result = end_run(&run, result, error);
+        result = run_identified(&run, error);
     close_run(&run);
     return result;
 }
 
+char *sequence_resume_file(const char *folder)
+{
+    return path_format("%s/resume.safetensors", folder);
+}
+
 char *sequence_folder(const struct experiment *e)
 {
-    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), suite_hash(e->suite),
+    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), e->identity,
                        (unsigned long long)e->seed);
 }

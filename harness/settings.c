@@ -302,8 +302,9 @@ static status reader_keys(const char *name, const struct option **table, struct 
     return OK;
 }
 
+/* Where weights and images lie is incidental: their contents are part of what a run is (harness/inputs.h). */
 const struct suite_section settings_sections[] = {
-    {.name = "model", .options = model_options},
+    {.name = "model", .options = model_options, .incidental = "weights|vocabulary"},
     {.name = "data",
      .options = settings_data_options,
      .incidental = "root|order_name|setting|on_unreadable", /* which images are left out is in their digests */
@@ -320,7 +321,7 @@ const struct suite_section settings_sections[] = {
      .options = task_options,
      .each_of = "data.order",
      .inherits = "training|data.split|data.on_missing|data.on_unreadable|data.template",
-     .incidental = "on_unreadable",
+     .incidental = "root|path|on_unreadable",
      .chooser = "reader",
      .chosen = reader_keys},
     {.name = "run",

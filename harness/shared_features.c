@@ -18,6 +18,15 @@
 
 /* --- Where the numbers come from --- */
 
+static status read_digest(const struct shared_features *shared, const char *path, char hash[DIGEST_SIZE],
+                          struct error *error)
+{
+    struct file_digest digest;
+    TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = shared->folder}, error));
+    memcpy(hash, digest.hash, sizeof digest.hash);
+    return OK;
+}
+
 /* What a processor can do decides which kernels run, and so the last bits; clocks and numbers of cores do not. */
 static void add_processor(struct text *text)
 {
@@ -39,10 +48,10 @@ static status find_origin(struct shared_features *shared, struct error *error)
     char weights[DIGEST_SIZE], *path = weights_path(e->settings.weights);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "features: no memory for a path");
-    status result = digest_file(path, weights, error);
+    status result = read_digest(shared, path, weights, error);
     free(path);
     TRY(result);
-    TRY(digest_file("/proc/self/exe", shared->program, error));
+    TRY(read_digest(shared, "/proc/self/exe", shared->program, error));
     struct text text = {0};
     text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->backend->arithmetic, e->clip->dimensions.image_heads,
              e->clip->dimensions.text_heads, (int)e->clip->activation);
@@ -60,9 +69,8 @@ status shared_features_open(struct shared_features *shared, struct experiment *e
     const struct cache_settings *cache = &experiment->settings.cache;
     if (cache->kind != CACHE_DISK || experiment->backend->arithmetic == NULL)
         return OK;
-    TRY(find_origin(shared, error));
     shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
-    return OK; /* without a folder nothing is shared; the cache of images has told */
+    return find_origin(shared, error); /* without a folder nothing is shared; the cache of images has told */
 }
 
 void shared_features_close(struct shared_features *shared)

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "datasets/survey/survey_file.h"
 #include "harness/archive.h"
+#include "harness/file_digest.h"
 
 static char *copy_metadata(const struct archive *archive, const char *name)
 {
@@ -39,11 +40,22 @@ static void describe_survey(struct shared_file *file)
     file->root = strdup(label.root);
 }
 
+static void describe_digest(struct shared_file *file)
+{
+    struct bytes bytes;
+    if (file_read(file->path, FILE_DIGEST_LONGEST, &bytes, NULL) != OK)
+        return;
+    file->root = strndup((const char *)bytes.data, strcspn((const char *)bytes.data, "\n"));
+    bytes_free(&bytes);
+}
+
 /* What is being written has more behind the ending. */
 static const struct kind {
     const char *ending, *name;
     void (*describe)(struct shared_file *file);
-} kinds[] = {{SHARED_FILE_ENDING, "features", describe_features}, {SURVEY_FILE_ENDING, "survey", describe_survey}};
+} kinds[] = {{SHARED_FILE_ENDING, "features", describe_features},
+             {SURVEY_FILE_ENDING, "survey", describe_survey},
+             {FILE_DIGEST_ENDING, "digest", describe_digest}};
 
 static const struct kind *kind_of(const char *name)
 {

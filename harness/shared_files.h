@@ -1,5 +1,5 @@
 /* The files that runs share besides decoded images, in a cache's folder: features (shared_features.h), and what was found
- * in images (datasets/survey.h).
+ * in images (datasets/survey.h) and in files (file_digest.h).
  *
  *     struct shared_files list;
  *     TRY(shared_files_list(&list, folder, error));
@@ -19,8 +19,9 @@
 
 struct shared_file {
     char *path;
-    const char *kind;     /* "features", "survey" */
-    char *dataset, *root; /* NULL: the file cannot be read */
+    const char *kind;     /* "features", "survey", "digest" */
+    char *dataset, *root; /* root NULL: the file cannot be read; of a digest it is the file
+                             that it is of, and there is no dataset */
     size_t images;
     uint64_t bytes;
     time_t used; /* last written or read by a run */

@@ -457,7 +457,7 @@ const char *suite_text(const struct suite *suite)
     return suite->text.data != NULL ? suite->text.data : "";
 }
 
-const char *suite_hash(const struct suite *suite)
+const char *suite_settings_hash(const struct suite *suite)
 {
     return suite->hash;
 }

@@ -69,8 +69,9 @@ const char *suite_name(const struct suite *suite);
 /* Every value, defaults included, as YAML in the order of the tables: reading it again gives the same text and hash. */
 const char *suite_text(const struct suite *suite);
 
-/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed. */
-const char *suite_hash(const struct suite *suite);
+/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed on the same
+ * inputs (inputs.h). */
+const char *suite_settings_hash(const struct suite *suite);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);

@@ -7,7 +7,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/settings.h"
+#include "harness/inputs.h"
 #include "results/live.h"
 
 enum { RUNS_MOST = 100000 };
@@ -116,7 +116,6 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->gpus = settings.gpus;
     c->shares = !options_given(suite_options(suite, "run"), "cache");
     c->moves = !options_given(suite_options(suite, "run"), "device");
-    memcpy(c->hash, suite_hash(suite), sizeof c->hash);
     for (size_t i = 0; i < c->runs; i++) {
         uint64_t seed;
         TRY(settings_seed(suite, i, &seed, error));
@@ -142,6 +141,97 @@ static status read_configuration(struct sweep *sweep, size_t index, struct error
     suite_destroy(suite);
     return result == OK || *c->label == 0 ? result : error_context(error, "%s", c->label);
 }
+
+/* --- What they are computed from --- */
+
+/* Inputs that some configurations have in common. */
+struct common_inputs {
+    char key[DIGEST_SIZE];
+    struct inputs inputs;
+};
+
+struct identification {
+    struct sweep *sweep;
+    const struct sweep_request *request;
+    struct common_inputs *known;
+    size_t count;
+};
+
+/* Inputs that cannot be read are none: their digest is that of no run's. */
+static status read_inputs(struct identification *id, const struct suite *suite, const char *key, struct error *error)
+{
+    struct settings settings;
+    struct surveyor surveyor;
+    struct common_inputs *larger = realloc(id->known, (id->count + 1) * sizeof *larger);
+    if (larger == NULL)
+        return no_memory(id->sweep, error);
+    id->known = larger;
+    struct common_inputs *common = &larger[id->count++];
+    *common = (struct common_inputs){0};
+    memcpy(common->key, key, sizeof common->key);
+    TRY(settings_read(&settings, suite, error));
+    TRY(surveyor_open(&surveyor, &settings, NULL, id->request->progress, id->request->stop, error));
+    status result = inputs_read(&common->inputs, &surveyor, suite, NULL, error);
+    surveyor_close(&surveyor);
+    if (result == OK || result == ERROR_STOPPED || result == ERROR_MEMORY)
+        return result;
+    inputs_free(&common->inputs);
+    return OK;
+}
+
+static status hash_words(const struct sweep *sweep, const char *a, const char *b, char hash[DIGEST_SIZE],
+                         struct error *error)
+{
+    char *words = path_format("%s %s", a, b);
+    if (words == NULL)
+        return no_memory(sweep, error);
+    digest_text(words, hash);
+    free(words);
+    return OK;
+}
+
+static status identify_suite(struct identification *id, struct sweep_configuration *c, const struct suite *suite,
+                             struct error *error)
+{
+    const char *settings_hash = suite_settings_hash(suite);
+    char key[DIGEST_SIZE];
+    size_t i = 0;
+    TRY(inputs_key(suite, key, error));
+    TRY(hash_words(id->sweep, settings_hash, key, c->asked, error));
+    while (i < id->count && strcmp(id->known[i].key, key) != 0)
+        i++;
+    if (i == id->count)
+        TRY(read_inputs(id, suite, key, error));
+    if (id->known[i].inputs.count > 0)
+        return inputs_identify(&id->known[i].inputs, settings_hash, c->hash, error);
+    memcpy(c->hash, c->asked, sizeof c->hash);
+    return OK;
+}
+
+static status identify(struct identification *id, size_t configuration, struct error *error)
+{
+    struct sweep_configuration *c = &id->sweep->configurations[configuration];
+    struct suite *suite;
+    TRY(sweep_suite(id->sweep, configuration, &suite, error));
+    status result = identify_suite(id, c, suite, error);
+    suite_destroy(suite);
+    return result;
+}
+
+/* After all of them were read as suites, so that a mistake is told before files are. */
+static status identify_all(struct sweep *sweep, const struct sweep_request *request, struct error *error)
+{
+    struct identification id = {.sweep = sweep, .request = request};
+    status result = OK;
+    for (size_t i = 0; result == OK && i < sweep->grid.combinations; i++)
+        result = identify(&id, i, error);
+    for (size_t i = 0; i < id.count; i++)
+        inputs_free(&id.known[i].inputs);
+    free(id.known);
+    return result;
+}
+
+/* --- Configurations that are one --- */
 
 static int compare_hashes(const void *a, const void *b)
 {
@@ -178,7 +268,7 @@ static status name_folder(struct sweep *sweep, struct error *error)
     char hash[DIGEST_SIZE], identity[DIGEST_SIZE + 32];
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct sweep_run *run = &sweep->runs[i];
-        int length = snprintf(identity, sizeof identity, "%s %llu\n", sweep->configurations[run->configuration].hash,
+        int length = snprintf(identity, sizeof identity, "%s %llu\n", sweep->configurations[run->configuration].asked,
                               (unsigned long long)run->seed);
         digest_add(&digest, identity, (size_t)length);
     }
@@ -206,6 +296,7 @@ static status open_sweep(struct sweep *sweep, const struct sweep_request *reques
         sweep->configurations[i].cost.core_seconds = NAN;
         TRY(read_configuration(sweep, i, error));
     }
+    TRY(identify_all(sweep, request, error));
     TRY(check_distinct(sweep, error));
     return name_folder(sweep, error);
 }

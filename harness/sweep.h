@@ -15,6 +15,8 @@
 
 #include "core/digest.h"
 #include "harness/grid.h"
+#include "harness/progress.h"
+#include "harness/stop.h"
 #include "results/store.h"
 
 enum sweep_standing {
@@ -33,13 +35,14 @@ struct sweep_cost {
 };
 
 struct sweep_configuration {
-    char *label; /* "policy=none every=50": the axes that have several values; "" when none has */
-    char hash[DIGEST_SIZE];
-    size_t first, runs; /* in sweep->runs */
-    size_t threads;     /* as the suite wishes; 0: it does not */
-    size_t gpus;        /* that a run of it takes, where it computes on GPUs */
-    bool shares;        /* the suite leaves run.cache open: runs on this machine share it, as files */
-    bool moves;         /* it leaves run.device open: any GPU of this machine will do */
+    char *label;             /* "policy=none every=50": the axes that have several values; "" when none has */
+    char hash[DIGEST_SIZE];  /* of settings and inputs (inputs.h) */
+    char asked[DIGEST_SIZE]; /* of settings and paths, whatever lies there */
+    size_t first, runs;      /* in sweep->runs */
+    size_t threads;          /* as the suite wishes; 0: it does not */
+    size_t gpus;             /* that a run of it takes, where it computes on GPUs */
+    bool shares;             /* the suite leaves run.cache open: runs on this machine share it, as files */
+    bool moves;              /* it leaves run.device open: any GPU of this machine will do */
     struct sweep_cost cost;
 };
 
@@ -70,10 +73,14 @@ struct sweep_request {
     const char *const *words; /* [count], the axes */
     size_t count;
     enum grid_values values;
+    struct progress *progress; /* of reading what the runs are computed from; NULL: none */
+    const struct stop *stop;   /* NULL: nobody asks for one */
 };
 
 /* Reads and checks every configuration: whatever a run would refuse of its suite is ERROR_ARGUMENT here, and so are two
- * configurations that compute the same. Nothing is written. */
+ * configurations that compute the same. Where what a configuration is computed from cannot be read, its runs are taken as
+ * missing: they say why themselves. What is found in files of weights and images is kept in the cache's folder;
+ * nothing else is written. */
 status sweep_open(struct sweep **sweep, const struct sweep_request *request, struct error *error);
 void sweep_close(struct sweep *sweep); /* NULL is allowed */
 

@@ -100,19 +100,25 @@ status tasks_check(const struct experiment *e, const struct task *task, struct e
     return task->part_name == NULL ? require_images(e, task, error) : OK;
 }
 
-static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
+status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
+                          const struct log *log, struct error *error)
 {
-    const struct task_settings *s = &task->settings;
     if (!file_is_directory(s->root))
         return error_set(
             error, ERROR_IO,
             "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
             "there: mtil data mini %s",
             s->root, s->root);
-    const struct options *options = suite_entry(e->suite, "tasks", s->name);
-    TRY(dataset_open(&task->dataset, s->reader, s->root, options, e->log, error));
-    if (s->template != NULL && dataset_set_template(task->dataset, s->template, error) != OK)
+    TRY(dataset_open(dataset, s->reader, s->root, suite_entry(suite, "tasks", s->name), log, error));
+    if (s->template != NULL && dataset_set_template(*dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);
+    return OK;
+}
+
+static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    TRY(tasks_open_dataset(&task->dataset, e->suite, s, e->log, error));
     TRY(tasks_check(e, task, error));
     return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
 }

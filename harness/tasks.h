@@ -19,4 +19,9 @@ status tasks_check(const struct experiment *experiment, const struct task *task,
 /* The card's tasks, in its order, their classes numbered through; its strings are borrowed until the experiment is closed. */
 status tasks_open_named(struct experiment *experiment, const struct adapter_card *card, struct error *error);
 
+/* A task's dataset with all its training images, whatever data.shots says. The caller closes it, after a failure too
+ * (*dataset is NULL before). */
+status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *settings,
+                          const struct log *log, struct error *error);
+
 #endif

@@ -115,9 +115,11 @@ status compare_runs(struct store *store, const struct comparison_request *reques
     *comparison = (struct comparison){0};
     TRY(check_request(store, request, error));
     struct compare c = {.store = store, .request = request, .result = comparison};
+    contents_begin(&c.contents, store);
     /* One state, though others may be writing; a transaction that is open already, a report's, stays so. */
     TRY(database_execute(store->database, "SAVEPOINT comparison", error));
     status result = work(&c, error);
+    contents_end(&c.contents);
     database_execute(store->database, "ROLLBACK TO comparison; RELEASE comparison", NULL);
     compare_free(&c);
     if (result != OK)

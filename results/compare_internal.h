@@ -9,6 +9,7 @@
 #define MTIL_RESULTS_COMPARE_INTERNAL_H
 
 #include "results/compare.h"
+#include "results/contents.h"
 #include "results/suite_values.h"
 
 #define COMPARE_LEVEL 0.05
@@ -39,6 +40,7 @@ struct compare {
     struct store *store;
     const struct comparison_request *request;
     struct comparison *result;
+    struct run_contents contents;
     struct compared_run *run; /* [runs], by configuration and seed */
     size_t runs;
     struct configuration *configuration; /* [configurations] in the order of the result's groups once those are made */

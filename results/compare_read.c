@@ -35,7 +35,7 @@ static const struct dimension {
     {"selector", "selector.kind"},
     {"setting", "data.shots|evaluation.label_space"},
     {"order", "data.order"},
-    {"model", "model.weights|model.vocabulary|model.heads|model.activation"},
+    {"model", "model.weights|model.configuration|model.vocabulary|model.heads|model.activation"},
     {"suite", "*"},
 };
 
@@ -66,14 +66,26 @@ const char *compare_by_keys(const char *name)
 
 bool compare_is_incidental(const struct comparison_request *request, const char *key, const char *a, const char *b)
 {
-    return request->incidental && (!a || request->incidental(key, a)) && (!b || request->incidental(key, b));
+    return request->incidental && !contents_has_key(key) && (!a || request->incidental(key, a)) &&
+           (!b || request->incidental(key, b));
 }
 
+/* Which template a dataset has decides its prompts. */
+static bool decides_prompts(const char *key)
+{
+    const char *last = strrchr(key, '.');
+    return last && strcmp(last, ".template") == 0;
+}
+
+/* Other test images are never compared. */
 bool compare_is_by(const struct comparison_request *request, const char *key)
 {
+    if (strcmp(key, CONTENTS_TESTS) == 0)
+        return false;
     for (size_t i = 0; i < request->by_count; i++) {
         const char *keys = compare_by_keys(request->by[i]);
-        if (strcmp(keys, "*") == 0 || has_word(keys, key))
+        if (strcmp(keys, "*") == 0 || has_word(keys, key) ||
+            (strcmp(key, CONTENTS_PROMPTS) == 0 && decides_prompts(keys)))
             return true;
     }
     return false;
@@ -131,6 +143,7 @@ static status begin_configuration(struct compare *c, struct statement *statement
     status result = suite_values_read(&configuration->values, statement_text(statement, 3), error);
     if (result != OK)
         return error_context(error, "%s: run %" PRId64, store_path(c->store), statement_integer(statement, 0));
+    TRY(contents_add(&c->contents, statement_integer(statement, 0), &configuration->values, error));
     return read_by(c, statement, configuration, error);
 }
 
@@ -391,8 +404,8 @@ static status count_runs(struct compare *c, size_t *runs, size_t *left_out, stru
     return result;
 }
 
-/* Runs of one configuration that were tested on other images (the data root does not belong to the settings), and those
- * whose matrix has holes, are left out. */
+/* Runs of one configuration that were tested on other images (older programs did not look at them), and those whose matrix
+ * has holes, are left out. */
 static status drop_runs(struct compare *c, struct error *error)
 {
     for (size_t k = 0; k < c->configurations; k++) {

@@ -65,7 +65,7 @@ status erase_lock(struct store *store, int64_t run, struct error *error)
                            store_path(store), run);
 }
 
-static status erase_in_transaction(struct store *store, int64_t run, struct error *error)
+status store_erase_rows(struct store *store, int64_t run, struct error *error)
 {
     struct join_layout layout;
     struct join_side side = {0};
@@ -83,7 +83,7 @@ status erase_rows(struct store *store, int64_t run, struct error *error)
 {
     bool began;
     TRY(database_begin(store->database, &began, error));
-    TRY(database_end(store->database, began, erase_in_transaction(store, run, error), error));
+    TRY(database_end(store->database, began, store_erase_rows(store, run, error), error));
     live_erase(store, run);
     lock_give(&store->locks, run);
     return OK;

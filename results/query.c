@@ -68,6 +68,18 @@ static const struct named_query {
      NULL,
      NULL},
     {{"selector", "the router confusion after the last task: true task × chosen, percent"}, NULL, NULL, query_selector},
+    {{"inputs", "what each run was computed from: files, their sizes and digests of their contents"},
+     CHOSEN
+     "SELECT run, task, name, kind, path, files, bytes, digest FROM chosen JOIN inputs USING (run) LEFT JOIN tasks "
+     "USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, kind",
+     NULL,
+     NULL},
+    {{"sessions", "the processes that worked on each run: program, command line, libraries and machine"},
+     CHOSEN "SELECT run, session, sessions.started AS started, sessions.host AS host, sessions.program_version AS "
+            "program_version, program_commit, command_line, compiler, libraries, cpu, gpu, driver FROM chosen JOIN "
+            "sessions USING (run) ORDER BY run, session",
+     NULL,
+     NULL},
     {{"time", "where the time of each run went, and how fast it was"},
      CHOSEN "SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_per_second, peak_bytes "
             "FROM chosen JOIN throughput USING (run) ORDER BY run, phase",

@@ -117,6 +117,16 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
     return OK;
 }
 
+status store_change_task(struct store *store, int64_t run, const struct task_row *row, struct error *error)
+{
+    return store_run_once(store,
+                          "UPDATE tasks SET training_images = ?3, missing_images = ?4, unreadable_images = ?5 "
+                          "WHERE run = ?1 AND task = ?2",
+                          VALUES(value_integer(run), value_integer(row->task), value_integer(row->training_images),
+                                 value_integer(row->missing_images), value_integer(row->unreadable_images)),
+                          error);
+}
+
 static status insert_class(struct store *store, int64_t run, int64_t task, int64_t class, const char *name,
                            struct error *error)
 {

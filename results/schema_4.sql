@@ -9,7 +9,7 @@ ALTER TABLE runs ADD COLUMN folder TEXT; -- of its adapters, weights and resume 
 CREATE TABLE inputs (
     run INTEGER NOT NULL REFERENCES runs,
     task INTEGER NOT NULL CHECK (task >= -1), -- -1: of the whole run
-    kind TEXT NOT NULL,                       -- weights, vocabulary, prompts, train, test
+    kind TEXT NOT NULL,                       -- weights, configuration, vocabulary, prompts, train, test
     path TEXT NOT NULL,                       -- where it was found
     files INTEGER NOT NULL CHECK (files >= 0),
     bytes INTEGER NOT NULL CHECK (bytes >= 0),

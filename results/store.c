@@ -245,9 +245,8 @@ int64_t store_run_process(struct store *store, int64_t run)
     return process;
 }
 
-/* Runs SQL that is used once in a while. */
-static status run_once(struct store *store, const char *sql, const struct value *values, size_t count,
-                       struct error *error)
+status store_run_once(struct store *store, const char *sql, const struct value *values, size_t count,
+                      struct error *error)
 {
     struct statement *statement;
     TRY(statement_open(&statement, store->database, sql, error));
@@ -256,23 +255,25 @@ static status run_once(struct store *store, const char *sql, const struct value 
     return result;
 }
 
+/* *id 0: the next free one. */
 static status insert_run(struct store *store, const struct run_description *run, int64_t *id, struct error *error)
 {
-    TRY(run_once(
+    TRY(store_run_once(
         store,
         "INSERT INTO runs (suite, suite_hash, suite_text, setting, method, policy, selector, selection, task_order, "
-        "model, backend, \"precision\", program_version, seed, tasks, trainable_parameters, folder, status, started, "
-        "host, "
-        "process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, 0), ?17, "
-        "'running', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), '', 0)",
+        "model, backend, \"precision\", program_version, seed, tasks, trainable_parameters, settings_hash, folder, "
+        "run, "
+        "status, started, host, process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
+        "nullif(?16, 0), ?17, ?18, nullif(?19, 0), 'running', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), '', 0)",
         VALUES(value_text(run->suite), value_text(run->suite_hash), value_text(run->suite_text),
                value_text(run->setting), value_text(run->method), value_text(run->policy), value_text(run->selector),
                value_text(run->selection), value_text(run->order), value_text(run->model), value_text(run->backend),
                value_text(run->precision), value_text(run->program_version), value_integer(run->seed),
-               value_integer(run->tasks), value_integer(run->trainable_parameters), value_text(run->folder)),
+               value_integer(run->tasks), value_integer(run->trainable_parameters), value_text(run->settings_hash),
+               value_text(run->folder), value_integer(*id)),
         error));
     *id = database_last_row(store->database);
-    return OK;
+    return store_insert_inputs(store, *id, run->inputs, run->input_count, error);
 }
 
 static status refuse_used_run(struct store *store, int64_t run, struct error *error)
@@ -300,31 +301,36 @@ static status take_over(struct store *store, int64_t run, struct error *error)
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    return run_once(store,
-                    "UPDATE runs SET host = ?2, process = ?3, status = iif(status = 'finished', status, 'running'), "
-                    "finished = iif(status = 'finished', finished, NULL), message = NULL WHERE run = ?1",
-                    VALUES(value_integer(run), value_text(host), value_integer(getpid())), error);
+    return store_run_once(
+        store,
+        "UPDATE runs SET host = ?2, process = ?3, status = iif(status = 'finished', status, 'running'), "
+        "finished = iif(status = 'finished', finished, NULL), message = NULL WHERE run = ?1",
+        VALUES(value_integer(run), value_text(host), value_integer(getpid())), error);
+}
+
+/* Locks the run while its row is being made or looked at. */
+static status lock_run(struct store *store, int64_t run, bool *taken, struct error *error)
+{
+    TRY(lock_take(&store->locks, run, 0, taken, error));
+    return *taken ? OK : refuse_used_run(store, run, error);
 }
 
 /* Inside a transaction, so that nobody else finds the run between its row and its lock. */
-static status claim_run(struct store *store, const struct run_description *description, struct run_start *start,
+static status start_run(struct store *store, const struct run_description *description, struct run_start *start,
                         bool *taken, struct error *error)
 {
     TRY(store_run_find(store, description->suite_hash, description->seed, &start->run, &start->past, error));
     start->created = start->run == 0;
     if (start->created)
         TRY(insert_run(store, description, &start->run, error));
-    TRY(lock_take(&store->locks, start->run, 0, taken, error));
-    return *taken ? take_over(store, start->run, error) : refuse_used_run(store, start->run, error);
+    TRY(lock_run(store, start->run, taken, error));
+    return take_over(store, start->run, error);
 }
 
-status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
-                       struct error *error)
+/* Ends the transaction; the run is held when all went well. */
+static status end_start(struct store *store, bool began, const struct run_start *start, bool taken, status result,
+                        struct error *error)
 {
-    *start = (struct run_start){.past = RUN_RUNNING};
-    bool taken = false, began;
-    TRY(database_begin(store->database, &began, error));
-    status result = claim_run(store, description, start, &taken, error);
     result = database_end(store->database, began, result, error);
     if (result != OK && taken)
         lock_give(&store->locks, start->run);
@@ -335,15 +341,47 @@ status store_run_start(struct store *store, const struct run_description *descri
     return result;
 }
 
+status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
+                       struct error *error)
+{
+    *start = (struct run_start){.past = RUN_RUNNING};
+    bool taken = false, began;
+    TRY(database_begin(store->database, &began, error));
+    status result = start_run(store, description, start, &taken, error);
+    return end_start(store, began, start, taken, result, error);
+}
+
 static status record_end(struct store *store, int64_t run, enum run_status end, const char *message,
                          struct error *error)
 {
     if (end == RUN_FINISHED && run == store->held)
         TRY(holding_check(store, error));
-    return run_once(store,
-                    "UPDATE runs SET finished = iif(status = 'finished', finished, "
-                    "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
-                    VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
+    return store_run_once(store,
+                          "UPDATE runs SET finished = iif(status = 'finished', finished, "
+                          "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
+                          VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
+}
+
+static status claim_run(struct store *store, enum run_claim claim, const struct run_description *description,
+                        struct run_start *start, bool *taken, struct error *error)
+{
+    TRY(lock_run(store, start->run, taken, error));
+    start->created = claim == RUN_ANEW;
+    if (start->created) {
+        TRY(store_erase_rows(store, start->run, error));
+        TRY(insert_run(store, description, &start->run, error));
+    }
+    return take_over(store, start->run, error);
+}
+
+status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
+                       const struct run_description *description, struct run_start *start, struct error *error)
+{
+    *start = (struct run_start){.run = run, .past = RUN_STOPPED};
+    bool taken = false, began;
+    TRY(database_begin(store->database, &began, error));
+    status result = claim_run(store, claim, description, start, &taken, error);
+    return end_start(store, began, start, taken, result, error);
 }
 
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
@@ -384,7 +422,7 @@ static status delete_after(struct store *store, size_t place, int64_t run, int64
 {
     char sql[256];
     snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run = ?1 AND (%s)", places[place].table, places[place].after);
-    return run_once(store, sql, VALUES(value_integer(run), value_integer(task), value_integer(iteration)), error);
+    return store_run_once(store, sql, VALUES(value_integer(run), value_integer(task), value_integer(iteration)), error);
 }
 
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)

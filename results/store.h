@@ -14,8 +14,8 @@
  * (results/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
  * write different runs of one file. A store is used from one thread at a time.
  *
- * No table but `runs`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the machine's folders, so
- * a run that was stopped and went on has the same rows as one that was not.
+ * No table but `runs`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the
+ * machine's folders, so a run that was stopped and went on has the same rows as one that was not.
  */
 #ifndef MTIL_RESULTS_STORE_H
 #define MTIL_RESULTS_STORE_H
@@ -72,13 +72,26 @@ enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
 
 const char *run_status_name(enum run_status standing); /* "running", "stopped", "finished", "failed" */
 
-/* What is known of a run when it starts. All strings but folder are required, and borrowed for the call. */
+/* Something that a run is computed from: a file, or the images of a split. */
+struct input_row {
+    int64_t task;     /* −1: of the whole run */
+    const char *kind; /* "weights", "configuration", "vocabulary", "prompts", "train", "test" */
+    const char *path; /* where it was found */
+    int64_t files, bytes;
+    const char *digest; /* of its contents, digest_text's form */
+};
+
+/* What is known of a run when it starts. All strings but settings_hash and folder are required and borrowed for the
+ * call. */
 struct run_description {
-    const char *suite;      /* its name: "mini" */
-    const char *suite_text; /* as resolved: defaults, overrides and all */
-    const char *suite_hash; /* digest_text (core/digest.h) of what decides the numbers, without the seed */
-    const char *folder;     /* of the run's files; may be NULL */
-    const char *setting;    /* "full_shot", "few_shot", "x_tail" */
+    const char *suite;         /* its name: "mini" */
+    const char *suite_text;    /* as resolved: defaults, overrides and all */
+    const char *suite_hash;    /* digest_text (core/digest.h) of what decides the numbers, without the seed */
+    const char *settings_hash; /* of the settings alone; may be NULL */
+    const char *folder;        /* of the run's files; may be NULL */
+    const struct input_row *inputs;
+    size_t input_count;
+    const char *setting; /* "full_shot", "few_shot", "x_tail" */
     const char *method, *policy, *selector;
     const char *selection; /* how the selector decides: "per_image", "per_batch", "oracle" */
     const char *order;     /* "I", "II", or the suite's own name for it */
@@ -92,7 +105,7 @@ struct run_description {
 
 struct run_start {
     int64_t run;          /* the row's id, positive */
-    bool created;         /* false: the run was there before */
+    bool created;         /* false: the run was there before, or begins anew in the place of one that was */
     enum run_status past; /* where it stood; RUN_RUNNING and not created: its process died */
 };
 
@@ -101,6 +114,46 @@ struct run_start {
  * holds nothing. Not to be called between store_begin and store_commit. */
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error);
+
+/* The same for a run that is known already, whatever its suite_hash: it goes on, or (anew) it loses all its rows and
+ * becomes the run that is described. */
+enum run_claim { RUN_GOES_ON, RUN_ANEW };
+status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
+                       const struct run_description *description, struct run_start *start, struct error *error);
+
+/* The folder of a run's files. The caller frees; NULL when it is not known. ERROR_ARGUMENT when there is no such run. */
+status store_run_folder(struct store *store, int64_t run, char **folder, struct error *error);
+
+/* Puts other inputs, and the hash that follows from them, in the place of a run's. */
+status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
+                               size_t count, struct error *error);
+
+/* A run of some settings and seed that did not come to its end. */
+struct unfinished_run {
+    int64_t run;
+    char *suite_hash, *folder; /* owned, like the inputs; folder NULL: unknown */
+    bool evaluated;            /* it has accuracies */
+    int64_t first_untrained;   /* the first task of whose training there is no trace */
+    struct input_row *inputs;
+    size_t input_count;
+};
+struct unfinished_runs {
+    struct unfinished_run *runs;
+    size_t count;
+    size_t older; /* runs of this suite's name and seed that did not end, of programs that recorded no inputs */
+};
+/* The caller frees with unfinished_runs_free. */
+status store_find_unfinished(struct store *store, const char *settings_hash, const char *suite, int64_t seed,
+                             struct unfinished_runs *found, struct error *error);
+void unfinished_runs_free(struct unfinished_runs *found);
+
+/* A process that works on a run: what it is made of and where it computes. All strings but the last two are required. */
+struct session_row {
+    const char *program_version, *program_commit; /* commit NULL: not built from a checkout */
+    const char *command_line, *compiler, *libraries, *cpu;
+    const char *gpu, *driver; /* NULL: none was used */
+};
+status store_add_session(struct store *store, int64_t run, const struct session_row *row, struct error *error);
 
 /* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is given up even on failure. RUN_FINISHED
  * is OK only when the file, opened anew by its path, has the run with all rows that this store wrote or found when it was
@@ -136,6 +189,9 @@ struct task_row {
 };
 /* A task that is already there with the same values is fine: a resumed run describes its tasks again. */
 status store_add_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
+
+/* Other numbers of training images for a task that is there: its data were mended before it was learnt. */
+status store_change_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
 /* The classes of a task that is part of a dataset, by label. Those that are already there with the same names are
  * fine. */

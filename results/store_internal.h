@@ -1,4 +1,4 @@
-/* What store.c, rows.c and query.c share; other folders see store.h alone. */
+/* What store.c, store_inputs.c, rows.c and query.c share; other folders see store.h alone. */
 #ifndef MTIL_RESULTS_STORE_INTERNAL_H
 #define MTIL_RESULTS_STORE_INTERNAL_H
 
@@ -38,5 +38,16 @@ struct store {
 /* Writes a row at once; values[0] is its run. */
 status rows_insert(struct store *store, enum insert kind, const struct value *values, size_t count,
                    struct error *error);
+
+/* Runs SQL that is used once in a while. */
+status store_run_once(struct store *store, const char *sql, const struct value *values, size_t count,
+                      struct error *error);
+
+/* erase.c: of a run, in all tables; within a transaction. */
+status store_erase_rows(struct store *store, int64_t run, struct error *error);
+
+/* store_inputs.c */
+status store_insert_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
+                           struct error *error);
 
 #endif

@@ -182,6 +182,31 @@ void suite_values_free(struct suite_values *values)
     *values = (struct suite_values){0};
 }
 
+status suite_values_set(struct suite_values *values, const char *key, const char *value, struct error *error)
+{
+    size_t at = 0;
+    while (at < values->count && strcmp(values->value[at].key, key) < 0)
+        at++;
+    bool there = at < values->count && strcmp(values->value[at].key, key) == 0;
+    struct suite_value *larger = realloc(values->value, (values->count + 1) * sizeof *larger),
+                       made = {.key = there ? NULL : strdup(key), .value = strdup(value)};
+    if (larger != NULL)
+        values->value = larger;
+    if (larger == NULL || made.value == NULL || (!there && made.key == NULL)) {
+        free(made.key);
+        free(made.value);
+        return error_set(error, ERROR_MEMORY, "suite: out of memory for its values");
+    }
+    if (there) {
+        free(larger[at].value);
+        larger[at].value = made.value;
+        return OK;
+    }
+    memmove(larger + at + 1, larger + at, (values->count++ - at) * sizeof *larger);
+    larger[at] = made;
+    return OK;
+}
+
 const char *suite_values_find(const struct suite_values *values, const char *key)
 {
     struct suite_value wanted = {.key = (char *)key};

@@ -27,6 +27,9 @@ struct suite_values {
 status suite_values_read(struct suite_values *values, const char *text, struct error *error);
 void suite_values_free(struct suite_values *values);
 
+/* Adds the key, or gives it another value. */
+status suite_values_set(struct suite_values *values, const char *key, const char *value, struct error *error);
+
 const char *suite_values_find(const struct suite_values *values, const char *key); /* NULL: there is none */
 
 /* Calls take for every key whose values differ, in order; NULL: one of the two has none. */

@@ -88,7 +88,7 @@ static void add_shared(struct table *table, const struct shared_file *file)
     table_add_text(table, file->dataset);
     table_add_text(table, known && strcmp(file->kind, "features") == 0 ? "test" : NULL);
     table_add_text(table, file->kind);
-    if (known)
+    if (file->dataset != NULL)
         table_add_integer(table, (int64_t)file->images);
     else
         table_add_empty(table);

@@ -1,27 +1,15 @@
 /* mtil doctor: what this program is built from, what the machine offers, which datasets are there. */
-#include <stdio.h> /* before jpeglib.h */
-
-#include <gif_lib.h>
-#include <jansson.h>
-#include <jpeglib.h>
-#include <matio.h>
-#include <oneapi/dnnl/dnnl.h>
-#include <png.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <utf8proc.h>
-#include <yaml.h>
-#include <zlib.h>
-
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #include "core/file.h"
 #include "core/text.h"
 #include "core/threads.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
+#include "harness/program.h"
 #include "models/backend.h"
 
 static const struct option options[] = {
@@ -70,7 +58,9 @@ static void print_program(const struct command_call *call)
 {
     fprintf(call->out, "program\n");
     print_row(call, "mtil", MTIL_VERSION);
-    print_row(call, "compiler", __VERSION__);
+    if (*program_commit() != 0)
+        print_row(call, "commit", program_commit());
+    print_row(call, "compiler", program_compiler());
 #if defined(__SANITIZE_ADDRESS__)
     print_row(call, "sanitizer", "address");
 #elif defined(__SANITIZE_THREAD__)
@@ -133,32 +123,12 @@ static bool is_in_path(const char *program)
     return false;
 }
 
-/* libjpeg-turbo spells its version without quotes. */
-#define QUOTED(text) QUOTED_(text)
-#define QUOTED_(text) #text
-
 static void print_libraries(const struct command_call *call)
 {
-    char value[128];
-    int matio[3];
+    struct library library;
     fprintf(call->out, "libraries\n");
-    const dnnl_version_t *dnnl = dnnl_version();
-    snprintf(value, sizeof value, "%d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
-    print_row(call, "oneDNN", value);
-    print_row(call, "SQLite", MTIL_SQLITE_VERSION);
-    print_row(call, "libjpeg-turbo", QUOTED(LIBJPEG_TURBO_VERSION));
-    print_row(call, "libpng", png_get_libpng_ver(NULL));
-    snprintf(value, sizeof value, "%d.%d.%d", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE);
-    print_row(call, "giflib", value);
-    print_row(call, "zlib", zlibVersion());
-    Mat_GetLibraryVersion(&matio[0], &matio[1], &matio[2]);
-    snprintf(value, sizeof value, "%d.%d.%d", matio[0], matio[1], matio[2]);
-    print_row(call, "matio", value);
-    print_row(call, "jansson", JANSSON_VERSION);
-    print_row(call, "libyaml", yaml_get_version_string());
-    pcre2_config(PCRE2_CONFIG_VERSION, value);
-    print_row(call, "PCRE2", value);
-    print_row(call, "utf8proc", utf8proc_version());
+    for (size_t i = 0; program_library(i, &library); i++)
+        print_row(call, library.name, library.version);
     print_row(call, "gnuplot",
               is_in_path("gnuplot") ? "found" : "not found: reports have no plots; install gnuplot-nox");
 }

@@ -141,6 +141,8 @@ const struct command command_query = {
                "  experts      how often each expert was chosen\n"
                "  events       merges, skips and freezes\n"
                "  selector     the router confusion: true task x chosen router\n"
+               "  inputs       what each run was computed from: files, images, digests of their contents\n\n"
+               "  sessions     which program on which machine worked on each run\n\n"
                "  time         where the time went\n\n"
                "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
                "DATABASE the papers' numbers stand alone. leaderboard and paper-table hold finished\n"

@@ -79,7 +79,7 @@ static status read_suite(struct rerun *r, struct error *error)
         result = suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error);
     if (result == OK)
         result = suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error);
-    if (result == OK && strcmp(suite_hash(stored), suite_hash(r->suite)) != 0)
+    if (result == OK && strcmp(suite_settings_hash(stored), suite_settings_hash(r->suite)) != 0)
         result = error_set(error, ERROR_ARGUMENT,
                            "command line: rerun: expected settings that say how and not what, as run.threads=2, found "
                            "some that change what is computed");

@@ -326,7 +326,9 @@ static status run(const struct command_call *call, struct error *error)
     struct sweep_request request = {.suite = call->arguments[0],
                                     .words = words.list,
                                     .count = words.count,
-                                    .values = asked(call, "grid") ? GRID_EXPAND : GRID_LITERAL};
+                                    .values = asked(call, "grid") ? GRID_EXPAND : GRID_LITERAL,
+                                    .progress = call->progress,
+                                    .stop = call->stop};
     status result = sweep_open(&sweep, &request, error);
     if (result == OK)
         result = run_sweep(call, sweep, &request, error);

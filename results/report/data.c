@@ -63,10 +63,18 @@ status report_stopped(const struct report *report, struct error *error)
     return error_set(error, ERROR_STOPPED, "stopped; nothing was written to %s", request->folder);
 }
 
+status report_values(struct report *report, const struct configuration *configuration, struct suite_values *values,
+                     struct error *error)
+{
+    TRY(suite_values_read(values, configuration->suite_text, error));
+    return contents_add(&report->contents, configuration->run[0].run, values, error);
+}
+
 bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b)
 {
     bool (*incidental)(const char *, const char *) = report->request->incidental;
-    return incidental != NULL && (a == NULL || incidental(key, a)) && (b == NULL || incidental(key, b));
+    return incidental != NULL && !contents_has_key(key) && (a == NULL || incidental(key, a)) &&
+           (b == NULL || incidental(key, b));
 }
 
 /* --- Reading --- */

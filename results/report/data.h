@@ -15,6 +15,7 @@
 #include "core/arena.h"
 #include "core/text.h"
 #include "results/compare.h"
+#include "results/contents.h"
 #include "results/database.h"
 #include "results/report/report.h"
 
@@ -62,7 +63,8 @@ struct report {
     struct store *store;
     const struct report_request *request;
     struct arena arena;
-    bool failed; /* out of memory at some point */
+    struct run_contents contents; /* of the runs whose settings are shown */
+    bool failed;              /* out of memory at some point */
     struct report_run *run;
     struct configuration *configuration;
     struct board *board;
@@ -90,6 +92,10 @@ const char *report_copy(struct report *report, const char *string);
 
 status report_check(const struct report *report, struct error *error);   /* ERROR_MEMORY after a failure */
 status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED when it is wished */
+
+/* The settings and contents of a configuration. The caller frees, after a failure too. */
+status report_values(struct report *report, const struct configuration *configuration, struct suite_values *values,
+                     struct error *error);
 
 /* Whether a suite key with both of the values (NULL: absent) says how and not what is computed. */
 bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b);

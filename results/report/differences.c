@@ -52,7 +52,7 @@ static bool read_values(const struct section_call *call, struct suite_values *va
 {
     struct error why;
     for (size_t i = 0; i < call->board->shown; i++)
-        if (suite_values_read(&values[i], call->board->configuration[i]->suite_text, &why) != OK) {
+        if (report_values(call->report, call->board->configuration[i], &values[i], &why) != OK) {
             html_paragraph(call->page, "note",
                            report_format(call->report, "The settings of run %" PRId64 " cannot be read: %s",
                                          call->board->configuration[i]->run[0].run, why.message));

@@ -99,7 +99,7 @@ static void read_settings(struct namesakes *names)
 {
     struct error ignored;
     for (size_t i = 0; i < names->count; i++)
-        if (suite_values_read(&names->values[i], names->configuration[i]->suite_text, &ignored) != OK)
+        if (report_values(names->report, names->configuration[i], &names->values[i], &ignored) != OK)
             names->too_many = true;
     for (size_t i = 1; i < names->count && !names->too_many; i++)
         suite_values_compare(&names->values[0], &names->values[i], note_difference, names);

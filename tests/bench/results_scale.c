@@ -137,7 +137,7 @@ static struct suite *configure(struct run_description *about, size_t configurati
     must(suite_load(&suite, "mtil", settings_sections, (const char *const[]){policy, every}, 2, &error), &error);
     *about = (struct run_description){.suite = suite_name(suite),
                                       .suite_text = suite_text(suite),
-                                      .suite_hash = suite_hash(suite),
+                                      .suite_hash = suite_settings_hash(suite),
                                       .setting = "full_shot",
                                       .method = "moe_adapters",
                                       .policy = policies[configuration % POLICIES],

@@ -55,6 +55,9 @@ void workshop_rewrite(const struct workshop *workshop, const char *from, const c
 /* The same tensors without a word about the model's heads and activation. */
 void workshop_drop_metadata(const struct workshop *workshop, const char *from, const char *to);
 
+/* A file of weights with the names and shapes of clip.safetensors, and other numbers. */
+void workshop_write_other_weights(const struct workshop *workshop, const char *name);
+
 /* The number of files below the folder whose writing did not end. */
 int workshop_leftovers(const struct workshop *workshop);
 

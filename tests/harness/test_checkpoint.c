@@ -189,7 +189,7 @@ static void rewrite(struct small_run *run, const char *task, const char *iterati
     struct safetensors *file;
     must(safetensors_open(&file, small_run_file(run, "good"), &error));
     struct safetensors_metadata metadata[] = {{"program", program},
-                                              {"suite_hash", suite_hash(run->suite)},
+                                              {"suite_hash", run->experiment->identity},
                                               {"seed", "1"},
                                               {"task", task},
                                               {"iteration", iteration},

@@ -12,6 +12,7 @@
 
 #include "core/text.h"
 #include "harness/commands/command.h"
+#include "harness/program.h"
 #include "results/query.h"
 
 /* What the program said and how it ended, started by a shell as a user would. */
@@ -84,7 +85,8 @@ static void expect_error(const char *arguments, int exit_status, const char *par
 static void overview_lists_every_command(void **state)
 {
     (void)state;
-    expect_answer("--version", "mtil " MTIL_VERSION "\n");
+    expect_answer("--version", *program_commit() != 0 ? "mtil " MTIL_VERSION " (" : "mtil " MTIL_VERSION "\n");
+    expect_answer("--version", program_commit());
     for (size_t i = 0; commands[i] != NULL; i++) {
         expect_answer("--help", commands[i]->name);
         expect_answer("help", commands[i]->summary);

@@ -14,7 +14,8 @@ static struct table ask(struct small_run *run, const char *sql)
     struct table table = {0};
     must(store_open(&store, small_run_file(run, "a.db"), STORE_WRITE, &error));
     struct recorder recorder = {.store = store, .experiment = run->experiment};
-    must(record_start(&recorder, &start, &error));
+    struct inputs inputs = {.hash = "of nothing"};
+    must(record_start(&recorder, &inputs, &(struct continuation){0}, &start, &error));
     must(record_tasks(&recorder, &error));
     must(record_tasks(&recorder, &error)); /* a resumed run says it again */
     must(store_run_end(store, recorder.run, RUN_STOPPED, NULL, &error));

@@ -122,7 +122,7 @@ static void orders_have_names(void **state)
     assert_int_equal(read_suite(&one, &s, "data: {order: I}\n", NULL), OK);
     assert_string_equal(s.order, "I");
     assert_int_equal(read_suite(&same, &s, "data: {root: x}\n", NULL), OK);
-    assert_string_equal(suite_hash(one), suite_hash(same));
+    assert_string_equal(suite_settings_hash(one), suite_settings_hash(same));
     assert_int_equal(read_suite(&two, &s, "data: {order: I}\n", (const char *const[]){"data.order=II", NULL}), OK);
     assert_string_equal(s.order, "II");
     assert_int_equal(s.task_count, 11);
@@ -346,7 +346,7 @@ static size_t hash_differs(const char *override)
     struct settings s;
     assert_int_equal(read_suite(&plain, &s, "data: {order: [dtd]}\n", NULL), OK);
     assert_int_equal(read_suite(&other, &s, "data: {order: [dtd]}\n", (const char *const[]){override, NULL}), OK);
-    bool differs = strcmp(suite_hash(plain), suite_hash(other)) != 0;
+    bool differs = strcmp(suite_settings_hash(plain), suite_settings_hash(other)) != 0;
     suite_destroy(plain);
     suite_destroy(other);
     return differs;
@@ -359,6 +359,10 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("run.threads=3"));
     assert_false(hash_differs("run.seeds=4,5"));
     assert_false(hash_differs("run.backend=cuda"));
+    assert_false(hash_differs("model.weights=elsewhere.safetensors")); /* its contents are an input (inputs.h) */
+    assert_false(hash_differs("model.vocabulary=elsewhere.txt"));
+    assert_false(hash_differs("tasks.dtd.root=elsewhere"));
+    assert_true(hash_differs("model.activation=gelu"));
     assert_false(hash_differs("run.device=1"));
     assert_false(hash_differs("run.precision=f32"));
     assert_true(hash_differs("run.precision=bf16"));

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/digest.h"
 
@@ -57,11 +58,24 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
         identity, sizeof identity,
         "data:\n  order: [aircraft, dtd, mnist]\nmerge:\n  policy: %s\n  every: %lld\n%smethod:\n  name: adapters\n",
         sample->policy, (long long)sample->every, sample->own ? sample->own : "");
-    snprintf(text, sizeof text, "%srun:\n  threads: %lld\n", identity, (long long)sample->threads);
+    snprintf(text, sizeof text, "model:\n  weights: %s\n%srun:\n  threads: %lld\n", sample->path ? sample->path : "w",
+             identity, (long long)sample->threads);
+    struct input_row inputs[1 + 2 * COMPARE_SAMPLE_TASKS] = {
+        {.task = -1, .kind = "weights", .path = "/w", .digest = sample->weights}};
+    for (int64_t task = 0; sample->weights && task < COMPARE_SAMPLE_TASKS; task++) {
+        inputs[1 + 2 * task] =
+            (struct input_row){.task = task, .kind = "train", .path = "/d", .digest = sample->training};
+        inputs[2 + 2 * task] = (struct input_row){.task = task, .kind = "test", .path = "/d", .digest = sample->tests};
+    }
+    if (sample->weights)
+        snprintf(identity + strlen(identity), sizeof identity - strlen(identity), "%s %s %s", sample->weights,
+                 sample->training, sample->tests);
     digest_text(identity, hash);
     struct run_description description = {.suite = "sample",
                                           .suite_text = text,
                                           .suite_hash = hash,
+                                          .inputs = inputs,
+                                          .input_count = sample->weights ? sizeof inputs / sizeof *inputs : 0,
                                           .setting = "full_shot",
                                           .method = "adapters",
                                           .policy = sample->policy,

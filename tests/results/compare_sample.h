@@ -17,13 +17,15 @@
 struct compare_sample {
     const char *policy;
     int64_t seed, every;
-    int64_t lift;             /* images more that are right, on average */
-    int64_t threads;          /* a key that does not matter */
-    const char *own;          /* a line of the policy's own under merge: "  decay: 0.5\n"; NULL: none */
-    enum per_image_kind kept; /* of each image */
-    int64_t more_images;      /* than COMPARE_SAMPLE_IMAGES in every test set */
-    bool stopped, holes;      /* not finished; without the last checkpoint's evaluations */
-    const char *version;      /* of the program; NULL: 0.1.0 */
+    int64_t lift;                           /* images more that are right, on average */
+    int64_t threads;                        /* a key that does not matter */
+    const char *own;                        /* a line of the policy's own under merge: "  decay: 0.5\n"; NULL: none */
+    enum per_image_kind kept;               /* of each image */
+    int64_t more_images;                    /* than COMPARE_SAMPLE_IMAGES in every test set */
+    bool stopped, holes;                    /* not finished; without the last checkpoint's evaluations */
+    const char *version;                    /* of the program; NULL: 0.1.0 */
+    const char *weights, *training, *tests; /* digests of their contents; NULL: nothing was recorded */
+    const char *path;                       /* of the weights */
 };
 
 /* 100 + 3 task + 10 if learnt + (7 seed + 5 (checkpoint + 1) + 3 task) mod 11; where there is a lift, for checkpoints ≥ 0

@@ -39,10 +39,17 @@ void sample_remove(char *path)
 struct run_description sample_description(int64_t seed)
 {
     static char hash[DIGEST_SIZE];
+    static const struct input_row inputs[] = {
+        {.task = -1, .kind = "weights", .path = "/small.safetensors", .files = 1, .bytes = 99, .digest = "0a"},
+        {.task = 0, .kind = "test", .path = "/data/aircraft", .files = 200, .bytes = 99, .digest = "0b"}};
     digest_text("suite: sample", hash);
     return (struct run_description){.suite = "sample",
                                     .suite_text = "suite: sample\n",
                                     .suite_hash = hash,
+                                    .settings_hash = "0c",
+                                    .folder = "runs/sample/seed1",
+                                    .inputs = inputs,
+                                    .input_count = sizeof inputs / sizeof *inputs,
                                     .setting = "full_shot",
                                     .method = "adapters",
                                     .policy = "most_used",
@@ -186,12 +193,20 @@ status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int6
     return store_commit(store, error);
 }
 
+static const struct session_row session = {.program_version = "0.1.0",
+                                           .program_commit = "0123456789ab",
+                                           .command_line = "mtil run sample.yaml",
+                                           .compiler = "GCC 12.2.0",
+                                           .libraries = "SQLite 3.40.1",
+                                           .cpu = "a processor"};
+
 int64_t sample_finished_run(struct store *store, int64_t seed)
 {
     struct run_description description = sample_description(seed);
     struct run_start start;
     struct error error = {0};
     if (store_run_start(store, &description, &start, &error) != OK ||
+        store_add_session(store, start.run, &session, &error) != OK ||
         sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, &error) != OK ||
         store_run_end(store, start.run, RUN_FINISHED, NULL, &error) != OK) {
         fprintf(stderr, "%s\n", error.message);

@@ -232,6 +232,90 @@ static void a_word_may_stand_for_several_keys(void **state)
 }
 
 /* As run.precision does: auto and f32 are the same, bf16 is something else. */
+static bool has_group(const struct comparison *comparison, const char *name)
+{
+    for (size_t i = 0; i < comparison->group_count; i++)
+        if (strcmp(comparison->group[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Policies on one file of weights, a copy of it, and on what was at the same path later. */
+static void other_weights_are_not_pooled(void **state)
+{
+    struct compare_sample none = {.policy = "none", .every = 50, .weights = "aa", .training = "t", .tests = "u"},
+                          most_used = none;
+    most_used.policy = "most_used";
+    most_used.lift = 4;
+    most_used.path = "copy";
+    add_runs(state, none, 1, 4);
+    add_runs(state, most_used, 1, 4);
+    struct comparison_request request = make_request();
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 1);
+    assert_int_equal(comparison.pair_count, 3);
+    comparison_free(&comparison);
+    most_used.weights = "bb";
+    most_used.path = "w";
+    add_runs(state, most_used, 1, 4);
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 2);
+    assert_int_equal(comparison.group_count, 3);
+    assert_true(strcmp(comparison.context[0].name, "model.weights = w") == 0 ||
+                strcmp(comparison.context[1].name, "model.weights = w") == 0 ||
+                strcmp(comparison.context[0].name, "model.weights = copy") == 0);
+    comparison_free(&comparison);
+    request.by = (const char *const[]){"model.weights"};
+    request.filter.policy = "most_used";
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 1);
+    assert_int_equal(comparison.group_count, 2);
+    assert_true(has_group(&comparison, "w") || has_group(&comparison, "copy"));
+    assert_int_equal(comparison.pair_count, 3);
+    comparison_free(&comparison);
+}
+
+static void other_images_are_not_pooled(void **state)
+{
+    struct compare_sample none = {.policy = "none", .every = 50, .weights = "aa", .training = "t", .tests = "u"},
+                          most_used = none;
+    most_used.policy = "most_used";
+    most_used.tests = "v";
+    add_runs(state, none, 1, 4);
+    add_runs(state, most_used, 1, 4);
+    struct comparison_request request = make_request();
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 0);
+    assert_true(noted(&comparison, "they differ in test images"));
+    comparison_free(&comparison);
+    most_used.tests = "u";
+    most_used.training = "mended";
+    add_runs(state, most_used, 1, 4);
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 0);
+    request.by = (const char *const[]){"policy", "data.root"};
+    request.by_count = 2;
+    comparison_free(&comparison);
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 3);
+    comparison_free(&comparison);
+}
+
+/* Nothing is known of what runs of older programs read. */
+static void contents_that_were_not_recorded_are_others(void **state)
+{
+    add_runs(state, (struct compare_sample){.policy = "none", .every = 50}, 1, 4);
+    add_runs(
+        state,
+        (struct compare_sample){.policy = "most_used", .every = 50, .weights = "aa", .training = "t", .tests = "u"}, 1,
+        4);
+    struct comparison_request request = make_request();
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 0);
+    assert_true(noted(&comparison, "not recorded"));
+    comparison_free(&comparison);
+}
+
 static void a_key_that_matters_with_some_values(void **state)
 {
     add_two_policies(state, 2, PER_IMAGE_NONE); /* threads: 2 and 0 */
@@ -561,6 +645,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(few_seeds_cannot_say_much, create, destroy),
         cmocka_unit_test_setup_teardown(other_seeds_are_no_pairs, create, destroy),
         cmocka_unit_test_setup_teardown(settings_that_differ_are_not_pooled, create, destroy),
+        cmocka_unit_test_setup_teardown(other_weights_are_not_pooled, create, destroy),
+        cmocka_unit_test_setup_teardown(other_images_are_not_pooled, create, destroy),
+        cmocka_unit_test_setup_teardown(contents_that_were_not_recorded_are_others, create, destroy),
         cmocka_unit_test_setup_teardown(a_word_may_stand_for_several_keys, create, destroy),
         cmocka_unit_test_setup_teardown(a_key_that_matters_with_some_values, create, destroy),
         cmocka_unit_test_setup_teardown(a_policys_own_keys_belong_to_it, create, destroy),

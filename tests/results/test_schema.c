@@ -93,6 +93,34 @@ static void a_database_of_the_first_version_gets_the_new_columns(void **state)
     sample_remove(path);
 }
 
+/* Runs of the version before inputs were recorded are read, shown and compared; nothing is known of their inputs. */
+static void a_database_without_inputs_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    char *path = sample_path("third.sqlite");
+    const struct embedded_file three[] = {schema_files[0], schema_files[1], schema_files[2], {0}};
+    struct database *database;
+    struct store *store;
+    struct unfinished_runs found;
+    char *folder;
+    assert_ok(database_open(&database, path, true, &error));
+    assert_ok(schema_upgrade(database, three, &error));
+    database_close(database);
+    execute(path, "INSERT INTO runs VALUES (7, 'mini', 'h', 't', 'full_shot', 'm', 'p', 'c', 'oracle', 'I', 'b', 'cpu', "
+                  "'f32', '0', 1, 1, 0, 'stopped', NULL, 'now', NULL, 'host', 1)");
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_int_equal(number(path, "SELECT settings_hash IS NULL AND folder IS NULL FROM runs"), 1);
+    assert_int_equal(number(path, "SELECT count(*) FROM inputs") + number(path, "SELECT count(*) FROM sessions"), 0);
+    assert_ok(store_run_folder(store, 7, &folder, &error));
+    assert_null(folder);
+    assert_ok(store_find_unfinished(store, "h", "mini", 1, &found, &error));
+    assert_int_equal(found.count, 0);
+    assert_int_equal(found.older, 1);
+    unfinished_runs_free(&found);
+    store_close(store);
+    sample_remove(path);
+}
+
 static void a_failing_file_changes_nothing(void **state)
 {
     (void)state;
@@ -183,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_new_file_is_a_results_database),
         cmocka_unit_test(old_schemas_are_brought_up_to_date),
         cmocka_unit_test(a_database_of_the_first_version_gets_the_new_columns),
+        cmocka_unit_test(a_database_without_inputs_is_brought_up_to_date),
         cmocka_unit_test(a_failing_file_changes_nothing),
         cmocka_unit_test(other_programs_databases_are_refused_and_left_alone),
         cmocka_unit_test(newer_schemas_are_refused),

@@ -139,8 +139,10 @@ static void rows_that_others_delete_fail_the_commit(void **state)
         assert_fails(store_commit(store, &error), ERROR_FORMAT, losses[i].words);
         store_rollback(store);
         store_close(store);
-        execute(*state, "DELETE FROM runs WHERE run = 7; DELETE FROM tasks WHERE run = 7; DELETE FROM per_image WHERE "
-                        "run = 7; DELETE FROM evaluations WHERE run = 7");
+        execute(*state,
+                "DELETE FROM runs WHERE run = 7; DELETE FROM tasks WHERE run = 7; DELETE FROM inputs WHERE run = "
+                "7; DELETE FROM sessions WHERE run = 7; DELETE FROM per_image WHERE "
+                "run = 7; DELETE FROM evaluations WHERE run = 7");
     }
 }
 
