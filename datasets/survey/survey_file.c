@@ -104,10 +104,10 @@ status survey_file_read(struct survey_file *file, const char *path, const struct
 {
     struct bytes bytes;
     *file = (struct survey_file){0};
-    if (!file_exists(path))
-        return OK;
-    TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    status result = read_bytes(file, &bytes, path, label, error);
+    status result = file_read(path, FILE_LIMIT, &bytes, error);
+    if (result != OK)
+        return file_exists(path) ? result : OK; /* it never was, or another process has just removed it */
+    result = read_bytes(file, &bytes, path, label, error);
     bytes_free(&bytes);
     if (result != OK)
         survey_file_free(file);
