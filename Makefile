@@ -4,7 +4,8 @@
 #   make test    installs what is missing, builds with the tests, runs them
 #   make build   only builds: the program is build/mtil
 #   make test-cluster   sweeps on a Slurm of one node that it starts (slurm-wlm and munge are installed if missing)
-#   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail (SEED=N)
+#   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail: an hour;
+#                SEED=N repeats the instants
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
 #   make clean   removes build/
 #
@@ -32,9 +33,11 @@ test-report: dependencies build-tests
 	@tests/results/python.sh tests/results/report/check_report.py $(BUILD)
 
 crash: SEED := $(shell date +%s)
+crash: export MTIL_CRASH_SEED = $(SEED)
+crash: export CUDA_VISIBLE_DEVICES = -1
 crash: dependencies build-tests
-	MTIL_CRASH_SEED=$(SEED) MTIL_CRASH_KILLS=200 $(BUILD)/tests/test_kills
-	MTIL_CRASH_SEED=$(SEED) MTIL_CRASH_FAULTS=0 $(BUILD)/tests/test_write_faults
+	MTIL_CRASH_KILLS=200 $(BUILD)/tests/test_kills
+	MTIL_CRASH_FAULTS=0 $(BUILD)/tests/test_write_faults
 
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }
