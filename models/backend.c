@@ -10,45 +10,13 @@
     {                                                                                                                  \
 #name, offsetof(struct backend_ops, name)                                                                      \
     }
+#define LISTED(name) OPERATION(name),
 
 static const struct {
     const char *name;
     size_t offset;
 } operations[] = {
-    OPERATION(gemm),
-    OPERATION(grouped_gemm),
-    OPERATION(layer_norm),
-    OPERATION(layer_norm_backward),
-    OPERATION(activate),
-    OPERATION(activate_backward),
-    OPERATION(attention),
-    OPERATION(attention_backward),
-    OPERATION(patchify),
-    OPERATION(assemble_tokens),
-    OPERATION(assemble_tokens_backward),
-    OPERATION(embed_tokens),
-    OPERATION(embed_tokens_backward),
-    OPERATION(number_rows),
-    OPERATION(gather_rows),
-    OPERATION(scatter_rows),
-    OPERATION(column_sum),
-    OPERATION(blend),
-    OPERATION(normalize),
-    OPERATION(normalize_backward),
-    OPERATION(mean_positions),
-    OPERATION(cross_entropy),
-    OPERATION(predict),
-    OPERATION(squared_error),
-    OPERATION(route),
-    OPERATION(route_backward),
-    OPERATION(dispatch_gather),
-    OPERATION(dispatch_combine),
-    OPERATION(dispatch_dropout),
-    OPERATION(expert_gate_backward),
-    OPERATION(find_not_finite),
-    OPERATION(hold_step),
-    OPERATION(adamw),
-    OPERATION(arena_create),
+    BACKEND_OPERATIONS(LISTED) OPERATION(arena_create),
     OPERATION(arena_destroy),
     OPERATION(memory_left),
     OPERATION(upload),

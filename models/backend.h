@@ -6,8 +6,9 @@
  *     backend_close(backend);
  *
  * Every operand lives in the backend's memory. An operation adds to its gradients ("+=") and sets everything else.
- * Operands of an operation do not overlap unless its comment allows it. To add an operation: declare it here, fill it
- * in every backend's table, give it a plain reference and a test in tests/models/test_backend_*.c.
+ * Operands of an operation do not overlap unless its comment allows it. To add an operation: a struct and a name in
+ * BACKEND_OPERATIONS here, a function in cpu/ and one in cuda/, a plain reference and a test in
+ * tests/models/test_backend_*.c.
  *
  * B samples, L positions, d width, E experts, K chosen experts, C classes. Row-major throughout.
  */
@@ -394,42 +395,33 @@ struct all_reduce {
     size_t n;
 };
 
+/* The arithmetic. One line here declares an operation everywhere: X(gemm) is the entry `gemm` of every backend's table,
+ * which takes a struct gemm, and the functions cpu_gemm and cuda_gemm behind it. */
+/* clang-format off */
+#define BACKEND_OPERATIONS(X) \
+    X(gemm) X(grouped_gemm) \
+    X(layer_norm) X(layer_norm_backward) \
+    X(activate) X(activate_backward) \
+    X(attention) X(attention_backward) \
+    X(patchify) \
+    X(assemble_tokens) X(assemble_tokens_backward) \
+    X(embed_tokens) X(embed_tokens_backward) \
+    X(number_rows) X(gather_rows) X(scatter_rows) \
+    X(column_sum) X(mean_positions) \
+    X(blend) \
+    X(normalize) X(normalize_backward) \
+    X(cross_entropy) X(predict) X(squared_error) \
+    X(route) X(route_backward) \
+    X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) \
+    X(find_not_finite) X(hold_step) X(adamw)
+/* clang-format on */
+
 struct backend_ops {
     const char *name;
 
-    status (*gemm)(struct backend *, const struct gemm *, struct error *);
-    status (*grouped_gemm)(struct backend *, const struct grouped_gemm *, struct error *);
-    status (*layer_norm)(struct backend *, const struct layer_norm *, struct error *);
-    status (*layer_norm_backward)(struct backend *, const struct layer_norm_backward *, struct error *);
-    status (*activate)(struct backend *, const struct activate *, struct error *);
-    status (*activate_backward)(struct backend *, const struct activate_backward *, struct error *);
-    status (*attention)(struct backend *, const struct attention *, struct error *);
-    status (*attention_backward)(struct backend *, const struct attention_backward *, struct error *);
-    status (*patchify)(struct backend *, const struct patchify *, struct error *);
-    status (*assemble_tokens)(struct backend *, const struct assemble_tokens *, struct error *);
-    status (*assemble_tokens_backward)(struct backend *, const struct assemble_tokens_backward *, struct error *);
-    status (*embed_tokens)(struct backend *, const struct embed_tokens *, struct error *);
-    status (*embed_tokens_backward)(struct backend *, const struct embed_tokens_backward *, struct error *);
-    status (*number_rows)(struct backend *, const struct number_rows *, struct error *);
-    status (*gather_rows)(struct backend *, const struct gather_rows *, struct error *);
-    status (*scatter_rows)(struct backend *, const struct scatter_rows *, struct error *);
-    status (*column_sum)(struct backend *, const struct column_sum *, struct error *);
-    status (*blend)(struct backend *, const struct blend *, struct error *);
-    status (*normalize)(struct backend *, const struct normalize *, struct error *);
-    status (*normalize_backward)(struct backend *, const struct normalize_backward *, struct error *);
-    status (*mean_positions)(struct backend *, const struct mean_positions *, struct error *);
-    status (*cross_entropy)(struct backend *, const struct cross_entropy *, struct error *);
-    status (*predict)(struct backend *, const struct predict *, struct error *);
-    status (*squared_error)(struct backend *, const struct squared_error *, struct error *);
-    status (*route)(struct backend *, const struct route *, struct error *);
-    status (*route_backward)(struct backend *, const struct route_backward *, struct error *);
-    status (*dispatch_gather)(struct backend *, const struct dispatch_gather *, struct error *);
-    status (*dispatch_combine)(struct backend *, const struct dispatch_combine *, struct error *);
-    status (*dispatch_dropout)(struct backend *, const struct dispatch_dropout *, struct error *);
-    status (*expert_gate_backward)(struct backend *, const struct expert_gate_backward *, struct error *);
-    status (*find_not_finite)(struct backend *, const struct find_not_finite *, struct error *);
-    status (*hold_step)(struct backend *, const struct hold_step *, struct error *);
-    status (*adamw)(struct backend *, const struct adamw *, struct error *);
+#define DECLARE(operation) status (*operation)(struct backend *, const struct operation *, struct error *);
+    BACKEND_OPERATIONS(DECLARE)
+#undef DECLARE
 
     /* Memory: an arena over the device's memory (0: as much as is sensible), and copies to and from the host. */
     status (*arena_create)(struct backend *, struct arena *, size_t limit, const char *name, struct error *);

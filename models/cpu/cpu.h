@@ -47,39 +47,9 @@ void product_run(struct cpu *cpu, const struct product *product);
 status products_finish(struct cpu *cpu, struct error *error); /* of an operation: did every product find its memory? */
 void product_library(char *text, size_t capacity);            /* "oneDNN 2.6.3" */
 
-status cpu_gemm(struct backend *, const struct gemm *, struct error *);
-status cpu_grouped_gemm(struct backend *, const struct grouped_gemm *, struct error *);
-status cpu_layer_norm(struct backend *, const struct layer_norm *, struct error *);
-status cpu_layer_norm_backward(struct backend *, const struct layer_norm_backward *, struct error *);
-status cpu_activate(struct backend *, const struct activate *, struct error *);
-status cpu_activate_backward(struct backend *, const struct activate_backward *, struct error *);
-status cpu_attention(struct backend *, const struct attention *, struct error *);
-status cpu_attention_backward(struct backend *, const struct attention_backward *, struct error *);
-status cpu_patchify(struct backend *, const struct patchify *, struct error *);
-status cpu_assemble_tokens(struct backend *, const struct assemble_tokens *, struct error *);
-status cpu_assemble_tokens_backward(struct backend *, const struct assemble_tokens_backward *, struct error *);
-status cpu_embed_tokens(struct backend *, const struct embed_tokens *, struct error *);
-status cpu_embed_tokens_backward(struct backend *, const struct embed_tokens_backward *, struct error *);
-status cpu_number_rows(struct backend *, const struct number_rows *, struct error *);
-status cpu_gather_rows(struct backend *, const struct gather_rows *, struct error *);
-status cpu_scatter_rows(struct backend *, const struct scatter_rows *, struct error *);
-status cpu_column_sum(struct backend *, const struct column_sum *, struct error *);
-status cpu_blend(struct backend *, const struct blend *, struct error *);
-status cpu_normalize(struct backend *, const struct normalize *, struct error *);
-status cpu_normalize_backward(struct backend *, const struct normalize_backward *, struct error *);
-status cpu_mean_positions(struct backend *, const struct mean_positions *, struct error *);
-status cpu_cross_entropy(struct backend *, const struct cross_entropy *, struct error *);
-status cpu_predict(struct backend *, const struct predict *, struct error *);
-status cpu_squared_error(struct backend *, const struct squared_error *, struct error *);
-status cpu_route(struct backend *, const struct route *, struct error *);
-status cpu_route_backward(struct backend *, const struct route_backward *, struct error *);
-status cpu_dispatch_gather(struct backend *, const struct dispatch_gather *, struct error *);
-status cpu_dispatch_combine(struct backend *, const struct dispatch_combine *, struct error *);
-status cpu_dispatch_dropout(struct backend *, const struct dispatch_dropout *, struct error *);
-status cpu_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
-status cpu_find_not_finite(struct backend *, const struct find_not_finite *, struct error *);
-status cpu_hold_step(struct backend *, const struct hold_step *, struct error *);
-status cpu_adamw(struct backend *, const struct adamw *, struct error *);
+#define DECLARE(operation) status cpu_##operation(struct backend *, const struct operation *, struct error *);
+BACKEND_OPERATIONS(DECLARE)
+#undef DECLARE
 
 status cpu_feed_open(struct backend *, struct feed *, size_t bytes, struct error *);
 status cpu_feed_room(struct backend *, struct feed *, void **host, struct error *);

@@ -113,39 +113,9 @@ status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias,
 /* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
 status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);
 
-status cuda_gemm(struct backend *, const struct gemm *, struct error *);
-status cuda_grouped_gemm(struct backend *, const struct grouped_gemm *, struct error *);
-status cuda_layer_norm(struct backend *, const struct layer_norm *, struct error *);
-status cuda_layer_norm_backward(struct backend *, const struct layer_norm_backward *, struct error *);
-status cuda_activate(struct backend *, const struct activate *, struct error *);
-status cuda_activate_backward(struct backend *, const struct activate_backward *, struct error *);
-status cuda_attention(struct backend *, const struct attention *, struct error *);
-status cuda_attention_backward(struct backend *, const struct attention_backward *, struct error *);
-status cuda_patchify(struct backend *, const struct patchify *, struct error *);
-status cuda_assemble_tokens(struct backend *, const struct assemble_tokens *, struct error *);
-status cuda_assemble_tokens_backward(struct backend *, const struct assemble_tokens_backward *, struct error *);
-status cuda_embed_tokens(struct backend *, const struct embed_tokens *, struct error *);
-status cuda_embed_tokens_backward(struct backend *, const struct embed_tokens_backward *, struct error *);
-status cuda_number_rows(struct backend *, const struct number_rows *, struct error *);
-status cuda_gather_rows(struct backend *, const struct gather_rows *, struct error *);
-status cuda_scatter_rows(struct backend *, const struct scatter_rows *, struct error *);
-status cuda_column_sum(struct backend *, const struct column_sum *, struct error *);
-status cuda_blend(struct backend *, const struct blend *, struct error *);
-status cuda_normalize(struct backend *, const struct normalize *, struct error *);
-status cuda_normalize_backward(struct backend *, const struct normalize_backward *, struct error *);
-status cuda_mean_positions(struct backend *, const struct mean_positions *, struct error *);
-status cuda_cross_entropy(struct backend *, const struct cross_entropy *, struct error *);
-status cuda_predict(struct backend *, const struct predict *, struct error *);
-status cuda_squared_error(struct backend *, const struct squared_error *, struct error *);
-status cuda_route(struct backend *, const struct route *, struct error *);
-status cuda_route_backward(struct backend *, const struct route_backward *, struct error *);
-status cuda_dispatch_gather(struct backend *, const struct dispatch_gather *, struct error *);
-status cuda_dispatch_combine(struct backend *, const struct dispatch_combine *, struct error *);
-status cuda_dispatch_dropout(struct backend *, const struct dispatch_dropout *, struct error *);
-status cuda_expert_gate_backward(struct backend *, const struct expert_gate_backward *, struct error *);
-status cuda_find_not_finite(struct backend *, const struct find_not_finite *, struct error *);
-status cuda_hold_step(struct backend *, const struct hold_step *, struct error *);
-status cuda_adamw(struct backend *, const struct adamw *, struct error *);
+#define DECLARE(operation) status cuda_##operation(struct backend *, const struct operation *, struct error *);
+BACKEND_OPERATIONS(DECLARE)
+#undef DECLARE
 
 /* transfer.cu */
 status cuda_uploads_create(struct cuda *cuda, struct error *error);
