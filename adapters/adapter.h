@@ -33,6 +33,13 @@ struct expert_bank {
 
 struct expert_pass; /* what a forward pass keeps for its backward pass */
 
+/* Device memory, NULL unless it was asked for: adapters/statistics.h. */
+struct adapter_statistics {
+    int32_t *pairs, *next;    /* [blocks, E, E] */
+    float *probes;            /* [blocks, PROBES, d] */
+    float *squared_gradients; /* like the tower's parameters */
+};
+
 struct adapter_tower {
     struct adapters *adapters;
     size_t blocks, width;
@@ -40,6 +47,7 @@ struct adapter_tower {
     struct expert_bank *banks;
     struct expert_pass *passes; /* by block */
     int32_t *choices;           /* see adapters_keep_choices */
+    struct adapter_statistics statistics;
 };
 
 struct adapters {

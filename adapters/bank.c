@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "adapters/expert.h"
+#include "adapters/statistics.h"
 #include "core/rng.h"
 
 static status declare_bank(struct adapter_tower *tower, size_t block, struct error *error)
@@ -182,6 +183,10 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
             TRY(backend->ops->upload(backend, router_flag, &one, sizeof one, error));
             TRY(backend->ops->zero(backend, tower->banks[b].counts, experts * sizeof(int32_t), error));
         }
+        struct statistic statistic;
+        for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &statistic); i++)
+            if (statistic.integers)
+                TRY(backend->ops->zero(backend, statistic.data, statistic.n * sizeof(int32_t), error));
     }
     return OK;
 }
@@ -189,8 +194,10 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
 status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
                      struct error *error)
 {
-    for (int t = 0; t < TOWERS; t++)
+    for (int t = 0; t < TOWERS; t++) {
+        TRY(statistics_square(&adapters->towers[t], error));
         TRY(parameters_step(adapters->towers[t].parameters, state, rule, error));
+    }
     return OK;
 }
 

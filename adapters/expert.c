@@ -1,6 +1,7 @@
 /* y += Σ_k g_k ε_k(x), ε(x) = scale · (W_up dropout(ReLU(W_down x + b_down)) + b_up), all samples of an expert in one
  * product. */
 #include "adapters/expert.h"
+#include "adapters/statistics.h"
 
 /* Where the random numbers of a block begin, apart from those of every other block: 2⁴⁰ numbers each. */
 static uint64_t numbers_of(const struct block_site *site)
@@ -116,6 +117,9 @@ static status forward(void *state, const struct block_site *site, const struct t
     TRY(take(&gathered, site, type, "samples by expert", rows, tower->width, error));
 
     TRY(run_router(tower, site, x, pass, error));
+    if (site->training)
+        TRY(statistics_see(tower, site, &pass->dispatch,
+                           site->block > 0 ? &tower->passes[site->block - 1].dispatch : NULL, input, error));
     TRY(backend->ops->dispatch_gather(backend,
                                       &(struct dispatch_gather){.dispatch = &pass->dispatch,
                                                                 .rows_per_sample = length,

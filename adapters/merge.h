@@ -1,14 +1,15 @@
 /* Merging experts during training, and freezing them after a task (Park, Algorithm 1; spec 4).
  *
- *     const struct merge_policy *policy;
- *     TRY(merge_policy_find(&policy, "most_used", error));
- *     if (iteration % every == 0)                                  // events: what was done or skipped
- *         TRY(adapters_merge(adapters, policy, options, MOMENTS_KEEP, rng, &events, error));
+ *     struct merge_plan plan = {.moments = MOMENTS_KEEP};
+ *     TRY(merge_policy_find(&plan.policy, "most_used", error));
+ *     TRY(merge_combiner_find(&plan.combiner, "mean", error));             // adapters/merge/combine.h
+ *     if (iteration % every == 0)                                          // events: what was done or skipped
+ *         TRY(adapters_merge(adapters, &plan, &(struct merge_call){.options = options, .rng = rng}, &events, error));
  *     ...
  *     TRY(adapters_freeze(adapters, 2, &events, error));                                       // after the task
  *
- * A policy looks at a tower and decides which expert becomes which mixture of which others; the bank carries it out.
- * One policy is one file in merge/ and one line in merge_policy.c; merge/none.c is the template to copy.
+ * A policy looks at a tower and decides which expert is replaced by a combination of which others; the bank carries it
+ * out. One policy is one file in merge/ and a name in merge/policies.h; merge/none.c is the template to copy.
  */
 #ifndef MTIL_ADAPTERS_MERGE_H
 #define MTIL_ADAPTERS_MERGE_H
@@ -19,9 +20,12 @@
 
 enum { MERGE_SOURCES = BLEND_INPUTS };
 
+struct merge_combiner; /* adapters/merge/combine.h */
+
 enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
 
-/* target becomes Σ weight[i] · source[i]; with a skip it says what would have been merged. target −1: none is free. */
+/* target becomes a combination of its sources: Σ weight[i] · source[i], or, where all weights are 0, what the combiner
+ * makes of them. With a skip it says what would have been merged. target −1: none is free. */
 struct merge {
     size_t block;
     int target;
@@ -36,23 +40,42 @@ struct merge_list {
     struct merge *merges;
 };
 
-/* A tower as a policy sees it: [blocks, E] each, on the host. */
+/* Statistics that are collected only when a policy or a combiner asks for them (adapters/statistics.h). */
+enum merge_needs {
+    NEEDS_PAIR_COUNTS = 1,       /* which experts are chosen together */
+    NEEDS_NEXT_COUNTS = 2,       /* which experts of the next block follow */
+    NEEDS_PROBES = 4,            /* inputs of the blocks */
+    NEEDS_SIMILARITY = 8,        /* of the experts' outputs on the probes */
+    NEEDS_SQUARED_GRADIENTS = 16 /* of every weight, summed over all steps so far */
+};
+
+/* A tower as a policy sees it, on the host. Counts are those since the task began; what was not asked for is NULL. */
 struct merge_view {
     enum tower tower;
     size_t blocks, experts;
-    const int32_t *counts; /* since the task began */
-    const int32_t *frozen;
+    const int32_t *counts, *frozen; /* [blocks, E] */
+    const int32_t *pairs;           /* [blocks, E, E] samples that chose both; the diagonal: that chose the one */
+    const int32_t *next;            /* [blocks − 1, E, E] samples that chose e here and f in the next block */
+    const float *similarity;        /* [blocks, E, E] mean cosine of two experts' outputs */
 };
 
-/* Statistics that the bank collects only when a policy asks for them. */
-enum merge_needs { NEEDS_NOTHING = 0 };
+enum merge_moment { MERGE_AFTER_STEP, MERGE_AFTER_TASK };
+
+struct merge_call {
+    enum merge_moment moment;
+    const struct options *options; /* the policy's; NULL: its defaults */
+    struct rng rng;
+    void *state; /* the policy's own, of both towers */
+};
 
 struct merge_policy {
     const char *name, *source; /* source: where it is published */
-    unsigned needs;
+    unsigned needs;            /* enum merge_needs */
     const struct option *options;
-    status (*plan)(const struct merge_view *view, const struct options *options, struct rng rng,
-                   struct merge_list *list, struct error *error);
+    size_t state_size; /* plain data without pointers, zero at first, saved with the run */
+    bool after_task;   /* it is asked at the end of a task, too, before experts are frozen */
+    status (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
+                   struct error *error);
 };
 
 status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error);
@@ -80,12 +103,25 @@ void expert_changes_clear(struct expert_changes *events); /* keeps the memory */
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
 
+/* What merging consists of: who is merged, and how. */
+struct merge_plan {
+    const struct merge_policy *policy;
+    const struct merge_combiner *combiner;  /* NULL: the mean */
+    const struct options *combiner_options; /* NULL where it has none */
+    enum merge_moments moments;
+};
+unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
+
 /* Plans and carries out the merges of both towers, image first; appends an event for every merge and skip. */
-status adapters_merge(struct adapters *adapters, const struct merge_policy *policy, const struct options *options,
-                      enum merge_moments moments, struct rng rng, struct expert_changes *events, struct error *error);
+status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
+                      struct expert_changes *events, struct error *error);
 
 /* The top_k highest counts of every block join its frozen set (ties: the lowest index); appends one event per block. */
 status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error);
+
+/* For policies: the target is the least used expert that is not frozen (ties: the lowest index); a skip where there is
+ * none, or where it is one of the sources. */
+void merge_onto_least_used(const struct merge_view *view, struct merge *merge);
 
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);

@@ -5,11 +5,9 @@
 #include "adapters/merge/policies.h"
 #include "core/text.h"
 
-/* All policies; a new one is a file in merge/ and a line here. */
-static const struct merge_policy *const policies[] = {
-    &merge_none,
-    &merge_most_used,
-};
+#define ENTRY(name) &policy_##name,
+static const struct merge_policy *const policies[] = {MERGE_POLICIES(ENTRY)};
+#undef ENTRY
 
 enum { POLICIES = sizeof policies / sizeof *policies };
 
@@ -57,6 +55,20 @@ void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highes
                 highest[i] = (int)e;
         }
     }
+}
+
+void merge_onto_least_used(const struct merge_view *view, struct merge *merge)
+{
+    const int32_t *counts = view->counts + merge->block * view->experts,
+                  *frozen = view->frozen + merge->block * view->experts;
+    merge->target = -1;
+    for (size_t e = 0; e < view->experts; e++)
+        if (!frozen[e] && (merge->target < 0 || counts[e] < counts[merge->target]))
+            merge->target = (int)e;
+    merge->skip = merge->target < 0 ? MERGE_NO_FREE_EXPERT : MERGE_DONE;
+    for (size_t i = 0; i < merge->sources; i++)
+        if (merge->target == merge->source[i])
+            merge->skip = MERGE_TARGET_IS_SOURCE;
 }
 
 const char *merge_skip_name(enum merge_skip skip)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/statistics.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/archive.h"
@@ -47,6 +48,9 @@ static status pass_adapters(const struct passage *p, struct adapters *adapters, 
         TRY(pass_parameters(p, names[t], tower->parameters, optimizer, error));
         TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks, tower->banks[0].counts, error));
         TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks, tower->banks[0].frozen, error));
+        struct statistic s;
+        for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &s); i++)
+            TRY(pass_array(p, names[t], s.name, s.integers ? SAFETENSOR_I32 : SAFETENSOR_F32, s.n, s.data, error));
     }
     return OK;
 }
@@ -74,6 +78,10 @@ static status pass_all(const struct passage *p, struct experiment *e, struct sel
         TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->guard / sizeof(int32_t), e->guard, error));
     if (e->trains == TRAINS_ADAPTERS)
         TRY(pass_adapters(p, e->adapters, optimizer, error));
+    size_t state = e->merge_state != NULL ? e->settings.merge.policy->state_size : 0;
+    if (state > 0)
+        TRY(p->saving ? archive_put(p->archive, "merge.state", SAFETENSOR_U8, state, e->merge_state, error)
+                      : archive_get(p->archive, "merge.state", SAFETENSOR_U8, state, e->merge_state, error));
     if (e->trains == TRAINS_WEIGHTS)
         TRY(pass_parameters(p, "clip", e->clip->parameters, optimizer, error));
     if (selector != NULL)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/statistics.h"
 #include "core/file.h"
 #include "harness/guard.h"
 #include "harness/replicas.h"
@@ -16,6 +17,21 @@ static status require_file(const char *path, const char *key, const char *expect
     if (file_exists(path) || errno != ENOENT) /* opening it says what else is wrong */
         return OK;
     return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
+}
+
+/* What the merge policy looks at, and what it remembers. */
+static status open_merging(struct experiment *e, struct error *error)
+{
+    const struct merge_plan *plan = &e->settings.merge;
+    if (e->settings.method->after_step == NULL)
+        return OK;
+    TRY(adapters_collect(e->adapters, merge_needs(plan), &e->model, error));
+    if (plan->policy->state_size == 0)
+        return OK;
+    e->merge_state = calloc(1, plan->policy->state_size);
+    return e->merge_state != NULL
+               ? OK
+               : error_set(error, ERROR_MEMORY, "merge policy %s: no memory for its state", plan->policy->name);
 }
 
 static status open_model(struct experiment *e, struct error *error)
@@ -43,6 +59,7 @@ static status open_model(struct experiment *e, struct error *error)
         TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED,
                             error));
         TRY(adapters_initialize(e->adapters, e->seed, error));
+        TRY(open_merging(e, error));
     }
     if (e->trains == TRAINS_WEIGHTS) /* all weights but logit_scale (spec 7) */
         TRY(e->backend->ops->zero(e->backend, e->clip->parameters->flags + CLIP_FLAG_LOGIT_SCALE, sizeof(int32_t),
@@ -169,6 +186,7 @@ static void close_model(struct experiment *e)
 {
     struct error ignored;
     expert_changes_free(&e->changes);
+    free(e->merge_state);
     if (e->backend != NULL)
         e->backend->ops->bind(e->backend, &ignored);
     adapters_destroy(e->adapters);

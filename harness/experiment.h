@@ -62,6 +62,7 @@ struct experiment {
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;
     struct cache *cache;           /* of their decoded images */
+    void *merge_state;             /* the merge policy's own; NULL: it has none */
     struct expert_changes changes; /* merges, skips and freezes that the results do not have yet */
     /* the text features' inputs of the current task, in the task's arena */
     struct texts prompts;

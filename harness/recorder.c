@@ -41,7 +41,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .input_count = inputs->count,
         .setting = e->settings.setting,
         .method = e->settings.method->name,
-        .policy = adapters && e->settings.method->after_step != NULL ? e->settings.policy->name : "none",
+        .policy = adapters && e->settings.method->after_step != NULL ? e->settings.merge.policy->name : "none",
         .selector = !e->settings.method->selects                 ? "none"
                     : e->settings.selector.kind == SELECTOR_CLIP ? "clip"
                                                                  : "oracle",
@@ -203,9 +203,11 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
     const struct merge *merge = &change->merge;
     int64_t sources[MERGE_SOURCES];
     double weights[MERGE_SOURCES];
+    bool weighted = false;
     for (size_t i = 0; i < merge->sources; i++) {
         sources[i] = merge->source[i];
         weights[i] = (double)merge->weight[i];
+        weighted = weighted || weights[i] != 0;
     }
     bool done = change->kind == CHANGE_MERGE;
     struct expert_event_row row = {.event = done ? EVENT_MERGE : EVENT_SKIP,
@@ -216,7 +218,7 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
                                    .target = merge->target,
                                    .sources = merge->sources,
                                    .source = sources,
-                                   .weight = weights,
+                                   .weight = weighted ? weights : NULL,
                                    .reason = done ? NULL : merge_skip_name(merge->skip)};
     return store_add_expert_event(r->store, r->run, &row, error);
 }

@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "adapters/statistics.h"
 #include "harness/trainer.h"
 
 struct member {
@@ -142,6 +144,15 @@ static status copy_marks(const struct copying *c, const struct adapter_tower *to
     return copy_memory(c, to->banks[0].counts, from->banks[0].counts, values * sizeof(int32_t), error);
 }
 
+static status copy_statistics(const struct copying *c, const struct adapters *to, const struct adapters *from,
+                              enum tower tower, struct error *error)
+{
+    struct statistic a, b;
+    for (size_t i = 0; adapters_statistic(from, tower, i, &a) && adapters_statistic(to, tower, i, &b); i++)
+        TRY(copy_memory(c, b.data, a.data, a.n * sizeof(float), error));
+    return OK;
+}
+
 static status copy_state(const struct copying *c, struct experiment *to, struct experiment *from, struct error *error)
 {
     TRY(copy_memory(c, to->guard, from->guard, sizeof *from->guard, error));
@@ -150,7 +161,10 @@ static status copy_state(const struct copying *c, struct experiment *to, struct 
     for (int t = 0; t < TOWERS; t++) {
         TRY(copy_group(c, to->adapters->towers[t].parameters, from->adapters->towers[t].parameters, error));
         TRY(copy_marks(c, &to->adapters->towers[t], &from->adapters->towers[t], error));
+        TRY(copy_statistics(c, to->adapters, from->adapters, (enum tower)t, error));
     }
+    if (from->merge_state != NULL)
+        memcpy(to->merge_state, from->merge_state, from->settings.merge.policy->state_size);
     return OK;
 }
 
@@ -269,12 +283,23 @@ static status clear_counts(struct experiment *e, enum tower tower, struct error 
                                  t->blocks * e->adapters->settings.experts * sizeof(int32_t), error);
 }
 
+static status clear_statistics(struct experiment *e, enum tower tower, struct error *error)
+{
+    struct statistic s;
+    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+        if (s.integers)
+            TRY(e->backend->ops->zero(e->backend, s.data, s.n * sizeof(float), error));
+    return OK;
+}
+
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
 {
     if (e->work.team == NULL || e->adapters == NULL)
         return compute ? OK : e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
-    if (e->work.member > 0) /* the leader has the counts of the steps before */
+    if (e->work.member > 0) { /* the leader has the counts of the steps before */
         TRY(clear_counts(e, TOWER_IMAGE, error));
+        TRY(clear_statistics(e, TOWER_IMAGE, error));
+    }
     if (compute)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
@@ -293,12 +318,35 @@ static status reduce(struct experiment *e, enum reduction reduction, void *value
         error);
 }
 
+static status clear_leaders(struct experiment *e, enum tower tower, struct error *error)
+{
+    struct statistic s;
+    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+        if (s.of_leader)
+            TRY(e->backend->ops->zero(e->backend, s.data, s.n * sizeof(float), error));
+    return OK;
+}
+
+static status reduce_statistics(struct experiment *e, enum tower tower, struct error *error)
+{
+    struct statistic s;
+    if (e->work.member > 0)
+        TRY(clear_leaders(e, tower, error));
+    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+        if (s.integers || s.of_leader)
+            TRY(reduce(e, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
+    return OK;
+}
+
 /* Every member encodes all prompts: the leader's counts of the text tower stand for all. */
 static status reduce_tower(struct experiment *e, enum tower tower, struct error *error)
 {
     const struct adapter_tower *t = &e->adapters->towers[tower];
-    if (tower == TOWER_TEXT && e->work.member > 0)
+    if (tower == TOWER_TEXT && e->work.member > 0) {
         TRY(clear_counts(e, tower, error));
+        TRY(clear_statistics(e, tower, error));
+    }
+    TRY(reduce_statistics(e, tower, error));
     TRY(reduce(e, SUM_INTEGERS, t->banks[0].counts, t->blocks * e->adapters->settings.experts, error));
     TRY(reduce(e, MAX_INTEGERS, t->parameters->flags, t->parameters->flags_count, error));
     return reduce(e, SUM_FLOATS, t->parameters->gradients, t->parameters->values_count, error);

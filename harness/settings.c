@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/merge/combine.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/model_choice.h"
@@ -95,6 +96,12 @@ static const struct option merge_options[] = {{.name = "policy",
                                                .fallback = "keep",
                                                .help = "Adam's moments of the expert that is replaced"},
                                               {0}};
+
+static const struct option combine_options[] = {{.name = "name",
+                                                 .type = OPTION_TEXT,
+                                                 .fallback = "mean",
+                                                 .help = "what merged experts become; see mtil list combiners"},
+                                                {0}};
 
 static const struct option training_options[] = {{.name = "iterations",
                                                   .type = OPTION_INTEGER,
@@ -273,6 +280,14 @@ static const struct option run_options[] = {
      .help = "iterations between stored losses"},
     {0}};
 
+static status combiner_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct merge_combiner *combiner;
+    TRY(merge_combiner_find(&combiner, name, error));
+    *table = combiner->options;
+    return OK;
+}
+
 static status policy_keys(const char *name, const struct option **table, struct error *error)
 {
     const struct merge_policy *policy;
@@ -313,6 +328,7 @@ const struct suite_section settings_sections[] = {
      .chosen = settings_split_keys},
     {.name = "adapter", .options = adapter_options},
     {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
+    {.name = "combine", .options = combine_options, .chooser = "name", .chosen = combiner_keys},
     {.name = "training", .options = training_options},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
     {.name = "selector", .options = selector_options},
@@ -414,22 +430,25 @@ static status check(const struct settings *s, struct error *error)
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
-                         *merge = suite_options(suite, "merge"), *evaluation = suite_options(suite, "evaluation");
-    *s = (struct settings){.weights = options_text(model, "weights"),
-                           .vocabulary = options_text(model, "vocabulary"),
-                           .merge_every = whole(merge, "every"),
-                           .moments = (enum merge_moments)options_choice(merge, "moments"),
-                           .policy_options = merge,
-                           .method_options = suite_options(suite, "method"),
-                           .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
-                           .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
+                         *merge = suite_options(suite, "merge"), *combine = suite_options(suite, "combine"),
+                         *evaluation = suite_options(suite, "evaluation");
+    *s = (struct settings){
+        .weights = options_text(model, "weights"),
+        .vocabulary = options_text(model, "vocabulary"),
+        .merge_every = whole(merge, "every"),
+        .merge = {.moments = (enum merge_moments)options_choice(merge, "moments"), .combiner_options = combine},
+        .policy_options = merge,
+        .method_options = suite_options(suite, "method"),
+        .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
+        .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
     TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
     settings_read_data(s, data);
     read_adapter(s, suite_options(suite, "adapter"));
     read_selector(&s->selector, suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
     TRY(settings_check_data(s, data, error));
-    TRY(merge_policy_find(&s->policy, options_text(merge, "policy"), error));
+    TRY(merge_policy_find(&s->merge.policy, options_text(merge, "policy"), error));
+    TRY(merge_combiner_find(&s->merge.combiner, options_text(combine, "name"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     return check(s, error);
 }

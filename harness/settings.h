@@ -52,10 +52,9 @@ struct settings {
     size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;
     size_t freeze_top_k;
-    const struct merge_policy *policy;
+    struct merge_plan merge;
     const struct options *policy_options;
     size_t merge_every;
-    enum merge_moments moments;
     const struct method *method;
     const struct options *method_options;
     struct selector_settings selector;

@@ -183,6 +183,14 @@ struct blend {
     void *out;
 };
 
+/* out = a ⊙ b over n values, or out += a ⊙ b; a and b may be the same, and either may be out. */
+struct multiply {
+    size_t n;
+    const float *a, *b;
+    float *out;
+    bool accumulate;
+};
+
 /* y = x / ‖x‖ per row; norms [rows] kept for the backward pass (NULL: not). */
 struct normalize {
     struct matrix x, y;
@@ -280,6 +288,13 @@ struct dispatch_combine {
     const float *weights;
     float scale;
     void *y;
+};
+
+/* counts[e, f] [E, E] += samples that have e among first and f among second, [samples, K] each; −1 is none. */
+struct count_pairs {
+    size_t samples, experts, top_k;
+    const int32_t *first, *second;
+    int32_t *counts;
 };
 
 /* Dropout of hidden [slots · L, m] in place: a unit stays with probability 1 − p and is scaled by 1/(1 − p). Word
@@ -408,11 +423,11 @@ struct all_reduce {
     X(embed_tokens) X(embed_tokens_backward) \
     X(number_rows) X(gather_rows) X(scatter_rows) \
     X(column_sum) X(mean_positions) \
-    X(blend) \
+    X(blend) X(multiply) \
     X(normalize) X(normalize_backward) \
     X(cross_entropy) X(predict) X(squared_error) \
     X(route) X(route_backward) \
-    X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) \
+    X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
     X(find_not_finite) X(hold_step) X(adamw)
 /* clang-format on */
 

@@ -1,38 +1,31 @@
-/* The two most used experts replace the least used one that is not frozen: Park, Algorithm 1, lines 12–17. */
+/* The most used experts replace the least used one that is not frozen: Park, Algorithm 1, lines 12–17, with two. */
 #include "adapters/merge/policies.h"
 
-static int least_used(const int32_t *counts, const int32_t *frozen, size_t experts)
-{
-    int least = -1;
-    for (size_t e = 0; e < experts; e++)
-        if (!frozen[e] && (least < 0 || counts[e] < counts[least]))
-            least = (int)e;
-    return least;
-}
+static const struct option options[] = {{.name = "sources",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 2,
+                                         .maximum = MERGE_SOURCES,
+                                         .fallback = "2",
+                                         .help = "how many of the most used experts are merged"},
+                                        {0}};
 
-static status plan(const struct merge_view *view, const struct options *options, struct rng rng,
-                   struct merge_list *list, struct error *error)
+static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
+                   struct error *error)
 {
-    (void)options;
-    (void)rng;
-    if (view->experts < 2)
+    size_t sources = call->options != NULL ? (size_t)options_integer(call->options, "sources") : 2;
+    if (view->experts < sources)
         return OK;
     for (size_t block = 0; block < view->blocks; block++) {
-        const int32_t *counts = view->counts + block * view->experts;
-        struct merge merge = {.block = block, .sources = 2, .weight = {0.5f, 0.5f}};
-        highest_counts(counts, view->experts, 2, merge.source);
-        merge.target = least_used(counts, view->frozen + block * view->experts, view->experts);
-        if (merge.target < 0)
-            merge.skip = MERGE_NO_FREE_EXPERT;
-        else if (merge.target == merge.source[0] || merge.target == merge.source[1])
-            merge.skip = MERGE_TARGET_IS_SOURCE;
+        struct merge merge = {.block = block, .sources = sources};
+        highest_counts(view->counts + block * view->experts, view->experts, sources, merge.source);
+        merge_onto_least_used(view, &merge);
         TRY(merge_list_add(list, &merge, error));
     }
     return OK;
 }
 
-const struct merge_policy merge_most_used = {.name = "most_used",
-                                             .source =
-                                                 "Park, Learning More Generalized Experts by Merging Experts in MoE",
-                                             .needs = NEEDS_NOTHING,
-                                             .plan = plan};
+const struct merge_policy policy_most_used = {.name = "most_used",
+                                              .source =
+                                                  "Park, Learning More Generalized Experts by Merging Experts in MoE",
+                                              .options = options,
+                                              .plan = plan};

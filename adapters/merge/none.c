@@ -1,17 +1,15 @@
-/* No merging: MoE-Adapters (CVPR 2024). Also the template for a policy: copy this file, fill plan, declare the table in
- * policies.h and list it in ../merge_policy.c. */
+/* No merging: MoE-Adapters (CVPR 2024). Also the template for a policy: copy this file, fill plan, and add the name to
+ * policies.h. */
 #include "adapters/merge/policies.h"
 
-static status plan(const struct merge_view *view, const struct options *options, struct rng rng,
-                   struct merge_list *list, struct error *error)
+static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
+                   struct error *error)
 {
     (void)view;
-    (void)options;
-    (void)rng;
+    (void)call;
     (void)list;
     (void)error;
     return OK;
 }
 
-const struct merge_policy merge_none = {
-    .name = "none", .source = "MoE-Adapters, CVPR 2024", .needs = NEEDS_NOTHING, .plan = plan};
+const struct merge_policy policy_none = {.name = "none", .source = "MoE-Adapters, CVPR 2024", .plan = plan};

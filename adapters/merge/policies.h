@@ -1,9 +1,18 @@
-/* The policies' tables; one per file of this folder. */
+/* All merge policies and all ways to combine experts: a new one is a file in this folder and a name here. */
 #ifndef MTIL_ADAPTERS_MERGE_POLICIES_H
 #define MTIL_ADAPTERS_MERGE_POLICIES_H
 
 #include "adapters/merge.h"
+#include "adapters/merge/combine.h"
 
-extern const struct merge_policy merge_none, merge_most_used;
+#define MERGE_POLICIES(X) X(none) X(most_used) X(random) X(similar)
+#define MERGE_COMBINERS(X) X(mean) X(weighted) X(fisher) X(ties) X(slerp) X(aligned)
+
+#define DECLARE(name) extern const struct merge_policy policy_##name;
+MERGE_POLICIES(DECLARE)
+#undef DECLARE
+#define DECLARE(name) extern const struct merge_combiner combine_##name;
+MERGE_COMBINERS(DECLARE)
+#undef DECLARE
 
 #endif

@@ -1,7 +1,7 @@
 /* mtil list: what can be named in a suite or on the command line. A new kind: one function and one line in kinds. */
 #include <string.h>
 
-#include "adapters/merge.h"
+#include "adapters/merge/combine.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/method.h"
@@ -26,6 +26,13 @@ static void list_policies(struct table *table)
     const struct merge_policy *policy;
     for (size_t i = 0; (policy = merge_policy_at(i)) != NULL; i++)
         add_row(table, policy->name, policy->source);
+}
+
+static void list_combiners(struct table *table)
+{
+    const struct merge_combiner *combiner;
+    for (size_t i = 0; (combiner = merge_combiner_at(i)) != NULL; i++)
+        add_row(table, combiner->name, combiner->source);
 }
 
 static void list_datasets(struct table *table)
@@ -53,6 +60,7 @@ static const struct kind {
     const char *name, *title;
     void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
 } kinds[] = {
+    {"combiners", "source", list_combiners},
     {"datasets", "source", list_datasets},
     {"methods", "where it is published", list_methods},
     {"models", "what it is", list_models},

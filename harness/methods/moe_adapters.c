@@ -14,18 +14,27 @@ static status begin_task(struct experiment *e, const struct task *task, struct e
     return adapters_begin_task(e->adapters, task->index, error);
 }
 
+static status merge(struct experiment *e, const struct task *task, enum merge_moment moment, size_t iteration,
+                    struct error *error)
+{
+    struct merge_call call = {.moment = moment,
+                              .options = e->settings.policy_options,
+                              .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
+                              .state = e->merge_state};
+    return adapters_merge(e->adapters, &e->settings.merge, &call, &e->changes, error);
+}
+
 static status after_step(struct experiment *e, const struct task *task, size_t iteration, struct error *error)
 {
     const struct settings *s = &e->settings;
     if (iteration % s->merge_every != 0)
         return OK;
-    struct rng rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration);
-    return adapters_merge(e->adapters, s->policy, s->policy_options, s->moments, rng, &e->changes, error);
+    return merge(e, task, MERGE_AFTER_STEP, iteration, error);
 }
 
 static status end_task(struct experiment *e, const struct task *task, struct error *error)
 {
-    (void)task;
+    TRY(merge(e, task, MERGE_AFTER_TASK, 0, error));
     return adapters_freeze(e->adapters, e->settings.freeze_top_k, &e->changes, error);
 }
 

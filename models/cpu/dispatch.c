@@ -349,3 +349,17 @@ status cpu_expert_gate_backward(struct backend *backend, const struct expert_gat
     arena_release(&cpu->scratch, mark);
     return OK;
 }
+
+status cpu_count_pairs(struct backend *backend, const struct count_pairs *o, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    for (size_t b = 0; b < o->samples; b++)
+        for (size_t i = 0; i < o->top_k; i++)
+            for (size_t j = 0; j < o->top_k; j++) {
+                int32_t e = o->first[b * o->top_k + i], f = o->second[b * o->top_k + j];
+                if (e >= 0 && f >= 0)
+                    o->counts[(size_t)e * o->experts + (size_t)f]++;
+            }
+    return OK;
+}

@@ -123,3 +123,18 @@ status cpu_blend(struct backend *backend, const struct blend *o, struct error *e
     cpu_run_rows(cpu_of(backend), o->n, o->count, blend_values, o);
     return OK;
 }
+
+static void multiply_values(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct multiply *o = operation;
+    for (size_t i = first; i < last; i++)
+        o->out[i] = (o->accumulate ? o->out[i] : 0) + o->a[i] * o->b[i];
+}
+
+status cpu_multiply(struct backend *backend, const struct multiply *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->n, 1, multiply_values, o);
+    return OK;
+}

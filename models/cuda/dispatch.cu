@@ -529,3 +529,28 @@ status cuda_expert_gate_backward(struct backend *backend, const struct expert_ga
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "expert_gate_backward", error);
 }
+
+/* A thread has a pair of experts: whole numbers without atomics, in any order the same. */
+static __global__ void count_pairs_of_experts(struct count_pairs o)
+{
+    size_t pair = global_thread();
+    if (pair >= o.experts * o.experts)
+        return;
+    int32_t e = (int32_t)(pair / o.experts), f = (int32_t)(pair % o.experts), found = 0;
+    for (size_t b = 0; b < o.samples; b++) {
+        bool has_first = false, has_second = false;
+        for (size_t k = 0; k < o.top_k; k++) {
+            has_first = has_first || o.first[b * o.top_k + k] == e;
+            has_second = has_second || o.second[b * o.top_k + k] == f;
+        }
+        found += has_first && has_second;
+    }
+    o.counts[pair] += found;
+}
+
+status cuda_count_pairs(struct backend *backend, const struct count_pairs *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    CUDA_LAUNCH(cuda, count_pairs_of_experts, blocks_for(o->experts * o->experts, BLOCK), BLOCK, 0, *o);
+    return cuda_finish(cuda, "count_pairs", error);
+}

@@ -136,3 +136,18 @@ status cuda_blend(struct backend *backend, const struct blend *o, struct error *
         CUDA_LAUNCH(cuda, blend_values, blocks_for(o->n, BLOCK), BLOCK, 0, mixture, o->n, (float *)o->out);
     return cuda_finish(cuda, "blend", error);
 }
+
+static __global__ void multiply_values(size_t n, const float *a, const float *b, float *out, bool accumulate)
+{
+    size_t i = global_thread();
+    if (i < n)
+        out[i] = (accumulate ? out[i] : 0.0f) + a[i] * b[i];
+}
+
+status cuda_multiply(struct backend *backend, const struct multiply *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->n > 0)
+        CUDA_LAUNCH(cuda, multiply_values, blocks_for(o->n, BLOCK), BLOCK, 0, o->n, o->a, o->b, o->out, o->accumulate);
+    return cuda_finish(cuda, "multiply", error);
+}

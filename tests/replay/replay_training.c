@@ -87,10 +87,10 @@ static status compare_merge(struct trajectory *r, size_t iteration, const struct
 
 static status merge_step(struct trajectory *r, size_t iteration, struct error *error)
 {
-    const struct merge_policy *policy;
-    TRY(merge_policy_find(&policy, "most_used", error));
+    struct merge_plan plan = {.moments = MOMENTS_KEEP};
+    TRY(merge_policy_find(&plan.policy, "most_used", error));
     expert_changes_clear(&r->happened);
-    TRY(adapters_merge(r->f->adapters, policy, NULL, MOMENTS_KEEP, (struct rng){0}, &r->happened, error));
+    TRY(adapters_merge(r->f->adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &r->happened, error));
     for (size_t i = 0; i < r->happened.count; i++)
         TRY(compare_merge(r, iteration, &r->happened.changes[i], error));
     return OK;

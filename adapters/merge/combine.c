@@ -1,0 +1,94 @@
+#include "adapters/merge/combine.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "adapters/merge/policies.h"
+#include "core/text.h"
+
+#define ENTRY(name) &combine_##name,
+static const struct merge_combiner *const combiners[] = {MERGE_COMBINERS(ENTRY)};
+#undef ENTRY
+
+enum { COMBINERS = sizeof combiners / sizeof *combiners };
+
+const struct merge_combiner *merge_combiner_at(size_t index)
+{
+    return index < COMBINERS ? combiners[index] : NULL;
+}
+
+status merge_combiner_find(const struct merge_combiner **combiner, const char *name, struct error *error)
+{
+    const char *names[COMBINERS];
+    for (size_t i = 0; i < COMBINERS; i++) {
+        names[i] = combiners[i]->name;
+        if (strcmp(names[i], name) == 0) {
+            *combiner = combiners[i];
+            return OK;
+        }
+    }
+    return error_unknown_word(error, "suite", "way to combine experts", name, names, COMBINERS);
+}
+
+struct expert_part expert_part(struct expert_shape s, int part)
+{
+    const size_t sizes[EXPERT_PARTS] = {s.bottleneck * s.width, s.bottleneck, s.width * s.bottleneck, s.width};
+    struct expert_part found = {0, sizes[part]};
+    for (int i = 0; i < part; i++)
+        found.offset += sizes[i];
+    return found;
+}
+
+size_t expert_size(struct expert_shape shape)
+{
+    struct expert_part last = expert_part(shape, EXPERT_PARTS - 1);
+    return last.offset + last.size;
+}
+
+/* out [rows] = matrix [rows, columns] · x + bias */
+static void affine(size_t rows, size_t columns, const float *matrix, const float *bias, const float *x, float *out)
+{
+    for (size_t i = 0; i < rows; i++) {
+        double total = (double)bias[i];
+        for (size_t j = 0; j < columns; j++)
+            total += (double)matrix[i * columns + j] * (double)x[j];
+        out[i] = (float)total;
+    }
+}
+
+void expert_forward(struct expert_shape s, const float *expert, float scale, const float *x, float *hidden, float *out)
+{
+    const float *parts[EXPERT_PARTS];
+    for (int i = 0; i < EXPERT_PARTS; i++)
+        parts[i] = expert + expert_part(s, i).offset;
+    affine(s.bottleneck, s.width, parts[0], parts[1], x, hidden);
+    for (size_t i = 0; i < s.bottleneck; i++)
+        hidden[i] = fmaxf(hidden[i], 0);
+    if (out == NULL)
+        return;
+    affine(s.width, s.bottleneck, parts[2], parts[3], hidden, out);
+    for (size_t i = 0; i < s.width; i++)
+        out[i] *= scale;
+}
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += (double)a[i] * (double)b[i];
+    return total;
+}
+
+void merge_similarity(size_t experts, size_t probes, size_t width, const float *outputs, float *similarity)
+{
+    for (size_t e = 0; e < experts; e++)
+        for (size_t f = e; f < experts; f++) {
+            double total = 0;
+            for (size_t p = 0; p < probes; p++) {
+                const float *a = outputs + (e * probes + p) * width, *b = outputs + (f * probes + p) * width;
+                double lengths = sqrt(dot(a, a, width)) * sqrt(dot(b, b, width));
+                total += lengths > 0 ? dot(a, b, width) / lengths : 0;
+            }
+            similarity[e * experts + f] = similarity[f * experts + e] = (float)(total / (double)probes);
+        }
+}

@@ -1,0 +1,65 @@
+/* How several experts become one: the mean, or what a paper does instead. One way is one file in this folder and a
+ * name in policies.h; weighted.c is the shortest example of a choice of weights, ties.c of a formula of its own.
+ *
+ *     const struct merge_combiner *combiner;
+ *     TRY(merge_combiner_find(&combiner, "ties", error));
+ *     ... combiner->combine(&sources, options, merged, error) ...
+ *
+ * An expert is one flat vector of its four parts in this order: down_proj.weight [m, d], down_proj.bias [m],
+ * up_proj.weight [d, m], up_proj.bias [d].
+ */
+#ifndef MTIL_ADAPTERS_MERGE_COMBINE_H
+#define MTIL_ADAPTERS_MERGE_COMBINE_H
+
+#include "adapters/merge.h"
+
+enum { EXPERT_PARTS = 4 };
+
+struct expert_shape {
+    size_t width, bottleneck; /* d, m */
+};
+
+/* Where a part lies in the flat vector. */
+struct expert_part {
+    size_t offset, size;
+};
+struct expert_part expert_part(struct expert_shape shape, int part);
+size_t expert_size(struct expert_shape shape);
+
+/* hidden [m] = ReLU(W_down x + b_down) and, unless NULL, out [d] = scale · (W_up hidden + b_up), on the host. */
+void expert_forward(struct expert_shape shape, const float *expert, float scale, const float *x, float *hidden,
+                    float *out);
+
+/* The experts to combine, on the host. */
+struct merge_sources {
+    size_t count;
+    struct expert_shape shape;
+    const float *expert[MERGE_SOURCES];            /* flat */
+    const float *squared_gradients[MERGE_SOURCES]; /* flat; NULL unless the combiner needs them */
+    size_t probe_count;
+    const float *probes; /* [probe_count, d] inputs of the block; NULL unless the combiner needs them */
+};
+
+struct merge_combiner {
+    const char *name, *source; /* source: where it is published */
+    unsigned needs;            /* enum merge_needs */
+    const struct option *options;
+    /* Either: sets merge->weight from what the view has; the bank sums up. */
+    void (*weigh)(const struct merge_view *view, struct merge *merge);
+    /* Or: merged (flat) from the sources. */
+    status (*combine)(const struct merge_sources *sources, const struct options *options, float *merged,
+                      struct error *error);
+};
+
+status merge_combiner_find(const struct merge_combiner **combiner, const char *name, struct error *error);
+const struct merge_combiner *merge_combiner_at(size_t index); /* NULL past the last one */
+
+/* The permutation of b's hidden units that correlates best with a's (Hungarian method): unit i of a goes with unit
+ * order[i] of b. correlation [m, m], unless NULL, receives Pearson's r of their activations on the probes. */
+status merge_align(struct expert_shape shape, const float *a, const float *b, const float *probes, size_t probe_count,
+                   size_t *order, float *correlation, struct error *error);
+
+/* similarity [E, E]: the mean over P probes of the cosine of two experts' outputs [E, P, d]; 0 where an output is 0. */
+void merge_similarity(size_t experts, size_t probes, size_t width, const float *outputs, float *similarity);
+
+#endif

@@ -1,0 +1,185 @@
+#include "adapters/statistics.h"
+
+#include <stdlib.h>
+
+#include "adapters/merge/combine.h"
+
+static status take(struct arena *arena, struct backend *backend, enum tensor_type type, const char *name, size_t n,
+                   void **data, struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, arena, type, name, 1, &n, error));
+    *data = memory.data;
+    return backend->ops->zero(backend, memory.data, tensor_bytes(&memory), error);
+}
+
+static status take_tower(struct adapter_tower *tower, unsigned needs, struct arena *arena, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    struct adapter_statistics *s = &tower->statistics;
+    size_t square = tower->adapters->settings.experts * tower->adapters->settings.experts;
+    if (needs & NEEDS_PAIR_COUNTS)
+        TRY(take(arena, backend, TENSOR_I32, "pair counts", tower->blocks * square, (void **)&s->pairs, error));
+    if (needs & NEEDS_NEXT_COUNTS)
+        TRY(take(arena, backend, TENSOR_I32, "next counts", tower->blocks * square, (void **)&s->next, error));
+    if (needs & (NEEDS_PROBES | NEEDS_SIMILARITY))
+        TRY(take(arena, backend, TENSOR_F32, "probes", tower->blocks * PROBES * tower->width, (void **)&s->probes,
+                 error));
+    if (needs & NEEDS_SQUARED_GRADIENTS)
+        TRY(take(arena, backend, TENSOR_F32, "squared gradients", tower->parameters->values_count,
+                 (void **)&s->squared_gradients, error));
+    return OK;
+}
+
+status adapters_collect(struct adapters *adapters, unsigned needs, struct arena *arena, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        TRY(take_tower(&adapters->towers[t], needs, arena, error));
+    return OK;
+}
+
+bool adapters_statistic(const struct adapters *adapters, enum tower which, size_t index, struct statistic *found)
+{
+    const struct adapter_tower *tower = &adapters->towers[which];
+    const struct adapter_statistics *s = &tower->statistics;
+    size_t square = tower->blocks * adapters->settings.experts * adapters->settings.experts;
+    const struct statistic all[] = {
+        {.name = "pairs", .data = s->pairs, .n = square, .integers = true},
+        {.name = "next", .data = s->next, .n = square, .integers = true},
+        {.name = "probes", .data = s->probes, .n = tower->blocks * PROBES * tower->width, .of_leader = true},
+        {.name = "squared_gradients", .data = s->squared_gradients, .n = tower->parameters->values_count},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].data != NULL && index-- == 0) {
+            *found = all[i];
+            return true;
+        }
+    return false;
+}
+
+static status count_pairs(const struct adapter_tower *tower, const struct block_site *site,
+                          const struct dispatch *first, const struct dispatch *second, int32_t *counts, size_t block,
+                          struct error *error)
+{
+    size_t experts = tower->adapters->settings.experts;
+    return site->backend->ops->count_pairs(site->backend,
+                                           &(struct count_pairs){.samples = first->samples,
+                                                                 .experts = experts,
+                                                                 .top_k = first->top_k,
+                                                                 .first = first->chosen,
+                                                                 .second = second->chosen,
+                                                                 .counts = counts + block * experts * experts},
+                                           error);
+}
+
+/* Rows spread evenly over samples and positions: the text tower's first position is the same for every prompt. */
+static status keep_probes(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *input,
+                          struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct matrix x = matrix_of(input);
+    size_t count = x.rows < PROBES ? x.rows : PROBES;
+    struct arena_mark mark = arena_mark(site->arena);
+    struct tensor rows;
+    TRY(tensor_take(&rows, site->arena, TENSOR_I32, "probe rows", 1, &count, error));
+    TRY(backend->ops->number_rows(
+        backend, &(struct number_rows){.count = count, .step = (int32_t)(x.rows / count), .out = rows.data}, error));
+    float *probes = tower->statistics.probes + site->block * PROBES * tower->width;
+    TRY(backend->ops->gather_rows(
+        backend, &(struct gather_rows){.x = x, .out = matrix_rows(probes, count, tower->width), .rows = rows.data},
+        error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
+status statistics_see(const struct adapter_tower *tower, const struct block_site *site, const struct dispatch *chosen,
+                      const struct dispatch *before, const struct tensor *input, struct error *error)
+{
+    const struct adapter_statistics *s = &tower->statistics;
+    if (s->pairs != NULL)
+        TRY(count_pairs(tower, site, chosen, chosen, s->pairs, site->block, error));
+    if (s->next != NULL && before != NULL)
+        TRY(count_pairs(tower, site, before, chosen, s->next, site->block - 1, error));
+    return s->probes != NULL ? keep_probes(tower, site, input, error) : OK;
+}
+
+status statistics_square(const struct adapter_tower *tower, struct error *error)
+{
+    struct parameters *group = tower->parameters;
+    if (tower->statistics.squared_gradients == NULL)
+        return OK;
+    return group->backend->ops->multiply(group->backend,
+                                         &(struct multiply){.n = group->values_count,
+                                                            .a = group->gradients,
+                                                            .b = group->gradients,
+                                                            .out = tower->statistics.squared_gradients,
+                                                            .accumulate = true},
+                                         error);
+}
+
+/* outputs [E, PROBES, d] of a block's experts on its probes, without their common factor, on the device. */
+static status expert_outputs(const struct adapter_tower *tower, size_t block, struct matrix outputs,
+                             struct matrix hidden, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    const struct expert_bank *bank = &tower->banks[block];
+    size_t experts = tower->adapters->settings.experts, m = tower->adapters->settings.bottleneck, d = tower->width;
+    const float *down = parameters_weight(tower->parameters, bank->down_weight).value,
+                *down_bias = parameters_weight(tower->parameters, bank->down_bias).value,
+                *up = parameters_weight(tower->parameters, bank->up_weight).value,
+                *up_bias = parameters_weight(tower->parameters, bank->up_bias).value;
+    float *probes = tower->statistics.probes + block * PROBES * d;
+    for (size_t e = 0; e < experts; e++) {
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = matrix_rows(probes, PROBES, d),
+                                              .b = matrix_rows((float *)down + e * m * d, m, d),
+                                              .transpose_b = true,
+                                              .exact = true,
+                                              .bias = down_bias + e * m,
+                                              .activation = ACTIVATION_RELU,
+                                              .out = hidden},
+                               error));
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = hidden,
+                                              .b = matrix_rows((float *)up + e * d * m, d, m),
+                                              .transpose_b = true,
+                                              .exact = true,
+                                              .bias = up_bias + e * d,
+                                              .out = matrix_rows((float *)outputs.data + e * PROBES * d, PROBES, d)},
+                               error));
+    }
+    return OK;
+}
+
+static status similarity_of_blocks(const struct adapter_tower *tower, struct arena *arena, float *outputs,
+                                   float *similarity, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    size_t experts = tower->adapters->settings.experts, d = tower->width;
+    struct tensor device, hidden;
+    TRY(tensor_take(&device, arena, TENSOR_F32, "expert outputs", 2, (size_t[]){experts * PROBES, d}, error));
+    TRY(tensor_take(&hidden, arena, TENSOR_F32, "expert hidden units", 2,
+                    (size_t[]){PROBES, tower->adapters->settings.bottleneck}, error));
+    for (size_t b = 0; b < tower->blocks; b++) {
+        TRY(expert_outputs(tower, b, matrix_of(&device), matrix_of(&hidden), error));
+        TRY(backend->ops->download(backend, outputs, device.data, tensor_bytes(&device), error));
+        merge_similarity(experts, PROBES, d, outputs, similarity + b * experts * experts);
+    }
+    return OK;
+}
+
+status statistics_similarity(const struct adapter_tower *tower, float *similarity, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    struct arena arena;
+    float *outputs = malloc(array_size(tower->adapters->settings.experts * PROBES, tower->width * sizeof *outputs));
+    if (outputs == NULL)
+        return error_set(error, ERROR_MEMORY, "merge: no memory for the experts' outputs");
+    status result = backend->ops->arena_create(backend, &arena, 0, "merge", error);
+    if (result == OK) {
+        result = similarity_of_blocks(tower, &arena, outputs, similarity, error);
+        backend->ops->arena_destroy(backend, &arena);
+    }
+    free(outputs);
+    return result;
+}

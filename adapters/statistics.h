@@ -1,0 +1,41 @@
+/* What merge policies may ask for beyond selection counts, collected on the device while a step is computed.
+ *
+ *     TRY(adapters_collect(adapters, merge_needs(&plan), &model_arena, error));     // once, before training
+ *     ... forward passes in training and adapters_step collect ...
+ *     adapters->towers[t].statistics.pairs …
+ *
+ * Pair counts and next counts begin anew with every task, as selection counts do; squared gradients are summed over all
+ * tasks; probes are those of the last step.
+ */
+#ifndef MTIL_ADAPTERS_STATISTICS_H
+#define MTIL_ADAPTERS_STATISTICS_H
+
+#include "adapters/merge.h"
+
+enum { PROBES = 64 };
+
+/* Takes the memory that the needs (enum merge_needs) call for, zero at first. */
+status adapters_collect(struct adapters *adapters, unsigned needs, struct arena *arena, struct error *error);
+
+/* The arrays of one tower, so that they can be saved, copied and summed up over GPUs by whoever does so with weights.
+ * False past the last one. */
+struct statistic {
+    const char *name; /* "pairs" */
+    void *data;       /* device */
+    size_t n;         /* values of four bytes */
+    bool integers;    /* int32_t that add up over GPUs; else floats */
+    bool of_leader;   /* every GPU has its own: the first one's stand for all */
+};
+bool adapters_statistic(const struct adapters *adapters, enum tower tower, size_t index, struct statistic *statistic);
+
+/* For a block's forward pass in training: choices of this block and of the one before (NULL: none), inputs [rows, d]. */
+status statistics_see(const struct adapter_tower *tower, const struct block_site *site, const struct dispatch *chosen,
+                      const struct dispatch *before, const struct tensor *input, struct error *error);
+
+/* Before an update: adds the squares of the gradients. */
+status statistics_square(const struct adapter_tower *tower, struct error *error);
+
+/* similarity [blocks, E, E] on the host, from the probes and the experts as they are. */
+status statistics_similarity(const struct adapter_tower *tower, float *similarity, struct error *error);
+
+#endif

@@ -1,0 +1,19 @@
+/* One folder of fixtures/methods, and what replays each kind. */
+#ifndef MTIL_TESTS_REPLAY_REPLAY_METHODS_H
+#define MTIL_TESTS_REPLAY_REPLAY_METHODS_H
+
+#include <jansson.h>
+
+#include "models/backend.h"
+#include "tests/replay/report.h"
+
+struct method_fixture {
+    const char *folder;
+    const struct backend_settings *backend;
+    json_t *config, *tolerances; /* tolerances: borrowed from config */
+    struct report *report;
+};
+
+status replay_merge_policies(struct method_fixture *fixture, struct error *error);
+
+#endif
