@@ -342,6 +342,43 @@ static void routing_gradients_add_up(void **state)
     on_all_routes(routes_back);
 }
 
+static void counts_pairs(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { SAMPLES = 70, EXPERTS = 17, TOP_K = 3 };
+    int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], expected[EXPERTS * EXPERTS];
+    struct rng rng = rng_make(3, RNG_TEST, 0, 0);
+    for (size_t i = 0; i < SAMPLES * TOP_K; i++) { /* different experts of a sample; every ninth sample has none */
+        bool none = i / TOP_K % 9 == 4;
+        first[i] = none ? -1 : (int32_t)((rng_below(&rng, i / TOP_K, EXPERTS) + 5 * (i % TOP_K)) % EXPERTS);
+        second[i] = none ? -1 : (int32_t)((rng_below(&rng, 1000 + i / TOP_K, EXPERTS) + 4 * (i % TOP_K)) % EXPERTS);
+    }
+    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
+        expected[i] = (int32_t)i; /* what was there before */
+    for (size_t b = 0; b < SAMPLES; b++)
+        for (size_t i = 0; i < TOP_K * TOP_K && first[b * TOP_K] >= 0; i++)
+            expected[first[b * TOP_K + i / TOP_K] * EXPERTS + second[b * TOP_K + i % TOP_K]]++;
+    int32_t counts[EXPERTS * EXPERTS];
+    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
+        counts[i] = (int32_t)i;
+    int32_t *device = to_device(d, counts, sizeof counts);
+    must(d->ops->count_pairs(d->backend,
+                             &(struct count_pairs){.samples = SAMPLES,
+                                                   .experts = EXPERTS,
+                                                   .top_k = TOP_K,
+                                                   .first = to_device(d, first, sizeof first),
+                                                   .second = to_device(d, second, sizeof second),
+                                                   .counts = device},
+                             &error));
+    expect_integers(d, "pair counts", device, expected, EXPERTS * EXPERTS);
+}
+
+static void pairs_are_counted(void **state)
+{
+    (void)state;
+    on_device(counts_pairs, NULL);
+}
+
 static void gathers_and_combines(struct device *d, const void *parameters)
 {
     const struct route_case *c = parameters;
@@ -576,6 +613,7 @@ int main(void)
         cmocka_unit_test(gates_do_not_hide_what_is_no_number),
         cmocka_unit_test(noise_is_addressed),
         cmocka_unit_test(routing_gradients_add_up),
+        cmocka_unit_test(pairs_are_counted),
         cmocka_unit_test(samples_go_to_their_experts_and_back),
         cmocka_unit_test(many_samples_go_and_come),
         cmocka_unit_test(dropout_is_addressed),

@@ -334,6 +334,32 @@ static void blends_are_weighted_sums(void **state)
         on_device(blends, &sizes[i]);
 }
 
+static void multiplies(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    struct operand a = draw(d, n, 1.0f), b = draw(d, n, 1.0f), out = blank(d, n), sum = draw(d, n, 1.0f);
+    double *products = doubles(d, NULL, n), *sums = doubles(d, sum.host, n);
+    for (size_t i = 0; i < n; i++) {
+        products[i] = (double)a.host[i] * (double)b.host[i];
+        sums[i] += (double)a.host[i] * (double)a.host[i];
+    }
+    must(d->ops->multiply(d->backend, &(struct multiply){.n = n, .a = a.device, .b = b.device, .out = out.device},
+                          &error));
+    expect_close(d, "products", out.device, products, n, 1e-7);
+    must(d->ops->multiply(
+        d->backend, &(struct multiply){.n = n, .a = a.device, .b = a.device, .out = sum.device, .accumulate = true},
+        &error));
+    expect_close(d, "squares that were added", sum.device, sums, n, 2e-7);
+}
+
+static void products_are_element_by_element(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 7, 65, 40001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(multiplies, &sizes[i]);
+}
+
 static void copies(struct device *d, const void *unused)
 {
     (void)unused;
@@ -382,6 +408,7 @@ int main(void)
         cmocka_unit_test(squared_error_and_its_gradient),
         cmocka_unit_test(adamw_steps_flagged_segments),
         cmocka_unit_test(blends_are_weighted_sums),
+        cmocka_unit_test(products_are_element_by_element),
         cmocka_unit_test(memory_is_copied_and_cleared),
         cmocka_unit_test(tables_are_complete_and_names_known),
     };
