@@ -216,6 +216,22 @@ struct cross_entropy {
     float *loss; /* one value */
 };
 
+/* Distillation (Hinton et al. 2015): loss += weight · mean over rows of −Σ_j softmax(targets / T)_j · log softmax(logits /
+ * T)_j; dlogits (NULL: none) += its gradient. The targets get none. */
+struct soft_cross_entropy {
+    struct matrix logits, targets, dlogits;
+    float temperature, weight;
+    float *loss; /* one value */
+};
+
+/* A pull towards an anchor: loss += strength · Σ importance ⊙ (values − anchor)², gradients += its gradient. */
+struct penalty {
+    size_t n;
+    const float *values, *anchor, *importance; /* importance NULL: 1 */
+    float strength;
+    float *gradients, *loss; /* loss: one value */
+};
+
 /* best[i] = column of the row's maximum, the lowest one where several are equal; −1 where a value of the row is not
  * finite: what is not a number is no answer */
 struct predict {
@@ -425,7 +441,7 @@ struct all_reduce {
     X(column_sum) X(mean_positions) \
     X(blend) X(multiply) \
     X(normalize) X(normalize_backward) \
-    X(cross_entropy) X(predict) X(squared_error) \
+    X(cross_entropy) X(soft_cross_entropy) X(penalty) X(predict) X(squared_error) \
     X(route) X(route_backward) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
     X(find_not_finite) X(hold_step) X(adamw)

@@ -46,6 +46,95 @@ status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o,
     return OK;
 }
 
+struct soft_run {
+    const struct soft_cross_entropy *o;
+    double *losses; /* [rows] */
+    float *scratch; /* [rows, 2, columns]: both rows divided by the temperature */
+};
+
+static void soft_cross_entropy_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct soft_run *run = operation;
+    const struct soft_cross_entropy *o = run->o;
+    size_t columns = o->logits.columns;
+    float share = o->weight / ((float)o->logits.rows * o->temperature);
+    for (size_t i = first; i < last; i++) {
+        float *z = run->scratch + 2 * i * columns, *t = z + columns;
+        cpu->vector->scale(columns, 1.0f / o->temperature, row_of(o->logits, i), z);
+        cpu->vector->scale(columns, 1.0f / o->temperature, row_of(o->targets, i), t);
+        double log_z = cpu->vector->log_sum_exp(columns, z), log_t = cpu->vector->log_sum_exp(columns, t), loss = 0;
+        float *dz = o->dlogits.data != NULL ? row_of(o->dlogits, i) : NULL;
+        for (size_t c = 0; c < columns; c++) {
+            double target = exp((double)t[c] - log_t);
+            loss -= target * ((double)z[c] - log_z);
+            if (dz != NULL)
+                dz[c] += share * (float)(exp((double)z[c] - log_z) - target);
+        }
+        run->losses[i] = loss;
+    }
+}
+
+status cpu_soft_cross_entropy(struct backend *backend, const struct soft_cross_entropy *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct soft_run run = {.o = o};
+    void *memory;
+    TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &memory, error));
+    run.losses = memory;
+    TRY(cpu_scratch(cpu, 2 * o->logits.rows * o->logits.columns * sizeof *run.scratch, &memory, error));
+    run.scratch = memory;
+    cpu_run_rows(cpu, o->logits.rows, 32 * o->logits.columns, soft_cross_entropy_rows, &run);
+    double total = 0;
+    for (size_t i = 0; i < o->logits.rows; i++)
+        total += run.losses[i];
+    *o->loss += (float)((double)o->weight * total / (double)o->logits.rows);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+enum { PENALTY_CHUNK = 1 << 12 }; /* values summed in one go, whatever the number of threads */
+
+struct penalty_run {
+    const struct penalty *o;
+    double *sums; /* [chunks] */
+};
+
+static void penalty_chunks(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct penalty_run *run = operation;
+    const struct penalty *o = run->o;
+    for (size_t chunk = first; chunk < last; chunk++) {
+        size_t end = (chunk + 1) * PENALTY_CHUNK < o->n ? (chunk + 1) * PENALTY_CHUNK : o->n;
+        double total = 0;
+        for (size_t i = chunk * PENALTY_CHUNK; i < end; i++) {
+            float importance = o->importance != NULL ? o->importance[i] : 1, moved = o->values[i] - o->anchor[i];
+            total += (double)importance * (double)moved * (double)moved;
+            o->gradients[i] += 2 * o->strength * importance * moved;
+        }
+        run->sums[chunk] = total;
+    }
+}
+
+status cpu_penalty(struct backend *backend, const struct penalty *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct penalty_run run = {.o = o};
+    size_t chunks = (o->n + PENALTY_CHUNK - 1) / PENALTY_CHUNK;
+    void *memory;
+    TRY(cpu_scratch(cpu, chunks * sizeof *run.sums, &memory, error));
+    run.sums = memory;
+    cpu_run_rows(cpu, chunks, PENALTY_CHUNK, penalty_chunks, &run);
+    double total = 0;
+    for (size_t i = 0; i < chunks; i++)
+        total += run.sums[i];
+    *o->loss += (float)((double)o->strength * total);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
 static void predict_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct predict *o = operation;

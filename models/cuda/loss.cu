@@ -68,6 +68,99 @@ status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o
     return cuda_finish(cuda, "cross_entropy", error);
 }
 
+static __device__ inline struct log_sum log_sum_exp_of(const float *z, size_t n, float temperature)
+{
+    float most = -INFINITY;
+    for (size_t c = lane(); c < n; c += WARP)
+        most = fmaxf(most, z[c] / temperature);
+    most = warp_max(most);
+    float total = 0;
+    for (size_t c = lane(); c < n; c += WARP)
+        total += expf(z[c] / temperature - most);
+    return {most, (double)most + log((double)warp_sum(total))};
+}
+
+static __global__ void soft_cross_entropy_rows(struct rows logits, struct rows targets, struct rows dlogits,
+                                               float temperature, float weight, double *losses)
+{
+    size_t i = global_warp(), columns = logits.columns;
+    if (i >= logits.count)
+        return;
+    const float *z = logits.data + i * logits.stride, *t = targets.data + i * targets.stride;
+    double log_z = log_sum_exp_of(z, columns, temperature).log_sum,
+           log_t = log_sum_exp_of(t, columns, temperature).log_sum, loss = 0;
+    float share = weight / ((float)logits.count * temperature);
+    for (size_t c = lane(); c < columns; c += WARP) {
+        double log_p = (double)(z[c] / temperature) - log_z, target = exp((double)(t[c] / temperature) - log_t);
+        loss -= target * log_p;
+        if (dlogits.data != NULL)
+            dlogits.data[i * dlogits.stride + c] += share * (float)(exp(log_p) - target);
+    }
+    loss = warp_sum(loss);
+    if (lane() == 0)
+        losses[i] = loss;
+}
+
+status cuda_soft_cross_entropy(struct backend *backend, const struct soft_cross_entropy *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    void *losses;
+    if (o->logits.rows == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, o->logits.rows * sizeof(double), &losses, error));
+    CUDA_LAUNCH(cuda, soft_cross_entropy_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
+                rows_of(o->targets), rows_of(o->dlogits), o->temperature, o->weight, (double *)losses);
+    CUDA_LAUNCH(cuda, add_mean_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, o->weight, o->loss);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "soft_cross_entropy", error);
+}
+
+enum { PENALTY_CHUNK = 1 << 12 };
+
+/* A warp has a chunk. */
+static __global__ void penalty_chunks(struct penalty o, double *sums)
+{
+    size_t chunk = global_warp(), first = chunk * PENALTY_CHUNK, last = first + PENALTY_CHUNK;
+    if (first >= o.n)
+        return;
+    double total = 0;
+    for (size_t i = first + lane(); i < last && i < o.n; i += WARP) {
+        float importance = o.importance != NULL ? o.importance[i] : 1.0f, moved = o.values[i] - o.anchor[i];
+        total += (double)importance * (double)moved * (double)moved;
+        o.gradients[i] += 2.0f * o.strength * importance * moved;
+    }
+    total = warp_sum(total);
+    if (lane() == 0)
+        sums[chunk] = total;
+}
+
+/* One warp: loss += weight · sum */
+static __global__ void add_sum_loss(size_t n, const double *sums, float weight, float *loss)
+{
+    double total = 0;
+    for (size_t i = lane(); i < n; i += WARP)
+        total += sums[i];
+    total = warp_sum(total);
+    if (lane() == 0)
+        *loss += (float)((double)weight * total);
+}
+
+status cuda_penalty(struct backend *backend, const struct penalty *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    size_t chunks = (o->n + PENALTY_CHUNK - 1) / PENALTY_CHUNK;
+    void *sums;
+    if (chunks == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, chunks * sizeof(double), &sums, error));
+    CUDA_LAUNCH(cuda, penalty_chunks, blocks_for(chunks, ROWS_PER_BLOCK), BLOCK, 0, *o, (double *)sums);
+    CUDA_LAUNCH(cuda, add_sum_loss, 1, WARP, 0, chunks, (const double *)sums, o->strength, o->loss);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "penalty", error);
+}
+
 static __global__ void predict_rows(struct rows logits, int32_t *best)
 {
     size_t i = global_warp();

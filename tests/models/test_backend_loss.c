@@ -49,6 +49,90 @@ static void cross_entropy_and_its_gradient(void **state)
         on_device(cross_entropies, &loss_cases[i]);
 }
 
+static double reference_soft(double *gradient, const float *z, const float *t, size_t rows, size_t columns,
+                             double temperature, double weight)
+{
+    double loss = 0;
+    for (size_t i = 0; i < rows; i++) {
+        double sum_z = 0, sum_t = 0;
+        for (size_t c = 0; c < columns; c++) {
+            sum_z += exp((double)z[i * columns + c] / temperature);
+            sum_t += exp((double)t[i * columns + c] / temperature);
+        }
+        for (size_t c = 0; c < columns; c++) {
+            double p = exp((double)z[i * columns + c] / temperature) / sum_z,
+                   q = exp((double)t[i * columns + c] / temperature) / sum_t;
+            loss -= q * log(p) / (double)rows;
+            gradient[i * columns + c] += weight * (p - q) / temperature / (double)rows;
+        }
+    }
+    return weight * loss;
+}
+
+static void soft_cross_entropies(struct device *d, const void *parameters)
+{
+    const struct loss_case *c = parameters;
+    size_t n = c->rows * c->classes;
+    struct operand logits = draw(d, n, 3.0f), targets = draw(d, n, 3.0f), dlogits = draw(d, n, 0.01f);
+    double *gradient = doubles(d, dlogits.host, n);
+    double expected = 0.5 + reference_soft(gradient, logits.host, targets.host, c->rows, c->classes, 2, 4);
+    float *losses = to_device(d, (const float[]){0.5f, 0.5f}, 2 * sizeof(float));
+    struct soft_cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
+                                      .targets = matrix_rows(targets.device, c->rows, c->classes),
+                                      .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
+                                      .temperature = 2,
+                                      .weight = 4,
+                                      .loss = losses};
+    must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
+    loss.dlogits.data = NULL;
+    loss.loss = losses + 1;
+    must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
+    expect_close(d, "loss, with and without gradient", losses, (const double[]){expected, expected}, 2, 2e-6);
+    expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
+}
+
+static void soft_targets_and_their_gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
+        on_device(soft_cross_entropies, &loss_cases[i]);
+}
+
+static void penalties(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    struct operand x = draw(d, n, 1.0f), anchor = draw(d, n, 1.0f), importance = draw(d, n, 1.0f),
+                   gradients = draw(d, n, 1.0f);
+    float *losses = to_device(d, (const float[]){1, 1}, 2 * sizeof(float));
+    double *expected = doubles(d, gradients.host, n), totals[2] = {1, 1};
+    for (int weighted = 0; weighted < 2; weighted++) {
+        for (size_t i = 0; i < n; i++) {
+            double moved = (double)x.host[i] - (double)anchor.host[i], f = weighted ? (double)importance.host[i] : 1;
+            totals[weighted] += 0.25 * f * moved * moved;
+            expected[i] += 0.5 * f * moved;
+        }
+        must(d->ops->penalty(d->backend,
+                             &(struct penalty){.n = n,
+                                               .values = x.device,
+                                               .anchor = anchor.device,
+                                               .importance = weighted ? importance.device : NULL,
+                                               .strength = 0.25f,
+                                               .gradients = gradients.device,
+                                               .loss = losses + weighted},
+                             &error));
+    }
+    expect_close(d, "penalty, without and with importance", losses, totals, 2, 2e-6);
+    expect_close(d, "gradient of the penalty", gradients.device, expected, n, 2e-6);
+}
+
+static void penalties_pull_towards_an_anchor(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 63, 4097, 40001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(penalties, &sizes[i]);
+}
+
 static void predicts(struct device *d, const void *unused)
 {
     (void)unused;
@@ -400,6 +484,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cross_entropy_and_its_gradient),
+        cmocka_unit_test(soft_targets_and_their_gradient),
+        cmocka_unit_test(penalties_pull_towards_an_anchor),
         cmocka_unit_test(highest_logit_wins_and_ties_go_low),
         cmocka_unit_test(rows_with_what_is_no_number_have_no_answer),
         cmocka_unit_test(what_is_not_finite_is_found),
