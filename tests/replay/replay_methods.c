@@ -16,7 +16,7 @@
 static const struct part {
     const char *file; /* only this kind of folder has it */
     status (*replay)(struct method_fixture *fixture, struct error *error);
-} parts[] = {{"bank.safetensors", replay_merge_policies}};
+} parts[] = {{"bank.safetensors", replay_merge_policies}, {"features.safetensors", replay_icarl}};
 
 struct tally {
     size_t replayed, failed, absent;

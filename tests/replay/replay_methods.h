@@ -14,6 +14,7 @@ struct method_fixture {
     struct report *report;
 };
 
+status replay_icarl(struct method_fixture *fixture, struct error *error);
 status replay_merge_policies(struct method_fixture *fixture, struct error *error);
 
 #endif

@@ -1,0 +1,83 @@
+/* fixtures/methods/icarl: which images herding picks, and what the memory holds after each task. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/exemplars.h"
+#include "models/safetensors.h"
+#include "tests/replay/replay_methods.h"
+
+struct herded {
+    struct method_fixture *f;
+    struct safetensors *file;
+    struct exemplars memory;
+};
+
+static size_t integer_at(const json_t *list, size_t index)
+{
+    return (size_t)json_integer_value(json_array_get(list, index));
+}
+
+/* What the memory holds: a list of picks per task so far. */
+static void compare_memory(const struct herded *h, size_t after)
+{
+    const json_t *expected = json_array_get(json_object_get(h->f->config, "after"), after);
+    size_t i = 0;
+    for (size_t t = 0; t < json_array_size(expected); t++)
+        for (size_t k = 0; k < json_array_size(json_array_get(expected, t)); k++, i++) {
+            size_t task = SIZE_MAX;
+            uint32_t item = 0;
+            if (i < exemplars_count(&h->memory))
+                exemplars_at(&h->memory, i, &task, &item);
+            report_exact(h->f->report, "memory", task == t && item == integer_at(json_array_get(expected, t), k),
+                         "after task %zu: exemplar %zu is image %u of task %zu", after, i, item, task);
+        }
+    report_exact(h->f->report, "memory size", i == exemplars_count(&h->memory),
+                 "after task %zu: %zu images, expected %zu", after, exemplars_count(&h->memory), i);
+}
+
+static status replay_task(struct herded *h, size_t task, struct error *error)
+{
+    const json_t *config = h->f->config, *expected = json_array_get(json_object_get(config, "picks"), task);
+    char name[48];
+    snprintf(name, sizeof name, "features.%zu", task);
+    const struct safetensor *features = safetensors_find(h->file, name);
+    snprintf(name, sizeof name, "distance.%zu", task);
+    const struct safetensor *distance = safetensors_find(h->file, name);
+    if (features == NULL || distance == NULL || features->rank != 2)
+        return error_set(error, ERROR_FORMAT, "%s: expected features and %s", safetensors_path(h->file), name);
+    size_t share = exemplars_share(&h->memory), n = features->shape[0], count = share < n ? share : n;
+    report_exact(h->f->report, "shares", share == integer_at(json_object_get(config, "shares"), task),
+                 "task %zu: found %zu", task, share);
+    uint32_t *picks = malloc((count + 1) * sizeof *picks);
+    double *distances = malloc((count + 1) * sizeof *distances);
+    status result = exemplars_herd(features->data, n, features->shape[1], share, picks, distances, error);
+    for (size_t k = 0; result == OK && k < count; k++) {
+        report_exact(h->f->report, "picks", picks[k] == integer_at(expected, k), "task %zu, pick %zu: found %u", task,
+                     k, picks[k]);
+        report_value(h->f->report, "distance", distances[k], (double)((const float *)distance->data)[k],
+                     json_number_value(json_object_get(h->f->tolerances, "distance")));
+    }
+    if (result == OK)
+        result = exemplars_add(&h->memory, picks, count, error);
+    if (result == OK)
+        compare_memory(h, task);
+    free(distances);
+    free(picks);
+    return result;
+}
+
+status replay_icarl(struct method_fixture *fixture, struct error *error)
+{
+    struct herded h = {.f = fixture,
+                       .memory = {.capacity = (size_t)json_integer_value(json_object_get(fixture->config, "memory"))}};
+    char *path = path_format("%s/features.safetensors", fixture->folder);
+    status result = path != NULL ? safetensors_open(&h.file, path, error) : ERROR_MEMORY;
+    free(path);
+    for (size_t t = 0; result == OK && t < json_array_size(json_object_get(fixture->config, "picks")); t++)
+        result = replay_task(&h, t, error);
+    exemplars_free(&h.memory);
+    safetensors_close(h.file);
+    return result;
+}
