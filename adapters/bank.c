@@ -195,7 +195,7 @@ status adapters_step(struct adapters *adapters, const struct step_state *state, 
                      struct error *error)
 {
     for (int t = 0; t < TOWERS; t++) {
-        TRY(statistics_square(&adapters->towers[t], error));
+        TRY(statistics_square(&adapters->towers[t], rule->guard, error));
         TRY(parameters_step(adapters->towers[t].parameters, state, rule, error));
     }
     return OK;

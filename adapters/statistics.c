@@ -103,7 +103,7 @@ status statistics_see(const struct adapter_tower *tower, const struct block_site
     return s->probes != NULL ? keep_probes(tower, site, input, error) : OK;
 }
 
-status statistics_square(const struct adapter_tower *tower, struct error *error)
+status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error)
 {
     struct parameters *group = tower->parameters;
     if (tower->statistics.squared_gradients == NULL)
@@ -113,7 +113,8 @@ status statistics_square(const struct adapter_tower *tower, struct error *error)
                                                             .a = group->gradients,
                                                             .b = group->gradients,
                                                             .out = tower->statistics.squared_gradients,
-                                                            .accumulate = true},
+                                                            .accumulate = true,
+                                                            .guard = guard},
                                          error);
 }
 

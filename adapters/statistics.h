@@ -32,8 +32,8 @@ bool adapters_statistic(const struct adapters *adapters, enum tower tower, size_
 status statistics_see(const struct adapter_tower *tower, const struct block_site *site, const struct dispatch *chosen,
                       const struct dispatch *before, const struct tensor *input, struct error *error);
 
-/* Before an update: adds the squares of the gradients. */
-status statistics_square(const struct adapter_tower *tower, struct error *error);
+/* Before an update: adds the squares of the gradients, unless the step is held. */
+status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error);
 
 /* similarity [blocks, E, E] on the host, from the probes and the experts as they are. */
 status statistics_similarity(const struct adapter_tower *tower, float *similarity, struct error *error);

@@ -183,12 +183,15 @@ struct blend {
     void *out;
 };
 
-/* out = a ⊙ b over n values, or out += a ⊙ b; a and b may be the same, and either may be out. */
+/* out = a ⊙ b over n values, or out += a ⊙ b; a and b may be the same, and either may be out. Nothing happens where
+ * guard->held ≠ 0. */
+struct step_guard;
 struct multiply {
     size_t n;
     const float *a, *b;
     float *out;
     bool accumulate;
+    const struct step_guard *guard; /* NULL: none */
 };
 
 /* y = x / ‖x‖ per row; norms [rows] kept for the backward pass (NULL: not). */

@@ -135,6 +135,7 @@ static void multiply_values(struct cpu *cpu, const void *operation, size_t first
 status cpu_multiply(struct backend *backend, const struct multiply *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->n, 1, multiply_values, o);
+    if (o->guard == NULL || !o->guard->held)
+        cpu_run_rows(cpu_of(backend), o->n, 1, multiply_values, o);
     return OK;
 }

@@ -137,17 +137,17 @@ status cuda_blend(struct backend *backend, const struct blend *o, struct error *
     return cuda_finish(cuda, "blend", error);
 }
 
-static __global__ void multiply_values(size_t n, const float *a, const float *b, float *out, bool accumulate)
+static __global__ void multiply_values(struct multiply o)
 {
     size_t i = global_thread();
-    if (i < n)
-        out[i] = (accumulate ? out[i] : 0.0f) + a[i] * b[i];
+    if (i < o.n && (o.guard == NULL || o.guard->held == 0))
+        o.out[i] = (o.accumulate ? o.out[i] : 0.0f) + o.a[i] * o.b[i];
 }
 
 status cuda_multiply(struct backend *backend, const struct multiply *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->n > 0)
-        CUDA_LAUNCH(cuda, multiply_values, blocks_for(o->n, BLOCK), BLOCK, 0, o->n, o->a, o->b, o->out, o->accumulate);
+        CUDA_LAUNCH(cuda, multiply_values, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
     return cuda_finish(cuda, "multiply", error);
 }

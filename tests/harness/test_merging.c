@@ -80,14 +80,14 @@ static void check_resuming(struct small_run *run, const struct choice *c)
     struct values whole = values_of(run->experiment);
     small_run_reopen(run, 1, c->overrides);
     train(run, 0, 0, NULL, OK);
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){1, 0},
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){.task = 1},
                          &error));
     small_run_reopen(run, 1, c->overrides);
     must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
     stop.signal = 2;
     train(run, 1, 0, &stop, ERROR_STOPPED); /* after one iteration */
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){1, 1},
-                         &error));
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
+                         &(struct checkpoint_place){.task = 1, .iteration = 1}, &error));
     small_run_reopen(run, 1, c->overrides);
     must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
     assert_true(found && place.iteration == 1);

@@ -61,7 +61,7 @@ static void defaults(void **state)
     assert_int_equal(s.freeze_top_k, 2);
     assert_string_equal(s.merge.policy->name, "most_used");
     assert_int_equal(s.merge_every, 100);
-    assert_int_equal(s.moments, MOMENTS_KEEP);
+    assert_int_equal(s.merge.moments, MOMENTS_KEEP);
     assert_string_equal(s.method->name, "moe_adapters");
     assert_int_equal(s.selector.kind, SELECTOR_CLIP);
     assert_int_equal(s.selector.decision, DECIDE_PER_IMAGE);

@@ -434,6 +434,13 @@ static void multiplies(struct device *d, const void *parameters)
         d->backend, &(struct multiply){.n = n, .a = a.device, .b = a.device, .out = sum.device, .accumulate = true},
         &error));
     expect_close(d, "squares that were added", sum.device, sums, n, 2e-7);
+    struct step_guard held = {.held = 1};
+    must(d->ops->multiply(
+        d->backend,
+        &(struct multiply){
+            .n = n, .a = a.device, .b = b.device, .out = sum.device, .guard = to_device(d, &held, sizeof held)},
+        &error));
+    expect_close(d, "sums while the step is held", sum.device, sums, n, 2e-7);
 }
 
 static void products_are_element_by_element(void **state)
