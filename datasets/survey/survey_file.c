@@ -99,14 +99,20 @@ static status read_bytes(struct survey_file *file, const struct bytes *bytes, co
     return read_records(file, bytes, &header, path, error);
 }
 
+enum { TRIES = 8 };
+
 status survey_file_read(struct survey_file *file, const char *path, const struct survey_label *label,
                         struct error *error)
 {
     struct bytes bytes;
     *file = (struct survey_file){0};
-    status result = file_read(path, FILE_LIMIT, &bytes, error);
-    if (result != OK)
-        return file_exists(path) ? result : OK; /* it never was, or another process has just removed it */
+    status result = ERROR_IO;
+    for (int i = 0; result != OK && i < TRIES; i++) { /* another process may remove it at any time, and write it anew */
+        if (!file_exists(path))
+            return OK;
+        result = file_read(path, FILE_LIMIT, &bytes, error);
+    }
+    TRY(result);
     result = read_bytes(file, &bytes, path, label, error);
     bytes_free(&bytes);
     if (result != OK)
