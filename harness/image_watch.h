@@ -2,9 +2,9 @@
  * computed from the files that were surveyed when it began.
  *
  *     struct image_watch watch;
- *     TRY(image_watch_open(&watch, experiment, error));               // before the survey
+ *     TRY(image_watch_open(&watch, experiment, error));     // before the survey
  *     TRY(image_watch_after_survey(&watch, error));
- *     TRY(image_watch_check(&watch, task, error));                    // before rows are kept
+ *     TRY(image_watch_check(&watch, task, error));          // before rows are kept
  *     image_watch_close(&watch);
  *
  * Samples of a larger file are in memory since the dataset was opened and need none.
@@ -14,12 +14,14 @@
 
 #include "harness/experiment.h"
 
+struct watched_split {
+    bool files;
+    char content[DIGEST_SIZE]; /* of dataset_identify */
+};
+
 struct image_watch {
     const struct experiment *experiment;
-    struct watched_split {
-        bool files;
-        char content[DIGEST_SIZE]; /* of dataset_identify */
-    } * splits;                    /* [tasks, SPLITS] */
+    struct watched_split *splits; /* [tasks, SPLITS] */
 };
 
 /* The caller closes it, after a failure too. */

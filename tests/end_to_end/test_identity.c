@@ -140,6 +140,9 @@ static void training_images_of_a_finished_task_are_refused(void **state)
     refused(&w, IN_SECOND,
             (const char *const[]){"training images of eurosat", "learnt from them", "start it anew", "mtil runs delete",
                                   NULL});
+    program_succeeds(&w, "runs delete results.db 1 --yes --quiet");
+    program_succeeds(&w, RUN);
+    rows_expect(&w, "results.db", "SELECT count(*), max(status) FROM runs", "1,finished\n");
     workshop_close(&w);
 }
 
