@@ -104,6 +104,21 @@ static size_t count_gpus(const struct settings *settings)
     return gpus.count;
 }
 
+/* Of settings and paths; what identifies a configuration until its inputs are known. */
+static status identify_words(const struct sweep *sweep, struct sweep_configuration *c, const struct suite *suite,
+                             struct error *error)
+{
+    char key[DIGEST_SIZE];
+    TRY(inputs_key(suite, key, error));
+    char *words = path_format("%s %s", suite_settings_hash(suite), key);
+    if (words == NULL)
+        return no_memory(sweep, error);
+    digest_text(words, c->asked);
+    memcpy(c->hash, c->asked, sizeof c->hash);
+    free(words);
+    return OK;
+}
+
 static status add_runs(struct sweep *sweep, size_t configuration, const struct suite *suite, struct error *error)
 {
     struct sweep_configuration *c = &sweep->configurations[configuration];
@@ -116,6 +131,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->gpus = settings.gpus;
     c->shares = !options_given(suite_options(suite, "run"), "cache");
     c->moves = !options_given(suite_options(suite, "run"), "device");
+    TRY(identify_words(sweep, c, suite, error));
     for (size_t i = 0; i < c->runs; i++) {
         uint64_t seed;
         TRY(settings_seed(suite, i, &seed, error));
@@ -179,33 +195,18 @@ static status read_inputs(struct identification *id, const struct suite *suite, 
     return OK;
 }
 
-static status hash_words(const struct sweep *sweep, const char *a, const char *b, char hash[DIGEST_SIZE],
-                         struct error *error)
-{
-    char *words = path_format("%s %s", a, b);
-    if (words == NULL)
-        return no_memory(sweep, error);
-    digest_text(words, hash);
-    free(words);
-    return OK;
-}
-
 static status identify_suite(struct identification *id, struct sweep_configuration *c, const struct suite *suite,
                              struct error *error)
 {
-    const char *settings_hash = suite_settings_hash(suite);
     char key[DIGEST_SIZE];
     size_t i = 0;
     TRY(inputs_key(suite, key, error));
-    TRY(hash_words(id->sweep, settings_hash, key, c->asked, error));
     while (i < id->count && strcmp(id->known[i].key, key) != 0)
         i++;
     if (i == id->count)
         TRY(read_inputs(id, suite, key, error));
-    if (id->known[i].inputs.count > 0)
-        return inputs_identify(&id->known[i].inputs, settings_hash, c->hash, error);
-    memcpy(c->hash, c->asked, sizeof c->hash);
-    return OK;
+    bool readable = id->known[i].inputs.count > 0;
+    return readable ? inputs_identify(&id->known[i].inputs, suite_settings_hash(suite), c->hash, error) : OK;
 }
 
 static status identify(struct identification *id, size_t configuration, struct error *error)
@@ -296,6 +297,7 @@ static status open_sweep(struct sweep *sweep, const struct sweep_request *reques
         sweep->configurations[i].cost.core_seconds = NAN;
         TRY(read_configuration(sweep, i, error));
     }
+    TRY(check_distinct(sweep, error)); /* before files are read */
     TRY(identify_all(sweep, request, error));
     TRY(check_distinct(sweep, error));
     return name_folder(sweep, error);
