@@ -27,6 +27,16 @@ static status read_digest(const struct shared_features *shared, const char *path
     return OK;
 }
 
+/* At the speed of memory: the program is looked at by every process, and it only has to be told from another build. */
+static status read_program(char digest[DIGEST_SIZE], struct error *error)
+{
+    struct bytes bytes;
+    TRY(file_read("/proc/self/exe", FILE_LIMIT, &bytes, error));
+    snprintf(digest, DIGEST_SIZE, "%016llx", (unsigned long long)digest_quick(bytes.data, bytes.size, 0));
+    bytes_free(&bytes);
+    return OK;
+}
+
 /* What a processor can do decides which kernels run, and so the last bits; clocks and numbers of cores do not. */
 static void add_processor(struct text *text)
 {
@@ -51,7 +61,7 @@ static status find_origin(struct shared_features *shared, struct error *error)
     status result = read_digest(shared, path, weights, error);
     free(path);
     TRY(result);
-    TRY(read_digest(shared, "/proc/self/exe", shared->program, error));
+    TRY(read_program(shared->program, error));
     struct text text = {0};
     text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->backend->arithmetic, e->clip->dimensions.image_heads,
              e->clip->dimensions.text_heads, (int)e->clip->activation);
