@@ -183,9 +183,10 @@ struct blend {
     void *out;
 };
 
+struct step_guard; /* below */
+
 /* out = a ⊙ b over n values, or out += a ⊙ b; a and b may be the same, and either may be out. Nothing happens where
  * guard->held ≠ 0. */
-struct step_guard;
 struct multiply {
     size_t n;
     const float *a, *b;
