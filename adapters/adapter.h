@@ -13,7 +13,7 @@
 #define MTIL_ADAPTERS_ADAPTER_H
 
 #include "models/block.h"
-#include "models/clip_file.h"
+#include "models/files/clip_file.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 

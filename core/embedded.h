@@ -11,8 +11,9 @@
 #include <stddef.h>
 
 struct embedded_file {
-    const char *name;          /* without its folder; NULL ends the table */
-    const unsigned char *data; /* 64-byte aligned; one more byte than size is readable and zero, so that text is a C string */
+    const char *name; /* without its folder; NULL ends the table */
+    const unsigned char
+        *data; /* 64-byte aligned; one more byte than size is readable and zero, so that text is a C string */
     size_t size;
 };
 

@@ -12,13 +12,13 @@ static void write_message(const struct log *log, enum log_level level, const cha
     log->write(log->context, level, message);
 }
 
-#define DEFINE_LEVEL(function, level)                                                                                 \
-    void function(const struct log *log, const char *format, ...)                                                     \
-    {                                                                                                                 \
-        va_list arguments;                                                                                            \
-        va_start(arguments, format);                                                                                  \
-        write_message(log, level, format, arguments);                                                                 \
-        va_end(arguments);                                                                                            \
+#define DEFINE_LEVEL(function, level)                                                                                  \
+    void function(const struct log *log, const char *format, ...)                                                      \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, format);                                                                                   \
+        write_message(log, level, format, arguments);                                                                  \
+        va_end(arguments);                                                                                             \
     }
 
 DEFINE_LEVEL(log_debug, LOG_DEBUG)

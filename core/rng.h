@@ -13,19 +13,19 @@
 #include <stdint.h>
 
 enum rng_purpose {
-    RNG_INIT = 1,       /* adapter and model initialisation */
-    RNG_ORDER,          /* order of the training items */
-    RNG_CROP,           /* augmentation */
-    RNG_ROUTER_NOISE,   /* n of noisy top-k */
-    RNG_DROPOUT,        /* expert dropout */
-    RNG_SELECTOR,       /* autoencoder initialisation and order */
-    RNG_FEW_SHOT,       /* the n images per class of the few-shot settings */
-    RNG_POLICY,         /* merge policies that draw */
-    RNG_DRAWING,        /* the built-in suite's and pre-training's pictures */
-    RNG_REFERENCE,      /* reference images and sentences of the distillation methods */
+    RNG_INIT = 1,     /* adapter and model initialisation */
+    RNG_ORDER,        /* order of the training items */
+    RNG_CROP,         /* augmentation */
+    RNG_ROUTER_NOISE, /* n of noisy top-k */
+    RNG_DROPOUT,      /* expert dropout */
+    RNG_SELECTOR,     /* autoencoder initialisation and order */
+    RNG_FEW_SHOT,     /* the n images per class of the few-shot settings */
+    RNG_POLICY,       /* merge policies that draw */
+    RNG_DRAWING,      /* the built-in suite's and pre-training's pictures */
+    RNG_REFERENCE,    /* reference images and sentences of the distillation methods */
     RNG_TEST,
-    RNG_RESAMPLING,     /* bootstrap and permutation tests */
-    RNG_PARTITION       /* cuts of a dataset's classes into tasks */
+    RNG_RESAMPLING, /* bootstrap and permutation tests */
+    RNG_PARTITION   /* cuts of a dataset's classes into tasks */
 };
 
 struct rng {

@@ -54,11 +54,11 @@ const char *status_name(status code);
 #endif
 
 /* Passes a failure on to the caller. */
-#define TRY(expression)                                                                                               \
-    do {                                                                                                              \
-        status try_status_ = (expression);                                                                            \
-        if (try_status_ != OK)                                                                                        \
-            return try_status_;                                                                                       \
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        status try_status_ = (expression);                                                                             \
+        if (try_status_ != OK)                                                                                         \
+            return try_status_;                                                                                        \
     } while (0)
 
 #endif

@@ -1,4 +1,4 @@
-/* A request to stop, asked for wherever stopping is safe. harness/stop.h lets signals make it.
+/* A request to stop, asked for wherever stopping is safe. harness/terminal/stop.h lets signals make it.
  *
  *     if (stop_requested(stop))
  *         return error_set(error, ERROR_STOPPED, "stopped after iteration %zu of task %zu", iteration, task);
@@ -12,7 +12,7 @@
 
 struct stop {
     atomic_int signal; /* 0: go on; a test may set it itself */
-    atomic_bool held;  /* there is something to save first (harness/stop.h) */
+    atomic_bool held;  /* there is something to save first (harness/terminal/stop.h) */
 };
 
 /* stop may be NULL: never. Safe from any thread. */

@@ -29,7 +29,7 @@ void text_free(struct text *text);
 
 /* The whole string must be the number; false otherwise. */
 bool parse_integer(const char *string, int64_t *value);
-bool parse_real(const char *string, double *value); /* finite */
+bool parse_real(const char *string, double *value);  /* finite */
 bool parse_boolean(const char *string, bool *value); /* true|false|yes|no|on|off */
 
 /* Edit distance (insertions, deletions, substitutions, neighbours swapped), of capital and small letters none. */

@@ -7,9 +7,9 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "datasets/coop.h"
 #include "datasets/prompts.h"
-#include "datasets/reader.h"
+#include "datasets/readers/reader.h"
+#include "datasets/split/coop.h"
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 

@@ -38,7 +38,7 @@ struct dataset_reader {
         *folders; /* its own folder below the root: the first that exists, ends with NULL; NULL: it has none */
     const struct option *options; /* its own keys; NULL: none */
     bool listed;                  /* a file names the images, so some may be missing */
-    const struct coop *coop;      /* where CoOp's split of it lies (datasets/coop.h); NULL: there is none */
+    const struct coop *coop;      /* where CoOp's split of it lies (datasets/split/coop.h); NULL: there is none */
     status (*open)(struct dataset *dataset, const struct options *options, struct error *error);
     status (*read)(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
                    struct error *error); /* NULL: items are image files or rows of raw images */

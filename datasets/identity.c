@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
-#include "datasets/reader.h"
+#include "datasets/readers/reader.h"
 
 bool dataset_has_files(const struct dataset *dataset, enum split split)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/reader.h"
+#include "datasets/readers/reader.h"
 
 static const struct dataset_reader names_alone = {.name = "class names", .source = "the caller"};
 

@@ -9,7 +9,7 @@
 #include "core/characters.h"
 #include "harness/commands/command.h"
 #include "harness/exit_status.h"
-#include "harness/program.h"
+#include "harness/run/program.h"
 
 static void print_overview(FILE *out)
 {

@@ -12,7 +12,7 @@
 #define MTIL_MODELS_CLIP_H
 
 #include "models/block.h"
-#include "models/clip_config.h"
+#include "models/files/clip_config.h"
 
 /* Update flags of the group: logit_scale has one of its own, so that it may stay while everything else is trained. */
 enum clip_flag { CLIP_FLAG_WEIGHTS, CLIP_FLAG_LOGIT_SCALE };

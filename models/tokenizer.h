@@ -6,7 +6,7 @@
  *     size_t tokens;                                                            // how many the text has, before cutting
  *     TRY(tokenizer_encode(tokenizer, "a photo of a cat.", row, 77, &tokens, error));
  *
- * The text is cleaned as the reference does (models/tokenizer_clean.h lists the steps, and which of ftfy's are left out): the
+ * The text is cleaned as the reference does (models/tokenizer/clean.h lists the steps, and which of ftfy's are left out): the
  * cheap ftfy rules, HTML entities twice, white space, lower case; then split by a regular expression and merged by rank (Sennrich et al., ACL 2016).
  */
 #ifndef MTIL_MODELS_TOKENIZER_H

@@ -28,7 +28,7 @@ struct query_filter {
     const char *since, *before; /* started in [since, before): "2026-01-31", or with a time "2026-01-31T12:00" in UTC */
     bool has_seed;
     int64_t seed;
-    bool published; /* the paper's table begins with the numbers that papers print (results/published.h) */
+    bool published; /* the paper's table begins with the numbers that papers print (results/query/published.h) */
 };
 
 struct query {

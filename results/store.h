@@ -10,8 +10,8 @@
  *     TRY(store_run_end(store, start.run, RUN_FINISHED, NULL, error));
  *     store_close(store);
  *
- * Observations are tables that are only appended to (results/schema.sql); whatever is derived is a view
- * (results/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
+ * Observations are tables that are only appended to (results/store/schema.sql); whatever is derived is a view
+ * (results/store/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
  * write different runs of one file. A store is used from one thread at a time.
  *
  * No table but `runs`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the
@@ -26,7 +26,7 @@
 
 #include "core/status.h"
 #include "results/metrics.h"
-#include "results/per_image.h"
+#include "results/store/per_image.h"
 
 struct stop; /* core/stop.h */
 struct store;

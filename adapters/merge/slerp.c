@@ -45,8 +45,8 @@ static status combine(const struct merge_sources *sources, const struct options 
                          sources->count);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(sources->shape, i);
-        slerp(sources->expert[0] + part.offset, sources->expert[1] + part.offset, part.size,
-              options_real(values, "t"), options_real(values, "parallel"), merged + part.offset);
+        slerp(sources->expert[0] + part.offset, sources->expert[1] + part.offset, part.size, options_real(values, "t"),
+              options_real(values, "parallel"), merged + part.offset);
     }
     return OK;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "datasets/coop.h"
 #include "datasets/mini/layout.h"
+#include "datasets/split/coop.h"
 
 enum { LISTS = 3, VALIDATED = 5 };
 

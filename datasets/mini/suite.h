@@ -22,9 +22,9 @@ struct picture; /* a drawing in the making (suite/picture.h) */
 /* A change of all pictures of a domain that a model trained on ordinary colours has not seen. */
 enum shift {
     SHIFT_NONE,
-    SHIFT_NEGATIVE,    /* c → 1 − c */
-    SHIFT_ROTATE,      /* red → green → blue → red: false colours */
-    SHIFT_HEAT         /* brightness as a heat map */
+    SHIFT_NEGATIVE, /* c → 1 − c */
+    SHIFT_ROTATE,   /* red → green → blue → red: false colours */
+    SHIFT_HEAT      /* brightness as a heat map */
 };
 
 struct difficulty {

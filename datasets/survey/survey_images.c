@@ -10,7 +10,7 @@
 
 #include "core/arena.h"
 #include "core/file.h"
-#include "datasets/reader.h"
+#include "datasets/readers/reader.h"
 
 enum { IMAGES_BETWEEN_SAVES = 4096, SECONDS_BETWEEN_SAVES = 30 };
 

@@ -21,8 +21,8 @@
 #include "core/log.h"
 #include "core/option.h"
 #include "core/status.h"
-#include "harness/progress.h"
-#include "harness/stop.h"
+#include "harness/terminal/progress.h"
+#include "harness/terminal/stop.h"
 
 struct command_call {
     const struct options *options;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/commands/filter.h"
+#include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
-#include "harness/settings.h"
+#include "harness/config/settings.h"
 
 static const struct option options[] = {
     {.name = "by",

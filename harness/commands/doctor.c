@@ -9,7 +9,7 @@
 #include "core/threads.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
-#include "harness/program.h"
+#include "harness/run/program.h"
 #include "models/backend.h"
 
 static const struct option options[] = {

@@ -6,12 +6,12 @@
 #include "core/file.h"
 #include "core/threads.h"
 #include "datasets/image/image.h"
-#include "harness/commands/adapter_choice.h"
 #include "harness/commands/command.h"
-#include "harness/commands/embed_inputs.h"
-#include "harness/model_choice.h"
-#include "harness/weights.h"
-#include "models/safetensors.h"
+#include "harness/commands/inputs/adapter_choice.h"
+#include "harness/commands/inputs/embed_inputs.h"
+#include "harness/run/model_choice.h"
+#include "harness/run/weights.h"
+#include "models/files/safetensors.h"
 
 enum { BATCH = 64 };
 

@@ -1,13 +1,13 @@
 /* mtil eval: what a file of adapters or weights knows of a suite's datasets. */
 #include <stdlib.h>
 
-#include "harness/cache_progress.h"
-#include "harness/commands/adapter_choice.h"
-#include "harness/commands/backend_choice.h"
+#include "harness/commands/inputs/adapter_choice.h"
+#include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
-#include "harness/evaluator.h"
-#include "harness/tasks_survey.h"
-#include "harness/weights.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/tasks_survey.h"
+#include "harness/run/weights.h"
+#include "harness/terminal/cache_progress.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

@@ -1,8 +1,8 @@
 /* mtil export: runs in the form of another program. */
-#include "harness/commands/filter.h"
+#include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
-#include "harness/settings.h"
-#include "results/tensorboard.h"
+#include "harness/config/settings.h"
+#include "results/export/tensorboard.h"
 
 static const struct option options[] = {
     {.name = "tensorboard", .type = OPTION_TEXT, .help = "folder to write TensorBoard's event files to"},

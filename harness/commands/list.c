@@ -4,8 +4,8 @@
 #include "adapters/merge/combine.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
-#include "harness/method.h"
-#include "harness/suite_library.h"
+#include "harness/config/library.h"
+#include "harness/train/method.h"
 
 static void add_row(struct table *table, const char *name, const char *description)
 {

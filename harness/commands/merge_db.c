@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "harness/commands/output.h"
-#include "results/join.h"
+#include "results/store/join.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "datasets/formats/strings.h"
-#include "harness/commands/adapter_choice.h"
-#include "harness/commands/image_reader.h"
+#include "harness/commands/inputs/adapter_choice.h"
+#include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output_stream.h"
-#include "harness/model_choice.h"
-#include "harness/predictor.h"
+#include "harness/evaluate/predictor.h"
+#include "harness/run/model_choice.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
@@ -194,18 +194,18 @@ static status read_settings(struct predictor_settings *settings, const struct wo
 {
     const struct options *given = work->call->options;
     size_t threads = (size_t)options_integer(given, "threads");
-    *settings = (struct predictor_settings){
-        .model = {.weights = options_text(given, "weights"),
-                  .vocabulary = options_text(given, "vocabulary"),
-                  .threads = threads,
-                  .backend = backend_settings_of(given)},
-        .card = card_of(work),
-        .adapters = work->choice.file != NULL ? &work->choice.saved : NULL,
-        .selects = work->choice.router == ROUTER_AUTO,
-        .router = work->choice.router == ROUTER_AUTO ? ROUTER_NONE : work->choice.router,
-        .all_labels = options_choice(given, "labels") == 1,
-        .top = work->top,
-        .stop = work->call->stop};
+    *settings =
+        (struct predictor_settings){.model = {.weights = options_text(given, "weights"),
+                                              .vocabulary = options_text(given, "vocabulary"),
+                                              .threads = threads,
+                                              .backend = backend_settings_of(given)},
+                                    .card = card_of(work),
+                                    .adapters = work->choice.file != NULL ? &work->choice.saved : NULL,
+                                    .selects = work->choice.router == ROUTER_AUTO,
+                                    .router = work->choice.router == ROUTER_AUTO ? ROUTER_NONE : work->choice.router,
+                                    .all_labels = options_choice(given, "labels") == 1,
+                                    .top = work->top,
+                                    .stop = work->call->stop};
     settings->model.backend.threads = threads;
     return model_choice_read(&settings->model.stated, given, "--heads", "--activation", error);
 }

@@ -1,5 +1,5 @@
 /* mtil pretrain: makes the small CLIP that ships. */
-#include "harness/pretrain.h"
+#include "harness/train/pretrain.h"
 #include "harness/commands/command.h"
 
 static const struct option options[] = {BACKEND_OPTIONS("cpu", "auto", "0"),

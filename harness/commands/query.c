@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/commands/filter.h"
+#include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
-#include "harness/settings.h"
-#include "results/published.h"
+#include "harness/config/settings.h"
 #include "results/query.h"
+#include "results/query/published.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

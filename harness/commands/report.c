@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "harness/commands/command.h"
-#include "harness/commands/filter.h"
-#include "harness/settings.h"
+#include "harness/commands/inputs/filter.h"
+#include "harness/config/settings.h"
 
 static const struct option options[] = {
     {.name = "out", .type = OPTION_TEXT, .help = "the folder to write; needed"},

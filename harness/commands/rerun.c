@@ -8,9 +8,9 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/sequence.h"
-#include "results/erase.h"
-#include "results/repeat.h"
+#include "harness/run/sequence.h"
+#include "results/store/erase.h"
+#include "results/store/repeat.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

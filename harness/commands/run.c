@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include "core/file.h"
-#include "harness/commands/backend_choice.h"
+#include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
-#include "harness/estimate.h"
-#include "harness/label_split.h"
-#include "harness/sequence.h"
+#include "harness/run/estimate.h"
+#include "harness/run/sequence.h"
+#include "harness/scenario/label_split.h"
 #include "results/query.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION,

@@ -9,8 +9,8 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/run_files.h"
-#include "results/erase.h"
+#include "harness/run/run_files.h"
+#include "results/store/erase.h"
 
 static const struct option options[] = {{.name = "yes", .type = OPTION_BOOLEAN, .fallback = "no", .help = "do not ask"},
                                         {0}};

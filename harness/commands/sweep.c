@@ -6,13 +6,13 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/commands/backend_choice.h"
+#include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
-#include "harness/slurm.h"
-#include "harness/sweep_cost.h"
-#include "harness/sweep_parts.h"
-#include "harness/sweep_runner.h"
-#include "harness/sweep_tables.h"
+#include "harness/sweep/cost.h"
+#include "harness/sweep/parts.h"
+#include "harness/sweep/runner.h"
+#include "harness/sweep/slurm.h"
+#include "harness/sweep/tables.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

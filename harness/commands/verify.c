@@ -3,8 +3,8 @@
 
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/method.h"
-#include "results/verify.h"
+#include "harness/train/method.h"
+#include "results/verify/verify.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 

@@ -3,8 +3,8 @@
 
 #include "core/characters.h"
 #include "harness/commands/command.h"
-#include "harness/screen.h"
-#include "results/running.h"
+#include "harness/terminal/screen.h"
+#include "results/store/running.h"
 
 static const struct option options[] = {
     {.name = "once", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print once and end"},

@@ -1,6 +1,6 @@
 /* All weights in sequence, nothing against forgetting (spec 7). */
-#include "harness/experiment.h"
 #include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
 
 static enum method_trains trains(const struct options *options)
 {

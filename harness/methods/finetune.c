@@ -1,6 +1,6 @@
 /* Every task alone, from the untouched model: the upper bound of the tables (spec 7). */
-#include "harness/experiment.h"
 #include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
 
 static const struct option options[] = {{.name = "train",
                                          .type = OPTION_CHOICE,

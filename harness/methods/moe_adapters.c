@@ -1,7 +1,7 @@
 /* Mixture-of-experts adapters in sequence: MoE-Adapters (CVPR 2024) with merge policy none, Park's system with
  * most_used. */
-#include "harness/experiment.h"
 #include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
 
 static enum method_trains trains(const struct options *options)
 {

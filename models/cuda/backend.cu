@@ -60,8 +60,7 @@ static void close_cuda(struct backend *backend)
 #define ENTRY(operation) .operation = cuda_##operation,
 static const struct backend_ops cuda_ops = {
     .name = "cuda",
-    BACKEND_OPERATIONS(ENTRY)
-    .arena_create = cuda_arena_create,
+    BACKEND_OPERATIONS(ENTRY).arena_create = cuda_arena_create,
     .arena_destroy = cuda_arena_destroy,
     .memory_left = cuda_memory_left,
     .upload = cuda_upload,

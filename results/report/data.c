@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "results/metrics.h"
-#include "results/query_internal.h"
+#include "results/query/internal.h"
 #include "results/report/labels.h"
-#include "results/statistics.h"
-#include "results/store_internal.h"
+#include "results/statistics/statistics.h"
+#include "results/store/store_internal.h"
 
 #define CONFIDENCE 0.95
 

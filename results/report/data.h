@@ -15,9 +15,9 @@
 #include "core/arena.h"
 #include "core/text.h"
 #include "results/compare.h"
-#include "results/contents.h"
-#include "results/database.h"
 #include "results/report/report.h"
+#include "results/store/contents.h"
+#include "results/store/database.h"
 
 enum { REPORT_METRICS = 7 }; /* those of metrics.h, in their order */
 
@@ -64,7 +64,7 @@ struct report {
     const struct report_request *request;
     struct arena arena;
     struct run_contents contents; /* of the runs whose settings are shown */
-    bool failed;              /* out of memory at some point */
+    bool failed;                  /* out of memory at some point */
     struct report_run *run;
     struct configuration *configuration;
     struct board *board;

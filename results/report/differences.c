@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/query/suite_values.h"
 #include "results/report/section.h"
-#include "results/suite_values.h"
 
 enum { KEYS_MOST = 200, RUNS_MOST = 500 };
 

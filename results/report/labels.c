@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "results/suite_values.h"
+#include "results/query/suite_values.h"
 
 enum { READ_MOST = 200, KEYS_MOST = 3, HASH_DIGITS = 6, NEIGHBOURS = 1000 };
 

@@ -8,7 +8,7 @@
 #include "results/report/folder.h"
 #include "results/report/page.h"
 #include "results/report/plot.h"
-#include "results/store_internal.h"
+#include "results/store/store_internal.h"
 
 #define ADDRESSES ((size_t)64 << 30) /* reserved, not used */
 

@@ -1,6 +1,6 @@
 /* What a file of adapters says of itself, and its selector: there and back, and what is refused. */
-#include "adapters/adapter_card.h"
-#include "adapters/selector_file.h"
+#include "adapters/files/adapter_card.h"
+#include "adapters/files/selector_file.h"
 #include "tests/models/device.h"
 
 #include <math.h>

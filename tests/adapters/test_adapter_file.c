@@ -1,5 +1,5 @@
 /* Adapters to files and back, under the public names; what may be missing; what is refused. */
-#include "adapters/adapter_file.h"
+#include "adapters/files/adapter_file.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The selector's autoencoders: the choice, the errors against plain loops, training. */
-#include "adapters/autoencoder.h"
+#include "adapters/experts/autoencoder.h"
+#include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
-#include "tests/models/reference.h"
 
 #include <math.h>
 #include <stdint.h>

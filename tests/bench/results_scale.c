@@ -19,8 +19,8 @@
 
 #include "core/file.h"
 #include "core/rng.h"
-#include "harness/settings.h"
-#include "results/store_internal.h"
+#include "harness/config/settings.h"
+#include "results/store/store_internal.h"
 
 enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5 };
 

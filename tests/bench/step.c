@@ -14,8 +14,8 @@
 #include "adapters/adapter.h"
 #include "core/rng.h"
 #include "models/clip.h"
+#include "models/clip/cost.h"
 #include "models/contrastive.h"
-#include "models/cost.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
 

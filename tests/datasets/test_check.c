@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "datasets/check.h"
-#include "datasets/published.h"
+#include "datasets/readers/published.h"
 #include "tests/datasets/scratch.h"
 
 #define ROOTS FIXTURES "/data/roots/"

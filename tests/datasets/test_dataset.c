@@ -13,7 +13,7 @@
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
-#include "datasets/split.h"
+#include "datasets/split/split.h"
 #include "tests/datasets/scratch.h"
 
 #define ROOTS FIXTURES "/data/roots/"

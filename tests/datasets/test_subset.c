@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "datasets/dataset.h"
-#include "datasets/reader.h"
+#include "datasets/readers/reader.h"
 #include "tests/datasets/scratch.h"
 
 static struct error error;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapters/adapter_file.h"
+#include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
 #include "models/clip.h"
@@ -97,8 +97,7 @@ static void reference_open(struct reference *r, const struct workshop *workshop)
     check(backend_open(&r->backend, &(struct backend_settings){.name = "cpu", .threads = 2}, &error), &error);
     check(r->backend->ops->arena_create(r->backend, &r->model, (size_t)1 << 30, "test", &error), &error);
     check(r->backend->ops->arena_create(r->backend, &r->step, (size_t)1 << 30, "test", &error), &error);
-    check(clip_load(&r->clip, r->backend, &r->model, weights, PARAMETERS_FROZEN, NULL, &error),
-          &error);
+    check(clip_load(&r->clip, r->backend, &r->model, weights, PARAMETERS_FROZEN, NULL, &error), &error);
     check(tokenizer_open(&r->tokenizer, vocabulary, &error), &error);
     struct safetensors *file;
     check(safetensors_open(&file, adapters, &error), &error);

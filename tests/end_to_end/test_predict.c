@@ -9,7 +9,7 @@
 
 #include "core/file.h"
 #include "datasets/dataset.h"
-#include "results/per_image.h"
+#include "results/store/per_image.h"
 
 #define MODEL "--weights clip.safetensors --vocabulary vocabulary.txt --quiet "
 #define LEARN "training.iterations=25 training.learning_rate=5e-2 "

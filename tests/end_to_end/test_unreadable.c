@@ -63,7 +63,8 @@ static void bad_images_are_left_out_and_counted(void **state)
     assert_non_null(strstr(outcome.out.data, "missing_images,unreadable_images"));
     outcome_free(&outcome);
     program_succeeds(&w, RUN "data.on_unreadable=skip"); /* finished: the same images are left out again */
-    program_succeeds(&w, "eval tiny.yaml --quiet --adapters adapters.safetensors --router position data.on_unreadable=skip");
+    program_succeeds(
+        &w, "eval tiny.yaml --quiet --adapters adapters.safetensors --router position data.on_unreadable=skip");
     program_succeeds(&w, RUN "tasks.dtd.on_unreadable=skip tasks.eurosat.on_unreadable=skip run.database=other.db "
                              "run.folder=other");
     workshop_close(&w);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "adapters/adapter_file.h"
+#include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "core/rng.h"
 #include "models/clip.h"

@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #include "core/text.h"
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 #include "tests/datasets/scratch.h"
 
 struct workshop {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "harness/experiment.h"
+#include "harness/run/experiment.h"
 #include "tests/datasets/scratch.h"
 
 enum { SMALL_RUN_TASKS = 3 };

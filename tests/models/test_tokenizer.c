@@ -17,8 +17,8 @@
 #include "core/text.h"
 #include "core/threads.h"
 #include "models/tokenizer.h"
-#include "models/tokenizer_clean.h"
-#include "models/tokenizer_vocabulary.h"
+#include "models/tokenizer/clean.h"
+#include "models/tokenizer/vocabulary.h"
 #include "tests/replay/check_tokenizer.h"
 
 enum { CONTEXT = 16 };

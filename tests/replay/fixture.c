@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/expert.h"
+#include "adapters/experts/expert.h"
 #include "core/file.h"
 
 double fixture_number(const json_t *object, const char *key)

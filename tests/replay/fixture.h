@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "adapters/adapter_file.h"
+#include "adapters/files/adapter_file.h"
 #include "models/clip.h"
 #include "tests/replay/report.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/exemplars.h"
-#include "models/safetensors.h"
+#include "harness/train/exemplars.h"
+#include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"
 
 struct herded {

@@ -7,7 +7,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 #include "tests/replay/replay_data.h"
 
 /* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to

@@ -5,7 +5,7 @@
 
 #include "adapters/merge/combine.h"
 #include "core/file.h"
-#include "models/safetensors.h"
+#include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"
 
 static const char *const part_names[EXPERT_PARTS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight",

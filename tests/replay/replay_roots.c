@@ -8,7 +8,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "datasets/formats/mat.h"
-#include "datasets/reader.h"
+#include "datasets/readers/reader.h"
 #include "tests/replay/replay_data.h"
 
 static void check_item(struct part *part, const struct dataset *dataset, enum split split, size_t index,

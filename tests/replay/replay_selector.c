@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/autoencoder.h"
+#include "adapters/experts/autoencoder.h"
 #include "core/file.h"
 #include "results/metrics.h"
 #include "tests/replay/fixture.h"

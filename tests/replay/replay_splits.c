@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/digest.h"
-#include "datasets/split.h"
+#include "datasets/split/split.h"
 #include "tests/replay/replay_data.h"
 
 static bool same_hash(const uint32_t *order, size_t count, const json_t *expected)

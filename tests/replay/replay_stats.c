@@ -18,8 +18,8 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "results/permutation.h"
-#include "results/statistics.h"
+#include "results/statistics/permutation.h"
+#include "results/statistics/statistics.h"
 #include "tests/replay/report.h"
 
 #define RELATIVE 1e-9

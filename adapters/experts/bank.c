@@ -1,0 +1,237 @@
+/* The adapters' tensors: declaration, initialisation, counts, frozen set, steps. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "adapters/experts/expert.h"
+#include "adapters/statistics.h"
+#include "core/rng.h"
+
+static status declare_bank(struct adapter_tower *tower, size_t block, struct error *error)
+{
+    const struct adapter_settings *s = &tower->adapters->settings;
+    struct expert_bank *bank = &tower->banks[block];
+    size_t e = s->experts, m = s->bottleneck, d = tower->width, t = s->tasks, flags = block * (e + t);
+    char name[64];
+    struct {
+        size_t *index;
+        const char *name;
+        int rank;
+        size_t shape[3], segments, flag;
+    } tensors[] = {
+        {&bank->down_weight, "down_proj.weight", 3, {e, m, d}, e, flags},
+        {&bank->down_bias, "down_proj.bias", 2, {e, m}, e, flags},
+        {&bank->up_weight, "up_proj.weight", 3, {e, d, m}, e, flags},
+        {&bank->up_bias, "up_proj.bias", 2, {e, d}, e, flags},
+        {&bank->routers, "router_list", 3, {t, d, e}, t, flags + e},
+        {&bank->noise, "w_noise_list", 3, {t, d, e}, t, flags + e},
+    };
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        snprintf(name, sizeof name, "%zu.%s", block, tensors[i].name);
+        TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
+                           tensors[i].flag, tensors[i].index, error));
+    }
+    return OK;
+}
+
+static status take_marks(struct adapter_tower *tower, struct arena *arena, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    size_t experts = tower->adapters->settings.experts, tasks = tower->adapters->settings.tasks;
+    struct tensor marks;
+    TRY(tensor_take(&marks, arena, TENSOR_I32, "selection counts", 3, (size_t[]){2, tower->blocks, experts}, error));
+    TRY(backend->ops->zero(backend, marks.data, tensor_bytes(&marks), error));
+    for (size_t b = 0; b < tower->blocks; b++) { /* adapters_read_marks counts on this order */
+        tower->banks[b].counts = (int32_t *)marks.data + b * experts;
+        tower->banks[b].frozen = (int32_t *)marks.data + (tower->blocks + b) * experts;
+        tower->banks[b].used =
+            tower->parameters->flags != NULL ? tower->parameters->flags + b * (experts + tasks) : NULL;
+    }
+    return OK;
+}
+
+static status create_tower(struct adapters *adapters, enum tower which, struct arena *arena, enum parameters_mode mode,
+                           struct error *error)
+{
+    struct adapter_tower *tower = &adapters->towers[which];
+    tower->adapters = adapters;
+    tower->banks = calloc(tower->blocks, sizeof *tower->banks);
+    tower->passes = calloc(tower->blocks, sizeof *tower->passes);
+    if (tower->banks == NULL || tower->passes == NULL)
+        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu blocks", tower->blocks);
+    TRY(parameters_create(&tower->parameters, adapters->backend, error));
+    for (size_t b = 0; b < tower->blocks; b++)
+        TRY(declare_bank(tower, b, error));
+    TRY(parameters_allocate(tower->parameters, arena, mode, error));
+    return take_marks(tower, arena, error);
+}
+
+static status check_settings(const struct adapter_settings *s, struct error *error)
+{
+    if (s->experts == 0 || s->top_k == 0 || s->tasks == 0 || s->bottleneck == 0)
+        return error_set(error, ERROR_ARGUMENT, "adapter: experts, top_k, bottleneck and tasks must be at least 1");
+    if (s->top_k > s->experts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: top_k is %zu but there are only %zu experts to choose from; lower "
+                         "adapter.top_k or raise adapter.experts",
+                         s->top_k, s->experts);
+    if (s->dropout > 0 && s->bottleneck % 4 != 0)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
+            "change adapter.bottleneck",
+            s->bottleneck);
+    if (!(s->dropout >= 0 && s->dropout < 1))
+        return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g",
+                         (double)s->dropout);
+    return OK;
+}
+
+status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena,
+                       const struct clip_dimensions *dimensions, const struct adapter_settings *settings,
+                       enum parameters_mode mode, struct error *error)
+{
+    TRY(check_settings(settings, error));
+    struct adapters *adapters = calloc(1, sizeof *adapters);
+    if (adapters == NULL)
+        return error_set(error, ERROR_MEMORY, "adapters: no memory for their description");
+    adapters->backend = backend;
+    adapters->settings = *settings;
+    adapters->towers[TOWER_IMAGE].blocks = dimensions->image_blocks;
+    adapters->towers[TOWER_IMAGE].width = dimensions->image_width;
+    adapters->towers[TOWER_TEXT].blocks = dimensions->text_blocks;
+    adapters->towers[TOWER_TEXT].width = dimensions->text_width;
+    for (int t = 0; t < TOWERS; t++) {
+        status created = create_tower(adapters, (enum tower)t, arena, mode, error);
+        if (created != OK) {
+            adapters_destroy(adapters);
+            return created;
+        }
+    }
+    *result = adapters;
+    return OK;
+}
+
+void adapters_destroy(struct adapters *adapters)
+{
+    if (adapters == NULL)
+        return;
+    for (int t = 0; t < TOWERS; t++) {
+        parameters_destroy(adapters->towers[t].parameters);
+        free(adapters->towers[t].banks);
+        free(adapters->towers[t].passes);
+    }
+    free(adapters);
+}
+
+status adapters_initialize(struct adapters *adapters, uint64_t seed, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        struct adapter_tower *tower = &adapters->towers[t];
+        float bound = 1.0f / sqrtf((float)tower->width);
+        for (size_t b = 0; b < tower->blocks; b++) {
+            const struct parameter *p = &tower->parameters->list[tower->banks[b].down_weight];
+            float *values = malloc(array_size(p->size, sizeof *values));
+            if (values == NULL)
+                return error_set(error, ERROR_MEMORY, "adapters: no memory to draw %zu values", p->size);
+            struct rng rng = rng_make(seed, RNG_INIT, 1 + (uint32_t)t, (uint32_t)b);
+            for (size_t i = 0; i < p->size; i++)
+                values[i] = bound * (2.0f * rng_uniform(&rng, i) - 1.0f);
+            status result = parameters_upload(tower->parameters, p, values, error);
+            free(values);
+            TRY(result);
+        }
+    }
+    return OK;
+}
+
+size_t adapters_values(const struct adapters *adapters)
+{
+    return parameters_size(adapters->towers[TOWER_IMAGE].parameters) +
+           parameters_size(adapters->towers[TOWER_TEXT].parameters);
+}
+
+size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)
+{
+    size_t widths[TOWERS] = {n->image_width, n->text_width}, blocks[TOWERS] = {n->image_blocks, n->text_blocks},
+           total = 0;
+    for (int t = 0; t < TOWERS; t++)
+        total += blocks[t] * (s->experts * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
+                              2 * s->tasks * widths[t] * s->experts);
+    return total;
+}
+
+void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)
+{
+    adapters->towers[tower].choices = choices;
+}
+
+status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error)
+{
+    struct backend *backend = adapters->backend;
+    size_t experts = adapters->settings.experts, tasks = adapters->settings.tasks;
+    if (task >= tasks)
+        return error_set(error, ERROR_ARGUMENT, "adapters: task %zu, but there are routers for %zu tasks only", task,
+                         tasks);
+    for (int t = 0; t < TOWERS; t++) {
+        struct adapter_tower *tower = &adapters->towers[t];
+        TRY(parameters_reset(tower->parameters, error));
+        TRY(backend->ops->zero(backend, tower->parameters->flags, tower->parameters->flags_count * sizeof(int32_t),
+                               error));
+        for (size_t b = 0; b < tower->blocks; b++) {
+            int32_t *router_flag = tower->banks[b].used + experts + task, one = 1;
+            TRY(backend->ops->upload(backend, router_flag, &one, sizeof one, error));
+            TRY(backend->ops->zero(backend, tower->banks[b].counts, experts * sizeof(int32_t), error));
+        }
+        struct statistic statistic;
+        for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &statistic); i++)
+            if (statistic.integers)
+                TRY(backend->ops->zero(backend, statistic.data, statistic.n * sizeof(int32_t), error));
+    }
+    return OK;
+}
+
+status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
+                     struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        TRY(statistics_square(&adapters->towers[t], rule->guard, error));
+        TRY(parameters_step(adapters->towers[t].parameters, state, rule, error));
+    }
+    return OK;
+}
+
+status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
+                            struct error *error)
+{
+    return adapters->backend->ops->download(adapters->backend, counts, adapters->towers[tower].banks[block].counts,
+                                            adapters->settings.experts * sizeof *counts, error);
+}
+
+status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
+                            struct error *error)
+{
+    return adapters->backend->ops->download(adapters->backend, frozen, adapters->towers[tower].banks[block].frozen,
+                                            adapters->settings.experts * sizeof *frozen, error);
+}
+
+status adapters_read_marks(const struct adapters *adapters, enum tower which, int32_t *marks, struct error *error)
+{
+    const struct adapter_tower *tower = &adapters->towers[which];
+    return adapters->backend->ops->download(adapters->backend, marks, tower->banks[0].counts,
+                                            2 * tower->blocks * adapters->settings.experts * sizeof *marks, error);
+}
+
+status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
+                             struct error *error)
+{
+    return adapters->backend->ops->upload(adapters->backend, adapters->towers[tower].banks[block].counts, counts,
+                                          adapters->settings.experts * sizeof *counts, error);
+}
+
+status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,
+                             struct error *error)
+{
+    return adapters->backend->ops->upload(adapters->backend, adapters->towers[tower].banks[block].frozen, frozen,
+                                          adapters->settings.experts * sizeof *frozen, error);
+}

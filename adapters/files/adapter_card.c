@@ -1,0 +1,272 @@
+#include "adapters/files/adapter_card.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+enum { PROMPTS_MOST = 1 << 22, CODE_MOST = 1 << 16, BATCH_MOST = 1000000 };
+
+static const char features_name[] = "frozen_patch_mean"; /* the only ones there are (harness/selectors/selector.h) */
+static const char *const decisions[] = {"per_image", "per_batch"};
+
+/* --- Memory --- */
+
+status adapter_names_create(struct adapter_names *names, size_t count, struct error *error)
+{
+    *names = (struct adapter_names){.count = count, .items = calloc(count + 1, sizeof *names->items)};
+    return names->items != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for %zu names", count);
+}
+
+status adapter_card_create(struct adapter_card *card, size_t tasks, struct error *error)
+{
+    *card = (struct adapter_card){.task_count = tasks, .tasks = calloc(tasks + 1, sizeof *card->tasks)};
+    return card->tasks != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for %zu tasks", tasks);
+}
+
+void adapter_card_free(struct adapter_card *card)
+{
+    for (size_t k = 0; card->tasks != NULL && k < card->task_count; k++) {
+        free(card->tasks[k].classes.items);
+        free(card->tasks[k].templates.items);
+    }
+    free(card->tasks);
+    json_decref(card->owner);
+    *card = (struct adapter_card){0};
+}
+
+/* --- Reading --- */
+
+/* Where in a file: "FILE: metadata tasks[3]" */
+struct place {
+    const struct safetensors *file;
+    size_t task;
+};
+
+static status refuse_task(const struct place *at, const char *expected, struct error *error)
+{
+    return error_set(error, ERROR_FORMAT, "%s: metadata tasks[%zu]: expected %s", safetensors_path(at->file), at->task,
+                     expected);
+}
+
+static status read_names(struct adapter_names *names, const json_t *array, const struct place *at, const char *expected,
+                         struct error *error)
+{
+    if (json_array_size(array) == 0)
+        return refuse_task(at, expected, error);
+    TRY(adapter_names_create(names, json_array_size(array), error));
+    for (size_t i = 0; i < names->count; i++) {
+        names->items[i] = json_string_value(json_array_get(array, i));
+        if (names->items[i] == NULL || *names->items[i] == 0)
+            return refuse_task(at, expected, error);
+    }
+    return OK;
+}
+
+static bool has_one_hole(const char *template)
+{
+    const char *hole = strstr(template, "{}");
+    return hole != NULL && strstr(hole + 2, "{}") == NULL;
+}
+
+static status read_task(struct adapter_card *card, const json_t *value, const struct place *at, struct error *error)
+{
+    struct adapter_task *task = &card->tasks[at->task];
+    const json_t *trained = json_object_get(value, "trained");
+    const char *name = json_string_value(json_object_get(value, "name"));
+    if (name == NULL || *name == 0 || adapter_card_find(card, name) >= 0)
+        return refuse_task(at, "a name that no other task has", error);
+    if (!json_is_boolean(trained))
+        return refuse_task(at, "\"trained\", true or false", error);
+    task->trained = json_is_true(trained);
+    TRY(read_names(&task->classes, json_object_get(value, "classes"), at, "\"classes\", a list of names", error));
+    TRY(read_names(&task->templates, json_object_get(value, "templates"), at, "\"templates\", a list of texts", error));
+    for (size_t i = 0; i < task->templates.count; i++)
+        if (!has_one_hole(task->templates.items[i]))
+            return refuse_task(at, "templates with one {} for the class name", error);
+    if (task->classes.count > UINT16_MAX || task->templates.count > PROMPTS_MOST / task->classes.count)
+        return refuse_task(at, "at most 65535 classes and 4194304 prompts", error);
+    task->name = name;
+    return OK;
+}
+
+/* The metadata's JSON, kept by the card as long as its strings are needed; NULL: the file has no such key. */
+static status parse(struct adapter_card *card, const struct safetensors *file, const char *key, const json_t **value,
+                    struct error *error)
+{
+    const char *text = safetensors_metadata_value(file, key);
+    json_error_t reason;
+    *value = NULL;
+    if (text == NULL)
+        return OK;
+    if (card->owner == NULL && (card->owner = json_object()) == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its metadata", safetensors_path(file));
+    json_t *parsed = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
+    if (parsed == NULL || json_object_set_new(card->owner, key, parsed) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata %s: expected JSON, found %.80s: %s", safetensors_path(file),
+                         key, text, reason.text);
+    *value = parsed;
+    return OK;
+}
+
+static status read_tasks(struct adapter_card *card, const struct safetensors *file, struct error *error)
+{
+    const json_t *list;
+    TRY(parse(card, file, "tasks", &list, error));
+    if (list == NULL)
+        return OK;
+    size_t count = json_array_size(list);
+    if (count == 0 || count > ADAPTER_TASKS_MOST)
+        return error_set(error, ERROR_FORMAT, "%s: metadata tasks: expected a list of 1 to %d tasks, found %zu",
+                         safetensors_path(file), ADAPTER_TASKS_MOST, count);
+    void *owner = card->owner;
+    TRY(adapter_card_create(card, count, error));
+    card->owner = owner;
+    for (size_t k = 0; k < count; k++)
+        TRY(read_task(card, json_array_get(list, k), &(struct place){file, k}, error));
+    return OK;
+}
+
+static bool read_size(const json_t *object, const char *key, size_t most, size_t *size)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    *size = value > 0 ? (size_t)value : 0;
+    return value > 0 && *size <= most;
+}
+
+static status read_selector(struct adapter_card *card, const struct safetensors *file, struct error *error)
+{
+    const json_t *selector;
+    TRY(parse(card, file, "selector", &selector, error));
+    if (selector == NULL)
+        return OK;
+    const char *features = json_string_value(json_object_get(selector, "features")),
+               *decision = json_string_value(json_object_get(selector, "decision"));
+    if (features == NULL || strcmp(features, features_name) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata selector: expected features %s, found %s",
+                         safetensors_path(file), features_name, features != NULL ? features : "none");
+    card->per_batch = decision != NULL && strcmp(decision, decisions[true]) == 0;
+    if (decision == NULL || strcmp(decision, decisions[card->per_batch]) != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: metadata selector: expected a decision of per_image or per_batch, found %s",
+                         safetensors_path(file), decision != NULL ? decision : "none");
+    if (!read_size(selector, "decision_batch", BATCH_MOST, &card->decision_batch) ||
+        !read_size(selector, "code", CODE_MOST, &card->code))
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: metadata selector: expected a decision_batch of 1 to %d and a code of 1 to %d, whole numbers",
+            safetensors_path(file), BATCH_MOST, CODE_MOST);
+    return OK;
+}
+
+status adapter_card_read(struct adapter_card *card, const struct safetensors *file, struct error *error)
+{
+    *card = (struct adapter_card){0};
+    status result = read_tasks(card, file, error);
+    if (result == OK)
+        result = read_selector(card, file, error);
+    if (result != OK) {
+        adapter_card_free(card);
+        return result;
+    }
+    card->model = safetensors_metadata_value(file, "model");
+    card->model_digest = safetensors_metadata_value(file, "model_digest");
+    return OK;
+}
+
+/* --- Writing --- */
+
+static json_t *names_as_json(const struct adapter_names *names)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < names->count; i++)
+        if (json_array_append_new(array, json_string(names->items[i])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static json_t *tasks_as_json(const struct adapter_card *card)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < card->task_count; k++) {
+        const struct adapter_task *task = &card->tasks[k];
+        json_t *object = json_pack("{s:s, s:b, s:o, s:o}", "name", task->name, "trained", task->trained, "classes",
+                                   names_as_json(&task->classes), "templates", names_as_json(&task->templates));
+        if (json_array_append_new(list, object) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *selector_as_json(const struct adapter_card *card)
+{
+    return json_pack("{s:s, s:s, s:I, s:I}", "features", features_name, "decision", decisions[card->per_batch],
+                     "decision_batch", (json_int_t)card->decision_batch, "code", (json_int_t)card->code);
+}
+
+/* Takes the value over. */
+static status add_json(struct adapter_card_metadata *metadata, const char *key, json_t *value, char **text,
+                       struct error *error)
+{
+    *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
+    json_decref(value);
+    if (*text == NULL)
+        return error_set(error, ERROR_FORMAT, "adapters: metadata %s: expected names in UTF-8 and memory for them",
+                         key);
+    metadata->list[metadata->count++] = (struct safetensors_metadata){key, *text};
+    return OK;
+}
+
+status adapter_card_metadata(struct adapter_card_metadata *metadata, const struct adapter_card *card,
+                             struct error *error)
+{
+    *metadata = (struct adapter_card_metadata){0};
+    status result = OK;
+    if (card->task_count > 0)
+        result = add_json(metadata, "tasks", tasks_as_json(card), &metadata->tasks, error);
+    if (result == OK && card->code > 0)
+        result = add_json(metadata, "selector", selector_as_json(card), &metadata->selector, error);
+    if (card->model != NULL)
+        metadata->list[metadata->count++] = (struct safetensors_metadata){"model", card->model};
+    if (card->model_digest != NULL)
+        metadata->list[metadata->count++] = (struct safetensors_metadata){"model_digest", card->model_digest};
+    if (result != OK)
+        adapter_card_metadata_free(metadata);
+    return result;
+}
+
+void adapter_card_metadata_free(struct adapter_card_metadata *metadata)
+{
+    free(metadata->tasks);
+    free(metadata->selector);
+    *metadata = (struct adapter_card_metadata){0};
+}
+
+/* --- Looking --- */
+
+int adapter_card_find(const struct adapter_card *card, const char *task)
+{
+    for (size_t k = 0; k < card->task_count; k++)
+        if (card->tasks[k].name != NULL && strcmp(card->tasks[k].name, task) == 0)
+            return (int)k;
+    return -1;
+}
+
+struct adapter_card_tasks adapter_card_tasks(const struct adapter_card *card)
+{
+    struct adapter_card_tasks list = {"none"};
+    struct text text = {0};
+    for (size_t k = 0; k < card->task_count; k++)
+        if (card->tasks[k].trained)
+            text_add(&text, "%s%s", text.size > 0 ? ", " : "", card->tasks[k].name);
+    if (text.data != NULL)
+        snprintf(list.text, sizeof list.text, "%s", text.data);
+    text_free(&text);
+    return list;
+}

@@ -1,0 +1,68 @@
+/* What a file of adapters says of itself, in its metadata: the task of each router with its class names and templates,
+ * the model that it was trained on, and how its selector decides (the selector's tensors: selector_file.h).
+ *
+ *     struct adapter_card card;
+ *     TRY(adapter_card_read(&card, file, error));
+ *     for (size_t k = 0; k < card.task_count; k++) … card.tasks[k].name …        // takes router k
+ *     adapter_card_free(&card);
+ *
+ * A file without any of it, as other programs write them, has an empty card.
+ */
+#ifndef MTIL_ADAPTERS_FILES_ADAPTER_CARD_H
+#define MTIL_ADAPTERS_FILES_ADAPTER_CARD_H
+
+#include <stdbool.h>
+
+#include "models/files/safetensors.h"
+
+enum { ADAPTER_TASKS_MOST = 1024, ADAPTER_CARD_KEYS = 4 };
+
+struct adapter_names {
+    size_t count;
+    const char **items; /* the card's own array; who owns the names, see below */
+};
+
+struct adapter_task {
+    const char *name;
+    bool trained; /* no: the run had not come to it, and its router is as it started */
+    struct adapter_names classes, templates;
+};
+
+struct adapter_card {
+    size_t task_count; /* 0: the file does not say */
+    struct adapter_task *tasks;
+    const char *model, *model_digest; /* a name for people, and clip_digest.h; NULL: the file does not say */
+    size_t code;                      /* hidden units of the selector's autoencoders; 0: there is no selector */
+    bool per_batch;                   /* the selector decides once for decision_batch consecutive images */
+    size_t decision_batch;
+    void *owner; /* of the strings of a card that was read; those of one that is to be written are its maker's */
+};
+
+/* Memory for tasks without a name, class or template; adapter_card_free also after a failure. */
+status adapter_card_create(struct adapter_card *card, size_t tasks, struct error *error);
+status adapter_names_create(struct adapter_names *names, size_t count, struct error *error); /* all NULL */
+void adapter_card_free(struct adapter_card *card);
+
+/* What is there but is not what it should be is an error that names the file and the key. */
+status adapter_card_read(struct adapter_card *card, const struct safetensors *file, struct error *error);
+
+/* The same as metadata, to be freed after a success. */
+struct adapter_card_metadata {
+    size_t count;
+    struct safetensors_metadata list[ADAPTER_CARD_KEYS];
+    char *tasks, *selector; /* storage */
+};
+status adapter_card_metadata(struct adapter_card_metadata *metadata, const struct adapter_card *card,
+                             struct error *error);
+void adapter_card_metadata_free(struct adapter_card_metadata *metadata);
+
+/* The router of the task with this name, −1 when there is none. */
+int adapter_card_find(const struct adapter_card *card, const char *task);
+
+/* The trained tasks' names, "mnist, eurosat", for messages; static text where there are none. */
+struct adapter_card_tasks {
+    char text[512];
+};
+struct adapter_card_tasks adapter_card_tasks(const struct adapter_card *card);
+
+#endif

@@ -1,0 +1,351 @@
+#include "adapters/files/adapter_file.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2, NUMBERS_MOST = 1024 };
+
+static size_t tensors_per_block(const struct adapters *adapters)
+{
+    return EXPERT_TENSORS * adapters->settings.experts + ROUTING_TENSORS * adapters->settings.tasks;
+}
+
+size_t adapters_tensor_count(const struct adapters *adapters)
+{
+    return tensors_per_block(adapters) * (adapters->towers[TOWER_IMAGE].blocks + adapters->towers[TOWER_TEXT].blocks);
+}
+
+/* Slice number `slice` of the stacked parameter. */
+static void describe(struct adapter_tensor *tensor, const struct parameter *p, size_t slice)
+{
+    tensor->rank = p->rank - 1;
+    for (int r = 1; r < p->rank; r++)
+        tensor->shape[r - 1] = p->shape[r];
+    tensor->size = p->size / p->shape[0];
+    tensor->offset = p->offset + slice * tensor->size;
+}
+
+void adapters_tensor_at(const struct adapters *adapters, size_t index, struct adapter_tensor *tensor)
+{
+    static const char *const expert_names[EXPERT_TENSORS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight",
+                                                             "up_proj.bias"};
+    size_t per_block = tensors_per_block(adapters), block = index / per_block, k = index % per_block;
+    *tensor = (struct adapter_tensor){.tower = block < adapters->towers[TOWER_IMAGE].blocks ? TOWER_IMAGE : TOWER_TEXT};
+    block -= tensor->tower == TOWER_TEXT ? adapters->towers[TOWER_IMAGE].blocks : 0;
+    const struct adapter_tower *tower = &adapters->towers[tensor->tower];
+    const struct expert_bank *bank = &tower->banks[block];
+    const char *visual = tensor->tower == TOWER_IMAGE ? "visual." : "";
+    if (k < EXPERT_TENSORS * adapters->settings.experts) {
+        const size_t numbers[EXPERT_TENSORS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+        size_t expert = k / EXPERT_TENSORS, which = k % EXPERT_TENSORS;
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual, block,
+                 expert, expert_names[which]);
+        describe(tensor, &tower->parameters->list[numbers[which]], expert);
+    } else {
+        k -= EXPERT_TENSORS * adapters->settings.experts;
+        bool noise = k % ROUTING_TENSORS == 1;
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, block,
+                 noise ? "w_noise_list" : "router_list", k / ROUTING_TENSORS);
+        tensor->routing = true;
+        describe(tensor, &tower->parameters->list[noise ? bank->noise : bank->routers], k / ROUTING_TENSORS);
+    }
+}
+
+status adapters_tensor_download(const struct adapters *adapters, const struct adapter_tensor *t, float *values,
+                                struct error *error)
+{
+    return adapters->backend->ops->download(adapters->backend, values,
+                                            adapters->towers[t->tower].parameters->values + t->offset,
+                                            t->size * sizeof *values, error);
+}
+
+status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *t, const float *values,
+                              struct error *error)
+{
+    return adapters->backend->ops->upload(adapters->backend, adapters->towers[t->tower].parameters->values + t->offset,
+                                          values, t->size * sizeof *values, error);
+}
+
+static status check_tensor(const struct safetensors *file, const char *name, int rank, const size_t *shape,
+                           struct error *error)
+{
+    const struct safetensor *found = safetensors_find(file, name);
+    if (found == NULL)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor %s is missing; the file does not fit the model or the number of experts and tasks",
+                         safetensors_path(file), name);
+    if (found->rank != rank || memcmp(found->shape, shape, (size_t)rank * sizeof *shape) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape %s, found %s", safetensors_path(file),
+                         name, shape_text(rank, shape).text, shape_text(found->rank, found->shape).text);
+    return OK;
+}
+
+static status load_tensor(struct adapters *adapters, const struct adapter_tensor *t, const struct safetensors *file,
+                          const char *name, enum adapter_missing missing, float *values, struct error *error)
+{
+    const struct safetensor *found = safetensors_find(file, name);
+    if (found == NULL && (missing == ADAPTER_ZERO_LEFT_OUT || (missing == ADAPTER_ROUTERS_OPTIONAL && t->routing))) {
+        if (missing == ADAPTER_ROUTERS_OPTIONAL)
+            return OK;
+        memset(values, 0, t->size * sizeof *values);
+        return adapters_tensor_upload(adapters, t, values, error);
+    }
+    TRY(check_tensor(file, name, t->rank, t->shape, error));
+    TRY(safetensor_to_floats(found, values, error));
+    TRY(safetensors_expect_finite(file, name, values, t->size, error));
+    return adapters_tensor_upload(adapters, t, values, error);
+}
+
+static size_t largest_tensor(const struct adapters *adapters)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < adapters_tensor_count(adapters); i++) {
+        struct adapter_tensor t;
+        adapters_tensor_at(adapters, i, &t);
+        largest = t.size > largest ? t.size : largest;
+    }
+    return largest;
+}
+
+status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
+                     enum adapter_missing missing, struct error *error)
+{
+    float *values = malloc(array_size(largest_tensor(adapters), sizeof *values));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read a tensor", safetensors_path(file));
+    status result = OK;
+    for (size_t i = 0; result == OK && i < adapters_tensor_count(adapters); i++) {
+        struct adapter_tensor t;
+        char name[192];
+        adapters_tensor_at(adapters, i, &t);
+        snprintf(name, sizeof name, "%s%s", prefix, t.name);
+        result = load_tensor(adapters, &t, file, name, missing, values, error);
+    }
+    free(values);
+    return result;
+}
+
+static status write_all(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
+                        struct safetensor *tensors, struct adapter_tensor *described, float *values,
+                        struct error *error)
+{
+    size_t count = adapters_tensor_count(adapters), at = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct adapter_tensor *t = &described[i];
+        adapters_tensor_at(adapters, i, t);
+        TRY(adapters_tensor_download(adapters, t, values + at, error));
+        if (not_finite_at(values + at, t->size) < t->size)
+            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", path, t->name);
+        tensors[i] = (struct safetensor){.name = t->name, .type = SAFETENSOR_F32, .rank = t->rank, .data = values + at};
+        memcpy(tensors[i].shape, t->shape, sizeof t->shape);
+        at += t->size;
+    }
+    char top_k[24], scale[32];
+    snprintf(top_k, sizeof top_k, "%zu", adapters->settings.top_k);
+    snprintf(scale, sizeof scale, "%.9g", (double)adapters->settings.scale);
+    struct safetensors_metadata metadata[3 + ADAPTER_EXTRA_KEYS] = {
+        {"top_k", top_k},
+        {"scale", scale},
+        {"expert_input", adapters->settings.input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
+    for (size_t i = 0; i < extra->metadata_count; i++)
+        metadata[3 + i] = extra->metadata[i];
+    for (size_t i = 0; i < extra->tensor_count; i++)
+        tensors[count + i] = extra->tensors[i];
+    return safetensors_write(path, tensors, count + extra->tensor_count, metadata, 3 + extra->metadata_count, error);
+}
+
+status adapters_save(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
+                     struct error *error)
+{
+    static const struct adapter_extra nothing;
+    extra = extra != NULL ? extra : &nothing;
+    assert(extra->metadata_count <= ADAPTER_EXTRA_KEYS);
+    size_t count = adapters_tensor_count(adapters) + extra->tensor_count;
+    struct safetensor *tensors = calloc(count, sizeof *tensors);
+    struct adapter_tensor *described = calloc(count, sizeof *described);
+    float *values = malloc(array_size(adapters_values(adapters), sizeof *values));
+    status result = tensors != NULL && described != NULL && values != NULL
+                        ? write_all(adapters, extra, path, tensors, described, values, error)
+                        : error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path, count);
+    free(values);
+    free(described);
+    free(tensors);
+    return result;
+}
+
+/* "…resblocks.3.adaptmlp_list.17.down_proj.weight" → 17 for part "adaptmlp_list."; −1: another tensor */
+static long number_after(const char *name, const char *part)
+{
+    const char *at = strstr(name, part);
+    if (at == NULL)
+        return -1;
+    char *end;
+    long number = strtol(at + strlen(part), &end, 10);
+    return end == at + strlen(part) || number < 0 || number > 1 << 20 ? -1 : number;
+}
+
+static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
+                                     struct error *error)
+{
+    const char *top_k = safetensors_metadata_value(file, "top_k"), *scale = safetensors_metadata_value(file, "scale");
+    const char *input = safetensors_metadata_value(file, "expert_input");
+    int64_t k;
+    double s;
+    if (top_k != NULL) {
+        if (!parse_integer(top_k, &k) || k < 1)
+            return error_set(error, ERROR_FORMAT, "%s: metadata top_k: expected a whole number from 1, found \"%s\"",
+                             safetensors_path(file), top_k);
+        settings->top_k = (size_t)k;
+    }
+    if (scale != NULL) {
+        if (!parse_real(scale, &s))
+            return error_set(error, ERROR_FORMAT, "%s: metadata scale: expected a number, found \"%s\"",
+                             safetensors_path(file), scale);
+        settings->scale = (float)s;
+    }
+    if (input != NULL) {
+        if (strcmp(input, "post_ln") != 0 && strcmp(input, "residual") != 0)
+            return error_set(error, ERROR_FORMAT,
+                             "%s: metadata expert_input: expected residual or post_ln, found \"%s\"",
+                             safetensors_path(file), input);
+        settings->input = strcmp(input, "post_ln") == 0 ? EXPERT_INPUT_POST_LN : EXPERT_INPUT_RESIDUAL;
+    }
+    return OK;
+}
+
+status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
+                             struct error *error)
+{
+    settings->experts = settings->tasks = settings->bottleneck = 0;
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        const struct safetensor *t = safetensors_at(file, i);
+        if (strncmp(t->name, prefix, strlen(prefix)) != 0)
+            continue;
+        long expert = number_after(t->name, ".adaptmlp_list."), router = number_after(t->name, ".router_list.");
+        if (expert >= 0 && (size_t)expert + 1 > settings->experts)
+            settings->experts = (size_t)expert + 1;
+        if (router >= 0 && (size_t)router + 1 > settings->tasks)
+            settings->tasks = (size_t)router + 1;
+        if (expert >= 0 && strstr(t->name, ".down_proj.weight") != NULL && t->rank == 2)
+            settings->bottleneck = t->shape[0];
+    }
+    if (settings->experts == 0 || settings->bottleneck == 0)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0."
+            "down_proj.weight",
+            safetensors_path(file), prefix);
+    if (settings->tasks == 0)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: holds no routers; expected tensors such as %svisual.transformer.resblocks.0.router_list.0",
+            safetensors_path(file), prefix);
+    return settings_from_metadata(file, settings, error);
+}
+
+/* The routers below `tasks` that the first block of the image tower has. */
+static void list_routers(const struct safetensors *file, size_t tasks, struct text *list)
+{
+    for (size_t r = 0; r < tasks; r++) {
+        char name[96];
+        snprintf(name, sizeof name, "visual.transformer.resblocks.0.router_list.%zu", r);
+        if (safetensors_find(file, name) != NULL)
+            text_add(list, "%s%zu", list->size > 0 ? ", " : "", r);
+    }
+}
+
+status adapter_file_routers(const struct safetensors *file, struct text *list, struct error *error)
+{
+    struct adapter_settings settings = {0};
+    TRY(adapter_file_settings(file, "", &settings, error));
+    list_routers(file, settings.tasks, list);
+    return OK;
+}
+
+static status missing_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
+                             const char *tensor, struct error *error)
+{
+    struct text list = {0};
+    list_routers(file, adapters->settings.tasks, &list);
+    error_set(error, ERROR_ARGUMENT, "%s: has no router %zu (tensor %s is missing); its routers are: %s",
+              safetensors_path(file), router, tensor, list.data != NULL ? list.data : "none that is complete");
+    text_free(&list);
+    return ERROR_ARGUMENT;
+}
+
+static status expect_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
+                            struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
+            char name[96];
+            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.router_list.%zu",
+                     t == TOWER_IMAGE ? "visual." : "", b, router);
+            if (safetensors_find(file, name) == NULL)
+                return missing_router(adapters, file, router, name, error);
+        }
+    return OK;
+}
+
+/* Numbers come from tensor names, so a hostile file could ask for any amount of memory. */
+static status check_settings(const struct safetensors *file, const struct adapter_settings *s, struct error *error)
+{
+    if (s->experts > NUMBERS_MOST || s->tasks > NUMBERS_MOST)
+        return error_set(error, ERROR_FORMAT, "%s: expected at most %d experts and routers, found %zu and %zu",
+                         safetensors_path(file), NUMBERS_MOST, s->experts, s->tasks);
+    if (s->top_k > s->experts)
+        return error_set(error, ERROR_FORMAT, "%s: its metadata says top_k %zu, but it has only %zu experts",
+                         safetensors_path(file), s->top_k, s->experts);
+    return OK;
+}
+
+/* And so do the shapes of a file that does not have what it names: what takes most memory is looked for first. */
+static status expect_experts(const struct safetensors *file, const struct clip_dimensions *dimensions,
+                             const struct adapter_settings *s, struct error *error)
+{
+    const struct {
+        const char *prefix;
+        size_t blocks, width;
+    } towers[] = {{"visual.", dimensions->image_blocks, dimensions->image_width},
+                  {"", dimensions->text_blocks, dimensions->text_width}};
+    for (size_t i = 0; i < sizeof towers / sizeof *towers; i++)
+        for (size_t n = 0; n < towers[i].blocks * s->experts; n++) {
+            char name[128];
+            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.down_proj.weight",
+                     towers[i].prefix, n / s->experts, n % s->experts);
+            TRY(check_tensor(file, name, 2, (const size_t[]){s->bottleneck, towers[i].width}, error));
+        }
+    return OK;
+}
+
+static status open_from(struct adapters **result, struct backend *backend, struct arena *arena,
+                        const struct clip_dimensions *dimensions, const struct safetensors *file, struct error *error)
+{
+    struct adapter_settings settings = {.top_k = 2, .scale = 0.1f};
+    TRY(adapter_file_settings(file, "", &settings, error));
+    if (safetensors_metadata_value(file, "top_k") == NULL && settings.experts < settings.top_k)
+        settings.top_k = settings.experts;
+    TRY(check_settings(file, &settings, error));
+    TRY(expect_experts(file, dimensions, &settings, error));
+    return adapters_create(result, backend, arena, dimensions, &settings, PARAMETERS_FROZEN, error);
+}
+
+status adapters_open(struct adapters **result, struct backend *backend, struct arena *arena,
+                     const struct clip_dimensions *dimensions, const struct safetensors *file, const int *routers,
+                     size_t count, struct error *error)
+{
+    struct adapters *adapters = NULL;
+    status opened = open_from(&adapters, backend, arena, dimensions, file, error);
+    if (opened == OK)
+        opened = adapters_load(adapters, file, "", ADAPTER_ROUTERS_OPTIONAL, error);
+    for (size_t i = 0; opened == OK && i < count; i++)
+        opened = routers[i] < 0 ? OK : expect_router(adapters, file, (size_t)routers[i], error);
+    if (opened != OK) {
+        adapters_destroy(adapters);
+        return opened;
+    }
+    *result = adapters;
+    return OK;
+}

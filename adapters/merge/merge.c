@@ -1,0 +1,282 @@
+/* Carries out what a policy planned, and freezes. */
+#include "adapters/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/merge/policies.h"
+#include "adapters/statistics.h"
+
+void expert_changes_clear(struct expert_changes *events)
+{
+    events->count = 0;
+}
+
+void expert_changes_free(struct expert_changes *events)
+{
+    free(events->changes);
+    *events = (struct expert_changes){0};
+}
+
+static status add_event(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                        const struct merge *merge, struct error *error)
+{
+    if (events == NULL)
+        return OK;
+    if (events->count == events->capacity) {
+        size_t capacity = events->capacity * 2 + 64;
+        struct expert_change *grown = realloc(events->changes, array_size(capacity, sizeof *grown));
+        if (grown == NULL)
+            return error_set(error, ERROR_MEMORY, "merge: no memory for %zu events", capacity);
+        events->changes = grown;
+        events->capacity = capacity;
+    }
+    events->changes[events->count++] = (struct expert_change){kind, tower, *merge};
+    return OK;
+}
+
+/* What a policy sees of a tower, in one block of memory that the caller frees. */
+static status look_at(struct adapters *adapters, enum tower which, unsigned needs, struct merge_view *view,
+                      int32_t **memory, struct error *error)
+{
+    const struct adapter_tower *tower = &adapters->towers[which];
+    const struct adapter_statistics *statistics = &tower->statistics;
+    struct backend *backend = adapters->backend;
+    size_t experts = adapters->settings.experts, marks = tower->blocks * experts, square = marks * experts;
+    bool pairs = needs & NEEDS_PAIR_COUNTS, next = needs & NEEDS_NEXT_COUNTS, similarity = needs & NEEDS_SIMILARITY;
+    size_t values = 2 * marks + (pairs + next + similarity) * square;
+    *memory = malloc(array_size(values, sizeof **memory));
+    if (*memory == NULL)
+        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu counts", values);
+    int32_t *more = *memory + 2 * marks;
+    *view = (struct merge_view){
+        .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + marks};
+    TRY(adapters_read_marks(adapters, which, *memory, error));
+    if (pairs) {
+        view->pairs = more;
+        TRY(backend->ops->download(backend, more, statistics->pairs, square * sizeof *more, error));
+        more += square;
+    }
+    if (next) {
+        view->next = more;
+        TRY(backend->ops->download(backend, more, statistics->next, square * sizeof *more, error));
+        more += square;
+    }
+    if (similarity)
+        TRY(statistics_similarity(tower, (float *)more, error));
+    view->similarity = similarity ? (float *)more : NULL;
+    return OK;
+}
+
+static status blend_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge,
+                         struct error *error)
+{
+    size_t n = p->size / p->shape[0];
+    struct blend blend = {.count = merge->sources, .n = n, .out = stack + p->offset + (size_t)merge->target * n};
+    for (size_t i = 0; i < merge->sources; i++) {
+        blend.inputs[i] = stack + p->offset + (size_t)merge->source[i] * n;
+        blend.weights[i] = merge->weight[i];
+    }
+    return adapters->backend->ops->blend(adapters->backend, &blend, error);
+}
+
+static status merge_moments(struct adapters *adapters, struct parameters *group, const struct parameter *p,
+                            const struct merge *merge, enum merge_moments moments, struct error *error)
+{
+    struct backend *backend = adapters->backend;
+    size_t n = p->size / p->shape[0], target = p->offset + (size_t)merge->target * n;
+    int32_t *steps = group->steps + p->first_segment, mean = 0;
+    if (moments == MOMENTS_KEEP)
+        return OK;
+    if (moments == MOMENTS_RESET) {
+        TRY(backend->ops->zero(backend, group->first_moment + target, n * sizeof(float), error));
+        TRY(backend->ops->zero(backend, group->second_moment + target, n * sizeof(float), error));
+    } else {
+        TRY(blend_into(adapters, group->first_moment, p, merge, error));
+        TRY(blend_into(adapters, group->second_moment, p, merge, error));
+        float weighted = 0;
+        for (size_t i = 0; i < merge->sources; i++) {
+            int32_t count;
+            TRY(backend->ops->download(backend, &count, steps + merge->source[i], sizeof count, error));
+            weighted += merge->weight[i] * (float)count;
+        }
+        mean = (int32_t)(weighted + 0.5f);
+    }
+    return backend->ops->upload(backend, steps + merge->target, &mean, sizeof mean, error);
+}
+
+/* The four tensors of a block's experts, in the order of a flat expert. */
+static void expert_tensors(const struct adapter_tower *tower, size_t block, const struct parameter *found[EXPERT_PARTS])
+{
+    const struct expert_bank *bank = &tower->banks[block];
+    const size_t tensors[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+    for (int i = 0; i < EXPERT_PARTS; i++)
+        found[i] = &tower->parameters->list[tensors[i]];
+}
+
+/* One expert's part of an array that lies like the tower's values, to or from the host. */
+static status read_expert(const struct adapter_tower *tower, const float *array, size_t block, int expert, float *flat,
+                          struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    const struct parameter *tensors[EXPERT_PARTS];
+    expert_tensors(tower, block, tensors);
+    for (int i = 0; i < EXPERT_PARTS; i++) {
+        size_t n = tensors[i]->size / tensors[i]->shape[0];
+        TRY(backend->ops->download(backend, flat, array + tensors[i]->offset + (size_t)expert * n, n * sizeof *flat,
+                                   error));
+        flat += n;
+    }
+    return OK;
+}
+
+static status write_expert(const struct adapter_tower *tower, size_t block, int expert, const float *flat,
+                           struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    const struct parameter *tensors[EXPERT_PARTS];
+    expert_tensors(tower, block, tensors);
+    for (int i = 0; i < EXPERT_PARTS; i++) {
+        size_t n = tensors[i]->size / tensors[i]->shape[0];
+        TRY(backend->ops->upload(backend, tower->parameters->values + tensors[i]->offset + (size_t)expert * n, flat,
+                                 n * sizeof *flat, error));
+        flat += n;
+    }
+    return OK;
+}
+
+/* What the combiner asks for, in memory [2 · sources + 1, n] and probes [PROBES, d] on the host. */
+static status read_sources(const struct adapter_tower *tower, const struct merge_combiner *combiner,
+                           const struct merge *merge, struct merge_sources *sources, float *memory, float *probes,
+                           struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    const struct adapter_statistics *statistics = &tower->statistics;
+    size_t n = expert_size(sources->shape);
+    for (size_t i = 0; i < merge->sources; i++) {
+        float *expert = memory + (2 * i + 1) * n, *squares = expert + n;
+        sources->expert[i] = expert;
+        TRY(read_expert(tower, tower->parameters->values, merge->block, merge->source[i], expert, error));
+        if (!(combiner->needs & NEEDS_SQUARED_GRADIENTS))
+            continue;
+        sources->squared_gradients[i] = squares;
+        TRY(read_expert(tower, statistics->squared_gradients, merge->block, merge->source[i], squares, error));
+    }
+    if (!(combiner->needs & NEEDS_PROBES))
+        return OK;
+    sources->probes = probes;
+    sources->probe_count = PROBES;
+    return backend->ops->download(backend, probes, statistics->probes + merge->block * PROBES * tower->width,
+                                  PROBES * tower->width * sizeof *probes, error);
+}
+
+static status combine_into(const struct adapter_tower *tower, const struct merge_combiner *combiner,
+                           const struct options *options, const struct merge *merge, struct error *error)
+{
+    struct merge_sources sources = {.count = merge->sources,
+                                    .shape = {tower->width, tower->adapters->settings.bottleneck}};
+    size_t n = expert_size(sources.shape);
+    float *memory = malloc(array_size(2 * merge->sources + 1, n * sizeof *memory)),
+          *probes = malloc(array_size(PROBES, tower->width * sizeof *probes));
+    status result = memory != NULL && probes != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "merge: no memory to combine %zu experts", merge->sources);
+    if (result == OK)
+        result = read_sources(tower, combiner, merge, &sources, memory, probes, error);
+    if (result == OK)
+        result = combiner->combine(&sources, options, memory, error);
+    if (result == OK)
+        result = write_expert(tower, merge->block, merge->target, memory, error);
+    free(probes);
+    free(memory);
+    return result;
+}
+
+/* A combiner with a formula of its own leaves moments that are averaged equal shares. */
+static status carry_out(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
+                        struct merge *merge, struct error *error)
+{
+    struct adapter_tower *tower = &adapters->towers[view->tower];
+    const struct merge_combiner *combiner = plan->combiner != NULL ? plan->combiner : &combine_mean;
+    const struct parameter *tensors[EXPERT_PARTS];
+    struct merge shares = *merge;
+    (combiner->weigh != NULL ? combiner->weigh : combine_mean.weigh)(view, &shares);
+    expert_tensors(tower, merge->block, tensors);
+    for (int i = 0; i < EXPERT_PARTS; i++) {
+        if (combiner->combine == NULL)
+            TRY(blend_into(adapters, tower->parameters->values, tensors[i], &shares, error));
+        TRY(merge_moments(adapters, tower->parameters, tensors[i], &shares, plan->moments, error));
+    }
+    if (combiner->combine != NULL)
+        return combine_into(tower, combiner, plan->combiner_options, merge, error);
+    *merge = shares;
+    return OK;
+}
+
+unsigned merge_needs(const struct merge_plan *plan)
+{
+    return plan->policy->needs | (plan->combiner != NULL ? plan->combiner->needs : 0);
+}
+
+static status carry_out_list(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
+                             struct merge_list *list, struct expert_changes *events, struct error *error)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct merge *merge = &list->merges[i];
+        if (merge->skip == MERGE_DONE)
+            TRY(carry_out(adapters, view, plan, merge, error));
+        TRY(add_event(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge, error));
+    }
+    return OK;
+}
+
+status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
+                      struct expert_changes *events, struct error *error)
+{
+    if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task)
+        return OK;
+    for (int t = 0; t < TOWERS; t++) {
+        struct merge_list list = {0};
+        struct merge_view view;
+        int32_t *memory = NULL;
+        status result = look_at(adapters, (enum tower)t, plan->policy->needs, &view, &memory, error);
+        if (result == OK)
+            result = plan->policy->plan(&view, call, &list, error);
+        if (result == OK)
+            result = carry_out_list(adapters, &view, plan, &list, events, error);
+        free(memory);
+        free(list.merges);
+        TRY(result);
+    }
+    return OK;
+}
+
+static status freeze_block(struct adapters *adapters, enum tower which, size_t block, size_t top_k,
+                           const int32_t *counts, int32_t *frozen, struct expert_changes *events, struct error *error)
+{
+    struct merge event = {.block = block, .target = -1, .sources = top_k};
+    highest_counts(counts, adapters->settings.experts, top_k, event.source);
+    for (size_t i = 0; i < top_k; i++)
+        frozen[event.source[i]] = 1;
+    TRY(adapters_write_frozen(adapters, which, block, frozen, error));
+    return add_event(events, CHANGE_FREEZE, which, &event, error);
+}
+
+status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error)
+{
+    if (top_k > adapters->settings.experts || top_k > MERGE_SOURCES)
+        return error_set(error, ERROR_ARGUMENT,
+                         "freeze: cannot freeze the %zu most used of %zu experts (at most %d per task)", top_k,
+                         adapters->settings.experts, MERGE_SOURCES);
+    for (int t = 0; t < TOWERS; t++) {
+        struct merge_view view;
+        int32_t *memory = NULL;
+        status result = look_at(adapters, (enum tower)t, 0, &view, &memory, error);
+        for (size_t b = 0; result == OK && b < view.blocks; b++)
+            result = freeze_block(adapters, (enum tower)t, b, top_k, view.counts + b * view.experts,
+                                  memory + (view.blocks + b) * view.experts, events, error);
+        free(memory);
+        TRY(result);
+    }
+    return OK;
+}

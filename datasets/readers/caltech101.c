@@ -1,0 +1,83 @@
+/* caltech101/101_ObjectCategories/<category>/image_%04d.jpg. Categories are the folders sorted by bytes, without
+ * BACKGROUND_Google; a folder with n entries has the images 1 to n, as torchvision assumes. Class names go by
+ * position (caltech101/classnames.txt overrides them). Split by permutation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "datasets/readers/reader.h"
+#include "datasets/readers/registry.h"
+#include "datasets/split/coop.h"
+#include "datasets/split/split.h"
+
+#define CATEGORIES "101_ObjectCategories"
+
+static status add_category(struct dataset *dataset, struct dataset_items *items, const char *category, size_t label,
+                           struct error *error)
+{
+    char path[DATASET_PATH];
+    struct directory directory;
+    char *name = path_format("%s/%s", CATEGORIES, category);
+    if (name == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", category);
+    status result = dataset_path(dataset, name, path, error);
+    if (result == OK)
+        result = directory_list(&directory, path, error);
+    if (result == OK) {
+        for (size_t i = 1; result == OK && i <= directory.count; i++)
+            result = dataset_add_file(dataset, items, label, error, "%s/image_%04zu.jpg", name, i);
+        directory_free(&directory);
+    }
+    free(name);
+    return result;
+}
+
+static status add_categories(struct dataset *dataset, const struct strings *names, struct error *error)
+{
+    struct dataset_items items = {0};
+    size_t label = 0;
+    status result = OK;
+    for (size_t i = 0; result == OK && i < names->count; i++)
+        if (strcmp(names->items[i], "BACKGROUND_Google") != 0)
+            result = add_category(dataset, &items, names->items[i], label++, error);
+    if (result == OK && label != dataset->classes.count)
+        result = error_set(error, ERROR_FORMAT,
+                           "%s/%s/" CATEGORIES ": expected %zu category folders, found %zu; other categories need a "
+                           "classnames.txt in %s with their names in byte order of the folders",
+                           dataset->root, dataset->folder, dataset->classes.count, label, dataset->folder);
+    if (result == OK)
+        result = dataset_require_images(dataset, &items, error);
+    if (result == OK)
+        return dataset_split_randomly(dataset, &items, SPLIT_SEED, error);
+    dataset_items_free(&items);
+    return result;
+}
+
+static status open_caltech101(struct dataset *dataset, const struct options *options, struct error *error)
+{
+    (void)options;
+    char path[DATASET_PATH];
+    struct strings names = {0};
+    TRY(dataset_add_positional_classes(dataset, error));
+    TRY(dataset_path(dataset, CATEGORIES, path, error));
+    status result = strings_list_folders(&names, path, error);
+    if (result == OK)
+        result = add_categories(dataset, &names, error);
+    strings_free(&names);
+    return result;
+}
+
+static const char *const folders[] = {"caltech101", "caltech-101", NULL};
+static const struct coop coop = {
+    .file = "split_zhou_Caltech101.json",
+    .places = {{"caltech-101", "101_ObjectCategories"}, {"caltech101", "101_ObjectCategories"}}};
+
+const struct dataset_reader dataset_caltech101 = {
+    .name = "caltech101",
+    .source = "Caltech 101, torchvision's layout; seeded 80/20 split",
+    .folders = folders,
+    .options = dataset_listed_options,
+    .listed = true,
+    .coop = &coop,
+    .open = open_caltech101,
+};

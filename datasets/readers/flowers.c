@@ -1,0 +1,67 @@
+/* flowers-102/: setid.mat has the image ids of the splits ("trnid", "tstid", not sorted), imagelabels.mat the
+ * 1-based label of every image, jpg/image_%05d.jpg the images. Validation images are not used. Class names go by
+ * position (flowers-102/classnames.txt overrides them). */
+#include "datasets/formats/mat.h"
+#include "datasets/readers/reader.h"
+#include "datasets/readers/registry.h"
+#include "datasets/split/coop.h"
+
+static status read_numbers(const struct dataset *dataset, const char *file, const char *variable,
+                           struct mat_numbers *numbers, struct error *error)
+{
+    char path[DATASET_PATH];
+    struct mat *mat;
+    TRY(dataset_path(dataset, file, path, error));
+    TRY(mat_open(&mat, path, error));
+    status result = mat_read_numbers(mat, variable, NULL, numbers, error);
+    mat_close(mat);
+    return result;
+}
+
+static status add_images(struct dataset *dataset, enum split split, const struct mat_numbers *ids,
+                         const struct mat_numbers *labels, struct error *error)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        int id = ids->values[i];
+        if (id < 1 || (size_t)id > labels->count || labels->values[id - 1] < 1)
+            return error_set(error, ERROR_FORMAT,
+                             "%s/%s/setid.mat: image %d has no label in imagelabels.mat, which holds %zu",
+                             dataset->root, dataset->folder, id, labels->count);
+        TRY(dataset_add_file(dataset, &dataset->items[split], (size_t)labels->values[id - 1] - 1, error,
+                             "jpg/image_%05d.jpg", id));
+    }
+    return OK;
+}
+
+static status open_flowers(struct dataset *dataset, const struct options *options, struct error *error)
+{
+    static const char *const ids_names[SPLITS] = {[SPLIT_TRAIN] = "trnid", [SPLIT_TEST] = "tstid"};
+    (void)options;
+    struct mat_numbers labels, ids;
+    TRY(dataset_add_positional_classes(dataset, error));
+    TRY(read_numbers(dataset, "imagelabels.mat", "labels", &labels, error));
+    status result = OK;
+    for (int split = 0; result == OK && split < SPLITS; split++) {
+        result = read_numbers(dataset, "setid.mat", ids_names[split], &ids, error);
+        if (result == OK) {
+            result = add_images(dataset, (enum split)split, &ids, &labels, error);
+            mat_numbers_free(&ids);
+        }
+    }
+    mat_numbers_free(&labels);
+    return result;
+}
+
+static const char *const folders[] = {"flowers-102", "oxford_flowers", NULL};
+static const struct coop coop = {.file = "split_zhou_OxfordFlowers.json",
+                                 .places = {{"oxford_flowers", "jpg"}, {"flowers-102", "jpg"}}};
+
+const struct dataset_reader dataset_flowers = {
+    .name = "flowers",
+    .source = "Oxford Flowers 102: trnid and tstid of setid.mat",
+    .folders = folders,
+    .options = dataset_listed_options,
+    .listed = true,
+    .coop = &coop,
+    .open = open_flowers,
+};

@@ -1,0 +1,93 @@
+/* Any folder of class folders: <path>/train/<class>/<file> and <path>/test/<class>/<file>, or <path>/<class>/<file>
+ * with a seeded 80/20 split. Class names are the folder names in byte order (<path>/classnames.txt overrides them). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "datasets/readers/image_folder.h"
+#include "datasets/readers/registry.h"
+
+static const struct option own_options[] = {
+    {.name = "path", .type = OPTION_TEXT, .fallback = ".", .help = "the dataset's folder below the data root"},
+    {.name = "split_seed",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 4294967295.0,
+     .fallback = "42",
+     .help = "of the 80/20 split, where there are no train and test folders"},
+    {0}};
+
+static status add_classes(struct dataset *dataset, const struct strings *names, struct error *error)
+{
+    for (size_t i = 0; i < names->count; i++)
+        TRY(dataset_add_class(dataset, names->items[i], error));
+    return OK;
+}
+
+static status open_whole(struct dataset *dataset, uint64_t seed, struct error *error)
+{
+    struct strings names = {0};
+    struct dataset_items items = {0};
+    status result = image_folder_list(dataset, ".", &names, &items, error);
+    if (result == OK)
+        result = add_classes(dataset, &names, error);
+    if (result == OK)
+        result = dataset_require_images(dataset, &items, error);
+    if (result == OK)
+        result = dataset_split_randomly(dataset, &items, seed, error);
+    dataset_items_free(&items);
+    strings_free(&names);
+    return result;
+}
+
+/* The test folder's labels are positions among its own folders; they become the training classes'. */
+static status map_labels(struct dataset *dataset, const struct strings *train, const struct strings *test,
+                         struct error *error)
+{
+    struct dataset_items *items = &dataset->items[SPLIT_TEST];
+    for (size_t i = 0; i < items->count; i++) {
+        size_t label = strings_find_sorted(train, test->items[items->items[i].label]);
+        if (label == train->count)
+            return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" has test images but no train folder",
+                             dataset->root, dataset->folder, test->items[items->items[i].label]);
+        items->items[i].label = (int32_t)label;
+    }
+    return OK;
+}
+
+static status open_parts(struct dataset *dataset, struct error *error)
+{
+    struct strings names[SPLITS] = {{0}, {0}};
+    status result = image_folder_list(dataset, "train", &names[SPLIT_TRAIN], &dataset->items[SPLIT_TRAIN], error);
+    if (result == OK)
+        result = add_classes(dataset, &names[SPLIT_TRAIN], error);
+    if (result == OK)
+        result = dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error);
+    if (result == OK)
+        result = image_folder_list(dataset, "test", &names[SPLIT_TEST], &dataset->items[SPLIT_TEST], error);
+    if (result == OK)
+        result = map_labels(dataset, &names[SPLIT_TRAIN], &names[SPLIT_TEST], error);
+    strings_free(&names[SPLIT_TRAIN]);
+    strings_free(&names[SPLIT_TEST]);
+    return result;
+}
+
+static status open_folder(struct dataset *dataset, const struct options *options, struct error *error)
+{
+    char train[DATASET_PATH];
+    dataset->given_folder = strdup(options_text(options, "path"));
+    dataset->folder = dataset->given_folder;
+    if (dataset->folder == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a name");
+    TRY(dataset_path(dataset, "train", train, error));
+    if (file_is_directory(train))
+        return open_parts(dataset, error);
+    return open_whole(dataset, (uint64_t)options_integer(options, "split_seed"), error);
+}
+
+const struct dataset_reader dataset_folder = {
+    .name = "folder",
+    .source = "any folder of class folders, with train and test parts or a seeded 80/20 split",
+    .options = own_options,
+    .open = open_folder,
+};

@@ -1,0 +1,99 @@
+/* oxford-iiit-pet/annotations/{trainval,test}.txt: lines of image id, class (1-based), species, breed number;
+ * images/<id>.jpg. A class is named after its ids without their last "_number", every word capitalised. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "datasets/readers/reader.h"
+#include "datasets/readers/registry.h"
+#include "datasets/split/coop.h"
+
+enum { CLASSES_MOST = 10000, ID = 256 };
+
+struct line {
+    char id[ID];
+    int class;
+};
+
+static bool parse_line(struct line *line, const char *text)
+{
+    int species, breed;
+    return sscanf(text, "%255s %d %d %d", line->id, &line->class, &species, &breed) == 4 && line->class >= 1 &&
+           line->class <= CLASSES_MOST && strrchr(line->id, '_') != NULL;
+}
+
+/* "american_pit_bull_terrier_12" → "American_Pit_Bull_Terrier" */
+static void breed_of(const char *id, char name[ID])
+{
+    size_t size = (size_t)(strrchr(id, '_') - id);
+    for (size_t i = 0; i < size; i++)
+        name[i] = (char)(i == 0 || id[i - 1] == '_' ? toupper((unsigned char)id[i]) : tolower((unsigned char)id[i]));
+    name[size] = 0;
+}
+
+/* The classes are numbered without gaps; each is named by its first line. */
+static status list_classes(struct dataset *dataset, const struct strings *lines, struct error *error)
+{
+    struct line line;
+    char names[ID];
+    for (int class = 1;; class ++) {
+        size_t i = 0;
+        int highest = 0;
+        for (; i < lines->count && parse_line(&line, lines->items[i]) && line.class != class; i++)
+            highest = line.class > highest ? line.class : highest;
+        if (i == lines->count && highest < class)
+            return OK;
+        if (i == lines->count)
+            return error_set(error, ERROR_FORMAT, "there is a class %d but none of number %d", highest, class);
+        if (!parse_line(&line, lines->items[i]))
+            return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"",
+                             i + 1, lines->items[i]);
+        breed_of(line.id, names);
+        TRY(dataset_add_class(dataset, names, error));
+    }
+}
+
+static status add_images(struct dataset *dataset, enum split split, const struct strings *lines, struct error *error)
+{
+    struct line line;
+    for (size_t i = 0; i < lines->count; i++) {
+        if (!parse_line(&line, lines->items[i]))
+            return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"",
+                             i + 1, lines->items[i]);
+        TRY(dataset_add_file(dataset, &dataset->items[split], (size_t)line.class - 1, error, "images/%s.jpg", line.id));
+    }
+    return OK;
+}
+
+static status open_split(struct dataset *dataset, enum split split, struct error *error)
+{
+    const char *name = split == SPLIT_TRAIN ? "annotations/trainval.txt" : "annotations/test.txt";
+    struct strings lines = {0};
+    TRY(dataset_read_lines(dataset, name, &lines, error));
+    status result = split == SPLIT_TRAIN ? list_classes(dataset, &lines, error) : OK;
+    if (result == OK)
+        result = add_images(dataset, split, &lines, error);
+    strings_free(&lines);
+    return result == OK ? OK : error_context(error, "%s/%s/%s", dataset->root, dataset->folder, name);
+}
+
+static status open_oxford_pet(struct dataset *dataset, const struct options *options, struct error *error)
+{
+    (void)options;
+    TRY(open_split(dataset, SPLIT_TRAIN, error));
+    return open_split(dataset, SPLIT_TEST, error);
+}
+
+static const char *const folders[] = {"oxford-iiit-pet", "oxford_pets", NULL};
+static const struct coop coop = {.file = "split_zhou_OxfordPets.json",
+                                 .places = {{"oxford_pets", "images"}, {"oxford-iiit-pet", "images"}}};
+
+const struct dataset_reader dataset_oxford_pet = {
+    .name = "oxford_pet",
+    .source = "Oxford-IIIT Pet: trainval and test lists",
+    .folders = folders,
+    .options = dataset_listed_options,
+    .listed = true,
+    .coop = &coop,
+    .open = open_oxford_pet,
+};

@@ -1,0 +1,20 @@
+/* How many classes and images a dataset has as it was published, to tell a copy that is complete from one that is not.
+ *
+ *     const struct published *published = published_find("dtd", "torchvision");
+ *     if (published != NULL && published->train != dataset_size(dataset, SPLIT_TRAIN)) …
+ */
+#ifndef MTIL_DATASETS_READERS_PUBLISHED_H
+#define MTIL_DATASETS_READERS_PUBLISHED_H
+
+#include <stddef.h>
+
+struct published {
+    const char *dataset; /* the reader's name */
+    const char *split;   /* "torchvision", "coop" */
+    size_t classes, train, test;
+};
+
+/* NULL when nothing is known. */
+const struct published *published_find(const char *dataset, const char *split);
+
+#endif

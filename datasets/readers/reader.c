@@ -1,0 +1,205 @@
+#include "datasets/readers/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "datasets/prompts.h"
+#include "datasets/split/split.h"
+
+const struct option dataset_listed_options[] = {OPTION_SPLIT, OPTION_ON_MISSING, {0}};
+
+status dataset_path(const struct dataset *dataset, const char *name, char path[DATASET_PATH], struct error *error)
+{
+    int length = snprintf(path, DATASET_PATH, "%s/%s/%s", dataset->root, dataset->folder, name);
+    if (length >= 0 && length < DATASET_PATH)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "%s: the path of %s/%s is longer than %d bytes", dataset->root,
+                     dataset->folder, name, DATASET_PATH - 1);
+}
+
+status dataset_read_lines(const struct dataset *dataset, const char *name, struct strings *lines, struct error *error)
+{
+    char path[DATASET_PATH];
+    TRY(dataset_path(dataset, name, path, error));
+    return strings_read_lines(lines, path, error);
+}
+
+status dataset_add_class(struct dataset *dataset, const char *name, struct error *error)
+{
+    TRY(strings_add(&dataset->classes, name, strlen(name), error));
+    for (char *p = dataset->classes.items[dataset->classes.count - 1]; *p != 0; p++)
+        if (*p == '_')
+            *p = ' ';
+    return OK;
+}
+
+status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
+                             struct error *error)
+{
+    char path[DATASET_PATH];
+    *found = false;
+    if (dataset->folder == NULL)
+        return OK;
+    TRY(dataset_path(dataset, name, path, error));
+    *found = file_exists(path);
+    if (!*found)
+        return OK;
+    TRY(strings_read_lines(lines, path, error));
+    for (size_t i = 0; i < lines->count; i++)
+        if (lines->items[i][0] == 0)
+            return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found an empty line", path, i + 1);
+    return lines->count > 0 ? OK : error_set(error, ERROR_FORMAT, "%s: expected at least one line, found none", path);
+}
+
+status dataset_add_positional_classes(struct dataset *dataset, struct error *error)
+{
+    TRY(dataset_read_override(dataset, "classnames.txt", &dataset->classes, &dataset->names_given, error));
+    if (dataset->names_given)
+        return OK;
+    const char *const *names = prompts_find(dataset->reader->name)->classes;
+    for (size_t i = 0; names[i] != NULL; i++)
+        TRY(strings_add(&dataset->classes, names[i], strlen(names[i]), error));
+    return OK;
+}
+
+/* Whether a component of path is "..". */
+static bool climbs(const char *path)
+{
+    for (const char *p = path; p != NULL; p = strchr(p, '/')) {
+        p += *p == '/';
+        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == 0))
+            return true;
+    }
+    return false;
+}
+
+status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error)
+{
+    if (items->count == items->capacity) {
+        size_t capacity = items->capacity == 0 ? 256 : items->capacity * 2;
+        struct dataset_item *grown = realloc(items->items, capacity * sizeof *grown);
+        if (grown == NULL || capacity > UINT32_MAX) {
+            items->items = grown != NULL ? grown : items->items;
+            return error_set(error, ERROR_MEMORY, "no memory for a list of %zu images", capacity);
+        }
+        items->items = grown;
+        items->capacity = capacity;
+    }
+    items->items[items->count++] = item;
+    return OK;
+}
+
+status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
+                        const char *format, ...)
+{
+    char *name;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&name, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return error_set(error, ERROR_MEMORY, "no memory for a name");
+    char *file = path_format("%s/%s", dataset->folder, name);
+    free(name);
+    if (file == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a name");
+    status result = OK;
+    if (climbs(file))
+        result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
+                           dataset->root, file);
+    if (result == OK)
+        result = dataset_add_item(
+            items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
+            error);
+    if (result != OK)
+        free(file);
+    return result;
+}
+
+status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels,
+                       struct error *error)
+{
+    struct raw_images *grown = realloc(dataset->sources, (dataset->source_count + 1) * sizeof *grown);
+    images.first = (uint32_t)dataset->items[split].count;
+    if (images.name != NULL)
+        images.name = path_format("%s/%s", dataset->folder, images.name);
+    if (grown != NULL)
+        dataset->sources = grown;
+    if (grown == NULL || images.name == NULL) {
+        images.release(images.owner);
+        free(images.name);
+        return error_set(error, ERROR_MEMORY, "no memory for the images of %s", dataset->reader->name);
+    }
+    dataset->sources[dataset->source_count++] = images;
+    for (uint32_t i = 0; i < images.count; i++)
+        TRY(dataset_add_item(
+            &dataset->items[split],
+            (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1}, error));
+    return OK;
+}
+
+status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error)
+{
+    struct dataset_items *items = &dataset->items[split];
+    return dataset_add_item(items, (struct dataset_item){NULL, (int32_t)label, (uint32_t)items->count, (uint32_t)split},
+                            error);
+}
+
+status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error)
+{
+    if (items->count >= SPLIT_ITEMS_MOST)
+        return error_set(error, ERROR_FORMAT, "%s: %zu images are more than a seeded split can take", dataset->root,
+                         items->count);
+    uint32_t *order = malloc((items->count + 1) * sizeof *order);
+    if (order == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory to split %zu images", items->count);
+    split_permutation(seed, items->count, order);
+    size_t train = split_train_count(items->count);
+    status result = OK;
+    for (size_t i = 0; result == OK && i < items->count; i++) {
+        struct dataset_item *item = &items->items[order[i]];
+        result = dataset_add_item(&dataset->items[i < train ? SPLIT_TRAIN : SPLIT_TEST], *item, error);
+        if (result == OK)
+            item->file = NULL; /* it has moved */
+    }
+    free(order);
+    dataset_items_free(items);
+    return result;
+}
+
+void dataset_items_free(struct dataset_items *items)
+{
+    for (size_t i = 0; i < items->count; i++)
+        free(items->items[i].file);
+    free(items->items);
+    *items = (struct dataset_items){0};
+}
+
+static void mark_classes(const struct dataset_items *items, bool *seen, size_t classes)
+{
+    for (size_t i = 0; i < items->count; i++)
+        if (items->items[i].label >= 0 && (size_t)items->items[i].label < classes)
+            seen[items->items[i].label] = true;
+}
+
+status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error)
+{
+    size_t classes = dataset->classes.count;
+    bool *seen = calloc(classes + 1, sizeof *seen);
+    if (seen == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu classes", classes);
+    for (int split = 0; split < SPLITS; split++)
+        mark_classes(items != NULL ? items : &dataset->items[split], seen, classes);
+    size_t empty = 0;
+    while (empty < classes && seen[empty])
+        empty++;
+    free(seen);
+    if (empty == classes)
+        return OK;
+    return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" (label %zu) of %s has no images%s", dataset->root,
+                     dataset->folder, dataset->classes.items[empty], empty, dataset->reader->name,
+                     items != NULL && items == &dataset->items[SPLIT_TRAIN] ? " to train on" : "");
+}

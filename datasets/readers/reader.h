@@ -1,0 +1,109 @@
+/* For readers only: what a reader fills in, and the words it does it with.
+ *
+ *     static status open_toy(struct dataset *dataset, const struct options *options, struct error *error)
+ *     {
+ *         struct strings lines = {0};
+ *         char path[DATASET_PATH];
+ *         TRY(dataset_path(dataset, "labels/train1.txt", path, error));
+ *         TRY(strings_read_lines(&lines, path, error)); …
+ *         TRY(dataset_add_class(dataset, "aquarium_fish", error));                     // becomes "aquarium fish"
+ *         return dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "images/%s.jpg", id);
+ *     }
+ *
+ * dataset.c checks labels, looks for missing files, applies classnames.txt and templates.txt, and frees everything,
+ * also after an error.
+ */
+#ifndef MTIL_DATASETS_READERS_READER_H
+#define MTIL_DATASETS_READERS_READER_H
+
+#include "datasets/dataset.h"
+#include "datasets/formats/strings.h"
+
+enum { DATASET_PATH = 4096 };
+
+struct dataset_item {
+    char *file; /* relative to the root; NULL: a row of raw images */
+    int32_t label;
+    uint32_t position; /* in the reader's own list, before any split by permutation */
+    uint32_t source;   /* of raw images */
+};
+
+struct dataset_items {
+    size_t count, capacity;
+    struct dataset_item *items;
+};
+
+/* Images that a file keeps as samples of 8 bits, one after the other, all of one size. */
+struct raw_images {
+    char *name;            /* of the file, relative to the root */
+    uint32_t first, count; /* positions in the reader's list */
+    const uint8_t *samples;
+    size_t stride;               /* from one image to the next */
+    int width, height, channels; /* 1: grey, 3: three planes, red first */
+    void *owner;                 /* what keeps samples alive */
+    void (*release)(void *owner);
+};
+
+struct dataset {
+    const struct dataset_reader *reader;
+    char *root;
+    const char *folder; /* the dataset's own, relative to the root; NULL: none */
+    const struct log *log;
+    struct strings classes, templates;
+    bool names_given;     /* by classnames.txt */
+    bool skip_unreadable; /* on_unreadable: skip */
+    struct dataset_items items[SPLITS];
+    struct raw_images *sources;
+    size_t source_count;
+    struct dataset_items missing[SPLITS]; /* listed files that are not there */
+    const struct dataset *whole;          /* the one this is a part of, to which folder and sources belong; or NULL */
+    char *given_folder;                   /* storage for readers whose folder is an option */
+};
+
+/* For readers that are `listed` or have a split of CoOp's; most have these alone. */
+extern const struct option dataset_listed_options[];
+
+/* root/folder/name. */
+status dataset_path(const struct dataset *dataset, const char *name, char path[DATASET_PATH], struct error *error);
+
+/* Appends the lines of root/folder/name. */
+status dataset_read_lines(const struct dataset *dataset, const char *name, struct strings *lines, struct error *error);
+
+/* Appends the lines of root/folder/name if that exists; an empty line or file is an error. */
+status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
+                             struct error *error);
+
+/* Appends a class; every underscore becomes a space. */
+status dataset_add_class(struct dataset *dataset, const char *name, struct error *error);
+
+/* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */
+status dataset_add_positional_classes(struct dataset *dataset, struct error *error);
+
+/* Appends item, whose file name is then the list's; when it fails, it stays the caller's. */
+status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error);
+
+/* Appends an image file, whose path below the dataset's folder the format gives. A path that climbs out is an error. */
+status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
+                        const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* Takes over images (also when it fails) and appends an item for each row, with its label. */
+status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels,
+                       struct error *error);
+
+/* Appends an item that the reader's own `read` makes; its source is the split. */
+status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error);
+
+/* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. */
+status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error);
+void dataset_items_free(struct dataset_items *items);
+
+/* Drops the items of a split that keep says false of; the others stay in order. */
+void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep);
+
+/* Adds an item's name below the dataset's own folder, or its row, and its label. */
+void dataset_digest_item(struct digest *digest, const struct dataset *dataset, enum split split, size_t index);
+
+/* A class that no item has, in items or, when that is NULL, in either split, is an error that names it. */
+status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error);
+
+#endif

@@ -1,0 +1,157 @@
+/* Leaving images of a dataset out, after it was opened. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "core/text.h"
+#include "datasets/readers/reader.h"
+
+void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep)
+{
+    struct dataset_items *items = &dataset->items[split];
+    size_t kept = 0;
+    for (size_t i = 0; i < items->count; i++) {
+        if (keep[i])
+            items->items[kept++] = items->items[i];
+        else
+            free(items->items[i].file);
+    }
+    items->count = kept;
+}
+
+/* Counts the items of each class: those of class c are from starts[c] to starts[c + 1] in by_class. */
+static void sort_by_class(const struct dataset_items *items, size_t classes, size_t *starts, uint32_t *by_class)
+{
+    for (size_t i = 0; i < items->count; i++)
+        starts[items->items[i].label + 1]++;
+    for (size_t c = 0; c < classes; c++)
+        starts[c + 1] += starts[c];
+    for (size_t i = items->count; i-- > 0;)
+        by_class[--starts[items->items[i].label + 1]] = (uint32_t)i;
+    memmove(starts, starts + 1, classes * sizeof *starts);
+    starts[classes] = items->count;
+}
+
+static void tell_short_classes(const struct dataset *dataset, size_t shots, const size_t *starts)
+{
+    enum { NAMED = 3 };
+    struct text names = {0};
+    size_t count = 0, classes = dataset->classes.count;
+    for (size_t c = 0; c < classes; c++)
+        if (starts[c + 1] - starts[c] < shots && ++count <= NAMED)
+            text_add(&names, "%s%s (%zu)", count > 1 ? ", " : "", dataset->classes.items[c], starts[c + 1] - starts[c]);
+    if (count > 0)
+        log_warn(dataset->log,
+                 "%s: %zu of %zu classes have fewer than %zu training images, of which all are used: %s%s",
+                 dataset->reader->name, count, classes, shots, names.data != NULL ? names.data : "",
+                 count > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
+static void draw(size_t shots, uint64_t seed, size_t classes, const size_t *starts, const uint32_t *by_class,
+                 uint32_t *order, bool *keep)
+{
+    for (size_t c = 0; c < classes; c++) {
+        size_t count = starts[c + 1] - starts[c];
+        struct rng rng = rng_make(seed, RNG_FEW_SHOT, 0, (uint32_t)c);
+        rng_permutation(&rng, count, order);
+        for (size_t i = 0; i < count && i < shots; i++)
+            keep[by_class[starts[c] + order[i]]] = true;
+    }
+}
+
+status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error)
+{
+    struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
+    size_t classes = dataset->classes.count, *starts = calloc(classes + 2, sizeof *starts);
+    uint32_t *by_class = malloc((items->count + 1) * sizeof *by_class),
+             *order = malloc((items->count + 1) * sizeof *order);
+    bool *keep = calloc(items->count + 1, sizeof *keep);
+    status result = OK;
+    if (starts != NULL && by_class != NULL && order != NULL && keep != NULL) {
+        sort_by_class(items, classes, starts, by_class);
+        draw(shots, seed, classes, starts, by_class, order, keep);
+        tell_short_classes(dataset, shots, starts);
+        dataset_keep_items(dataset, SPLIT_TRAIN, keep);
+    } else {
+        result = error_set(error, ERROR_MEMORY, "no memory to choose among %zu images of %s", items->count,
+                           dataset->reader->name);
+    }
+    free(starts);
+    free(by_class);
+    free(order);
+    free(keep);
+    return result;
+}
+
+/* Appends copies of the items whose class has a new label, with that label. */
+static status copy_items(struct dataset_items *items, const struct dataset_items *whole, const int32_t *labels,
+                         struct error *error)
+{
+    for (size_t i = 0; i < whole->count; i++) {
+        struct dataset_item item = whole->items[i];
+        if (labels[item.label] < 0)
+            continue;
+        item.label = labels[item.label];
+        if (item.file != NULL && (item.file = strdup(item.file)) == NULL)
+            return error_set(error, ERROR_MEMORY, "no memory for a name");
+        if (dataset_add_item(items, item, error) != OK) {
+            free(item.file);
+            return ERROR_MEMORY;
+        }
+    }
+    return OK;
+}
+
+static status copy_strings(struct strings *copy, const struct strings *strings, struct error *error)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        TRY(strings_add(copy, strings->items[i], strlen(strings->items[i]), error));
+    return OK;
+}
+
+static status fill_part(struct dataset *part, const struct dataset *whole, const size_t *classes, size_t count,
+                        int32_t *labels, struct error *error)
+{
+    for (size_t c = 0; c < whole->classes.count; c++)
+        labels[c] = -1;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = whole->classes.items[classes[i]];
+        labels[classes[i]] = (int32_t)i;
+        TRY(strings_add(&part->classes, name, strlen(name), error));
+    }
+    TRY(copy_strings(&part->templates, &whole->templates, error));
+    for (int split = 0; split < SPLITS; split++) {
+        TRY(copy_items(&part->items[split], &whole->items[split], labels, error));
+        TRY(copy_items(&part->missing[split], &whole->missing[split], labels, error));
+    }
+    return OK;
+}
+
+status dataset_select(struct dataset **result, const struct dataset *whole, const size_t *classes, size_t count,
+                      struct error *error)
+{
+    struct dataset *part = calloc(1, sizeof *part);
+    int32_t *labels = malloc((whole->classes.count + 1) * sizeof *labels);
+    *result = NULL;
+    status filled = OK;
+    if (part == NULL || labels == NULL || (part->root = strdup(whole->root)) == NULL)
+        filled = error_set(error, ERROR_MEMORY, "no memory for a part of %s", whole->reader->name);
+    if (filled == OK) {
+        part->reader = whole->reader;
+        part->folder = whole->folder;
+        part->log = whole->log;
+        part->names_given = whole->names_given;
+        part->skip_unreadable = whole->skip_unreadable;
+        part->sources = whole->sources;
+        part->source_count = whole->source_count;
+        part->whole = whole;
+        filled = fill_part(part, whole, classes, count, labels, error);
+    }
+    free(labels);
+    if (filled == OK)
+        *result = part;
+    else
+        dataset_close(part);
+    return filled;
+}

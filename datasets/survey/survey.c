@@ -1,0 +1,185 @@
+#include "datasets/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "datasets/readers/reader.h"
+#include "datasets/survey/survey_images.h"
+
+/* --- images that are no images ------------------------------------------------------------------------------------ */
+
+static size_t count_state(const struct survey_images *images, const struct dataset *dataset, enum split split,
+                          enum survey_state state)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dataset_size(dataset, split); i++)
+        count += images->of[split][i].state == state;
+    return count;
+}
+
+/* The reason that reading the first such image gives. */
+static void say_why(const struct survey_images *images, const struct dataset *dataset, enum survey_state state,
+                    struct error *why)
+{
+    struct image image;
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++) {
+            if (images->of[split][i].state != state)
+                continue;
+            if (dataset_read(dataset, (enum split)split, i, &image, NULL, why) != OK)
+                return;
+            image_free(&image);
+            char *name = dataset_item_name(dataset, (enum split)split, i);
+            error_set(why, ERROR_IO, "%s/%s: has changed since it was read a moment ago; start again", dataset->root,
+                      name != NULL ? name : "an image");
+            free(name);
+            return;
+        }
+}
+
+static status require_read(const struct survey_images *images, const struct dataset *dataset, struct error *error)
+{
+    size_t failed = 0;
+    for (int split = 0; split < SPLITS; split++)
+        failed += count_state(images, dataset, (enum split)split, SURVEY_FAILED);
+    if (failed == 0)
+        return OK;
+    say_why(images, dataset, SURVEY_FAILED, error);
+    return failed == 1 ? error->code
+                       : error_context(error, "%zu of %zu images of %s cannot be read, the first is", failed,
+                                       images->count, dataset_name(dataset));
+}
+
+static status complain(const struct survey_images *images, const struct dataset *dataset, size_t broken,
+                       struct error *error)
+{
+    struct error why;
+    say_why(images, dataset, SURVEY_BROKEN, &why);
+    return error_set(error, ERROR_FORMAT,
+                     "%zu of %zu images of %s cannot be decoded: mend or replace them (mtil data check %s --problems "
+                     "names each), or set on_unreadable: skip for %s to go on without; the first is %s",
+                     broken, images->count, dataset_name(dataset), dataset->root, dataset_name(dataset), why.message);
+}
+
+static void warn(const struct survey_images *images, const struct dataset *dataset, size_t broken,
+                 const struct log *log)
+{
+    enum { NAMED = 3 };
+    struct text names = {0};
+    size_t named = 0;
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; named < NAMED && i < dataset_size(dataset, (enum split)split); i++)
+            if (images->of[split][i].state == SURVEY_BROKEN)
+                text_add(&names, "%s%s", named++ > 0 ? ", " : "", dataset->items[split].items[i].file);
+    log_warn(log, "%s: %zu of %zu images of %s cannot be decoded and are left out: %s%s", dataset->root, broken,
+             images->count, dataset_name(dataset), names.failed ? "" : names.data, broken > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
+/* Drops the items, and what is known of them. */
+static status leave_out(struct survey_images *images, struct dataset *dataset, enum split split, struct error *error)
+{
+    size_t count = dataset_size(dataset, split), kept = 0;
+    bool *keep = calloc(count + 1, sizeof *keep);
+    if (keep == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to choose among %zu images", dataset_name(dataset), count);
+    for (size_t i = 0; i < count; i++) {
+        keep[i] = images->of[split][i].state != SURVEY_BROKEN;
+        if (keep[i])
+            images->of[split][kept++] = images->of[split][i];
+    }
+    dataset_keep_items(dataset, split, keep);
+    free(keep);
+    return OK;
+}
+
+static status handle_broken(struct survey *survey, struct survey_images *images, struct dataset *dataset,
+                            const struct log *log, struct error *error)
+{
+    size_t broken = 0;
+    for (int split = 0; split < SPLITS; split++)
+        broken += survey->splits[split].unreadable = count_state(images, dataset, (enum split)split, SURVEY_BROKEN);
+    if (broken == 0)
+        return OK;
+    if (!dataset->skip_unreadable)
+        return complain(images, dataset, broken, error);
+    warn(images, dataset, broken, log);
+    for (int split = 0; split < SPLITS; split++)
+        TRY(leave_out(images, dataset, (enum split)split, error));
+    return OK;
+}
+
+/* --- digests ------------------------------------------------------------------------------------------------------ */
+
+static void digest_split(struct survey_split *result, const struct survey_images *images, const struct dataset *dataset,
+                         enum split split)
+{
+    struct digest digest = digest_begin();
+    for (size_t i = 0; i < dataset_size(dataset, split); i++) {
+        const struct survey_image *image = &images->of[split][i];
+        const uint64_t values[] = {image->width, image->height, image->pixels[0], image->pixels[1]};
+        dataset_digest_item(&digest, dataset, split, i);
+        digest_add(&digest, values, sizeof values);
+        if (dataset->items[split].items[i].file != NULL) {
+            result->files++;
+            result->bytes += image->stamp.size;
+        }
+    }
+    digest_end(&digest, result->digest);
+}
+
+/* Files that hold samples; those that are left of a split may be of some of them only. */
+static void count_sources(struct survey_split *result, const struct dataset *dataset, enum split split)
+{
+    for (size_t source = 0; source < dataset->source_count; source++) {
+        uint64_t size = 0;
+        bool used = false;
+        for (size_t i = 0; !used && i < dataset_size(dataset, split); i++)
+            used = dataset->items[split].items[i].file == NULL && dataset->items[split].items[i].source == source;
+        char *path = used ? path_format("%s/%s", dataset->root, dataset->sources[source].name) : NULL;
+        if (path != NULL && file_size(path, &size, NULL) == OK)
+            result->bytes += size;
+        result->files += used;
+        free(path);
+    }
+}
+
+static void digest_prompts(const struct dataset *dataset, char hash[DIGEST_SIZE])
+{
+    struct digest digest = digest_begin();
+    const struct strings *const lists[] = {&dataset->classes, &dataset->templates};
+    for (size_t list = 0; list < 2; list++) {
+        uint64_t count = lists[list]->count;
+        digest_add(&digest, &count, sizeof count);
+        for (size_t i = 0; i < count; i++)
+            digest_add(&digest, lists[list]->items[i], strlen(lists[list]->items[i]) + 1);
+    }
+    digest_end(&digest, hash);
+}
+
+static status survey_images(struct survey *survey, struct survey_images *images, struct dataset *dataset,
+                            const struct log *log, struct error *error)
+{
+    TRY(require_read(images, dataset, error));
+    TRY(handle_broken(survey, images, dataset, log, error));
+    for (int split = 0; split < SPLITS; split++) {
+        digest_split(&survey->splits[split], images, dataset, (enum split)split);
+        count_sources(&survey->splits[split], dataset, (enum split)split);
+    }
+    digest_prompts(dataset, survey->prompts);
+    return OK;
+}
+
+status dataset_survey(struct survey *survey, struct dataset *dataset, const struct survey_settings *settings,
+                      struct error *error)
+{
+    struct survey_images images;
+    *survey = (struct survey){0};
+    TRY(survey_images_look(&images, dataset, settings, error));
+    status result = survey_images(survey, &images, dataset, settings->log, error);
+    survey_images_free(&images);
+    return result;
+}

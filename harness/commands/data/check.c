@@ -1,0 +1,370 @@
+/* mtil data check: whether the datasets below a root are complete and fit to be learnt from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/threads.h"
+#include "datasets/cache/cache_folder.h"
+#include "datasets/check.h"
+#include "datasets/readers/published.h"
+#include "harness/commands/inputs/dataset_choice.h"
+#include "harness/commands/output.h"
+
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    {.name = "json", .type = OPTION_BOOLEAN, .fallback = "false", .help = "the same as --format=json"},
+    {.name = "dataset", .type = OPTION_LIST, .help = "only these; default: all that are found"},
+    {.name = "split",
+     .type = OPTION_CHOICE,
+     .choices = "any|torchvision|coop",
+     .fallback = "any",
+     .help = "whose lists of images; any: torchvision's, else CoOp's"},
+    OPTION_PATH,
+    {.name = "problems",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "print every problem instead of the counts"},
+    {.name = "strict",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "fail also where sizes differ from the published ones or classes have no test images"},
+    {.name = "cache-folder",
+     .type = OPTION_TEXT,
+     .help = "where what is found is kept for runs, as their run.cache_folder says (default $XDG_CACHE_HOME/mtil or "
+             "~/.cache/mtil)"},
+    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {0},
+};
+
+static const char *const parts[SPLITS] = {"train", "test"};
+static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "empty class"};
+
+/* The datasets one after the other, and what was found so far. */
+struct root_survey {
+    const struct command_call *call;
+    const char *root, *path; /* path: of the reader whose folder is an option */
+    char *folder;            /* where what is found is kept; NULL: nowhere */
+    bool told;               /* that it cannot be kept */
+    struct threads *threads;
+    const struct dataset_reader *reader; /* the one at hand: `number` of `count` */
+    size_t number, count, unfit, different;
+    struct text unfit_names;
+    struct table counts, problems;
+};
+
+static void survey_begin(struct root_survey *survey)
+{
+    static const struct table_column counts[] = {
+        {.title = "dataset"},    {.title = "folder"},    {.title = "split"},
+        {.title = "part"},       {.title = "classes"},   {.title = "images"},
+        {.title = "published"},  {.title = "least"},     {.title = "median", .decimals = 1},
+        {.title = "most"},       {.title = "empty"},     {.title = "missing"},
+        {.title = "unreadable"}, {.title = "duplicate"}, {.title = "state"}};
+    static const struct table_column problems[] = {
+        {.title = "dataset"}, {.title = "part"}, {.title = "problem"}, {.title = "what"}, {.title = "detail"}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        table_add_column(&survey->counts, &counts[i]);
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+        table_add_column(&survey->problems, &problems[i]);
+}
+
+static void survey_end(struct root_survey *survey)
+{
+    text_free(&survey->unfit_names);
+    table_free(&survey->counts);
+    table_free(&survey->problems);
+    threads_destroy(survey->threads);
+    free(survey->folder);
+}
+
+static void add_problem(struct root_survey *survey, const char *part, const char *problem, const char *what,
+                        const char *detail)
+{
+    table_add_text(&survey->problems, survey->reader->name);
+    table_add_text(&survey->problems, part);
+    table_add_text(&survey->problems, problem);
+    table_add_text(&survey->problems, what);
+    table_add_text(&survey->problems, detail);
+}
+
+static void report(void *context, size_t done, size_t total)
+{
+    const struct root_survey *survey = context;
+    progress_report(survey->call->progress, &(struct progress_state){.activity = "check",
+                                                                     .subject = survey->reader->name,
+                                                                     .task = survey->number,
+                                                                     .tasks = survey->count,
+                                                                     .step = done,
+                                                                     .steps = total,
+                                                                     .images = done});
+}
+
+static bool is_stopped(void *context)
+{
+    const struct root_survey *survey = context;
+    return stop_requested(survey->call->stop);
+}
+
+/* --- what is said about one dataset ------------------------------------------------------------------------------- */
+
+static void tell_finding(const struct root_survey *survey, const struct check_finding *finding)
+{
+    const struct log *log = survey->call->log;
+    const char *name = survey->reader->name;
+    switch (finding->kind) {
+    case CHECK_MISSING:
+        log_warn(log, "%s: %s is listed but not there", name, finding->subject);
+        break;
+    case CHECK_UNREADABLE:
+        log_warn(log, "%s: %s", name, finding->detail);
+        break;
+    case CHECK_DUPLICATE:
+        log_warn(log, "%s: %s, to test with, has the pixels of %s, to train with", name, finding->subject,
+                 finding->detail);
+        break;
+    case CHECK_EMPTY_CLASS:
+        log_warn(log, "%s: the class \"%s\" has no images to %s with", name, finding->subject, parts[finding->split]);
+        break;
+    }
+}
+
+/* All findings to the table; the first few of each kind to the log, unless the table is the answer. */
+static void tell_findings(struct root_survey *survey, const struct check *check)
+{
+    enum { TOLD = 3 };
+    bool tells = !options_boolean(survey->call->options, "problems");
+    size_t told[SPLITS][CHECK_KINDS] = {{0}};
+    for (size_t i = 0; i < check->count; i++) {
+        const struct check_finding *finding = &check->findings[i];
+        size_t *so_far = &told[finding->split][finding->kind], all = check->splits[finding->split].of[finding->kind];
+        add_problem(survey, parts[finding->split], kinds[finding->kind], finding->subject, finding->detail);
+        if ((*so_far)++ < TOLD && tells)
+            tell_finding(survey, finding);
+        if (*so_far == all && all > TOLD && tells)
+            log_warn(survey->call->log, "%s: and %zu more like this in %s (%s); --problems lists all",
+                     survey->reader->name, all - TOLD, parts[finding->split], kinds[finding->kind]);
+    }
+}
+
+/* Whether the sizes are others than the published ones, which is said. */
+static bool differs(struct root_survey *survey, const struct dataset *dataset, const struct published *published)
+{
+    size_t classes = dataset_classes(dataset), train = dataset_size(dataset, SPLIT_TRAIN),
+           test = dataset_size(dataset, SPLIT_TEST);
+    if (published == NULL || (published->classes == classes && published->train == train && published->test == test))
+        return false;
+    char detail[160];
+    snprintf(detail, sizeof detail, "published %zu classes, %zu + %zu images; found %zu classes, %zu + %zu",
+             published->classes, published->train, published->test, classes, train, test);
+    log_info(survey->call->log, "%s: %s", survey->reader->name, detail);
+    add_problem(survey, NULL, "differs", NULL, detail);
+    return true;
+}
+
+static void add_counts(struct root_survey *survey, const struct dataset *dataset, const char *split,
+                       const struct published *published, const struct check *check, const char *state)
+{
+    struct table *table = &survey->counts;
+    for (int part = 0; part < SPLITS; part++) {
+        const struct check_split *found = &check->splits[part];
+        table_add_text(table, survey->reader->name);
+        table_add_text(table, dataset_own_folder(dataset));
+        table_add_text(table, split);
+        table_add_text(table, parts[part]);
+        table_add_integer(table, (int64_t)dataset_classes(dataset));
+        table_add_integer(table, (int64_t)found->images);
+        if (published != NULL)
+            table_add_integer(table, (int64_t)(part == SPLIT_TRAIN ? published->train : published->test));
+        else
+            table_add_empty(table);
+        table_add_integer(table, (int64_t)found->least);
+        table_add_real(table, found->median);
+        table_add_integer(table, (int64_t)found->most);
+        table_add_integer(table, (int64_t)found->of[CHECK_EMPTY_CLASS]);
+        table_add_integer(table, (int64_t)found->of[CHECK_MISSING]);
+        table_add_integer(table, (int64_t)found->of[CHECK_UNREADABLE]);
+        if (part == SPLIT_TEST)
+            table_add_integer(table, (int64_t)found->of[CHECK_DUPLICATE]);
+        else
+            table_add_empty(table);
+        table_add_text(table, state);
+    }
+}
+
+static void count_unfit(struct root_survey *survey)
+{
+    text_add(&survey->unfit_names, "%s%s", survey->unfit > 0 ? ", " : "", survey->reader->name);
+    survey->unfit++;
+}
+
+static void add_unopened(struct root_survey *survey, const struct error *cause)
+{
+    if (!options_boolean(survey->call->options, "problems"))
+        log_warn(survey->call->log, "%s: %s", survey->reader->name, cause->message);
+    add_problem(survey, NULL, "not opened", NULL, cause->message);
+    table_add_text(&survey->counts, survey->reader->name);
+    for (size_t i = 2; i < survey->counts.columns; i++)
+        table_add_empty(&survey->counts);
+    table_add_text(&survey->counts, "unfit");
+    count_unfit(survey);
+}
+
+/* --- one dataset -------------------------------------------------------------------------------------------------- */
+
+static status open_split(const struct root_survey *survey, const char *split, struct dataset **dataset,
+                         struct error *error)
+{
+    struct dataset_choice choice = {
+        .name = survey->reader->name, .root = survey->root, .split = split, .path = survey->path, .skip_missing = true};
+    return dataset_choice_open(&choice, NULL, dataset, error);
+}
+
+/* Opens the dataset by the split that was asked for or is there; *split becomes its name. */
+static status open_any(const struct root_survey *survey, const char **split, struct dataset **dataset,
+                       struct error *error)
+{
+    const char *wanted = options_text(survey->call->options, "split");
+    bool any = strcmp(wanted, "any") == 0, has_coop = survey->reader->coop != NULL;
+    struct error again;
+    *split = any || !has_coop ? "torchvision" : wanted;
+    if (open_split(survey, *split, dataset, error) == OK)
+        return OK;
+    if (!any || !has_coop || open_split(survey, "coop", dataset, &again) != OK)
+        return error->code;
+    *split = "coop";
+    return OK;
+}
+
+static status check_opened(struct root_survey *survey, const struct dataset *dataset, const char *split,
+                           struct error *error)
+{
+    struct check check;
+    struct survey_settings settings = {.folder = survey->folder,
+                                       .threads = survey->threads,
+                                       .log = survey->call->log,
+                                       .told = &survey->told,
+                                       .progress = report,
+                                       .stopped = is_stopped,
+                                       .context = survey};
+    TRY(check_dataset(&check, dataset, &settings, error));
+    const struct published *published = published_find(survey->reader->name, split);
+    tell_findings(survey, &check);
+    const size_t *train = check.splits[SPLIT_TRAIN].of, *test = check.splits[SPLIT_TEST].of;
+    bool different = differs(survey, dataset, published) || test[CHECK_EMPTY_CLASS] > 0;
+    bool unfit = train[CHECK_MISSING] + train[CHECK_UNREADABLE] + train[CHECK_EMPTY_CLASS] + test[CHECK_MISSING] +
+                     test[CHECK_UNREADABLE] + test[CHECK_DUPLICATE] >
+                 0;
+    add_counts(survey, dataset, split, published, &check, unfit ? "unfit" : different ? "differs" : "ok");
+    survey->different += different && !unfit;
+    if (unfit)
+        count_unfit(survey);
+    check_free(&check);
+    return OK;
+}
+
+/* What is wrong with the dataset is no failure: it is what this command is asked for. */
+static status check_one(struct root_survey *survey, struct error *error)
+{
+    struct dataset *dataset;
+    struct error cause;
+    const char *split;
+    if (open_any(survey, &split, &dataset, &cause) != OK) {
+        if (cause.code == ERROR_MEMORY)
+            return error_set(error, cause.code, "%s", cause.message);
+        add_unopened(survey, &cause);
+        return OK;
+    }
+    status result = check_opened(survey, dataset, split, error);
+    dataset_close(dataset);
+    return result;
+}
+
+/* --- the root ----------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct root_survey *survey, const struct dataset_reader *reader)
+{
+    const struct options *given = survey->call->options;
+    size_t names = options_list_size(given, "dataset");
+    for (size_t i = 0; i < names; i++)
+        if (strcmp(options_list_item(given, "dataset", i), reader->name) == 0)
+            return true;
+    return names == 0 && dataset_found(reader, survey->root);
+}
+
+static status check_names(const struct options *given, struct error *error)
+{
+    const struct dataset_reader *reader;
+    for (size_t i = 0; i < options_list_size(given, "dataset"); i++)
+        TRY(dataset_reader_find(&reader, options_list_item(given, "dataset", i), error));
+    return OK;
+}
+
+static status check_all(struct root_survey *survey, struct error *error)
+{
+    size_t count;
+    const struct dataset_reader *const *readers = dataset_readers(&count);
+    for (size_t i = 0; i < count; i++)
+        survey->count += is_wanted(survey, readers[i]);
+    if (survey->count == 0)
+        return error_set(error, ERROR_IO, "%s: expected a folder that holds datasets, found none of mtil list datasets",
+                         survey->root);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_wanted(survey, readers[i]))
+            continue;
+        survey->reader = readers[i];
+        survey->path = readers[i]->folders == NULL && options_find(readers[i]->options, "path") != NULL
+                           ? options_text(survey->call->options, "path")
+                           : NULL;
+        survey->number++;
+        TRY(check_one(survey, error));
+    }
+    return OK;
+}
+
+static status print_survey(const struct root_survey *survey, struct error *error)
+{
+    const struct command_call *call = survey->call;
+    const struct table *table = options_boolean(call->options, "problems") ? &survey->problems : &survey->counts;
+    progress_end(call->progress);
+    TRY(options_boolean(call->options, "json") ? output_table_as(call, table, TABLE_JSON, error)
+                                               : output_table(call, table, error));
+    if (survey->unfit > 0)
+        return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets are not fit to be used: %s; --problems says why",
+                         survey->root, survey->unfit, survey->count,
+                         survey->unfit_names.failed ? "…" : survey->unfit_names.data);
+    if (survey->different > 0 && options_boolean(call->options, "strict"))
+        return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets differ from the published ones", survey->root,
+                         survey->different, survey->count);
+    return OK;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct root_survey survey = {.call = call, .root = call->arguments[0]};
+    TRY(check_names(call->options, error));
+    TRY(threads_create(&survey.threads, (size_t)options_integer(call->options, "threads"), error));
+    const char *folder = options_text(call->options, "cache-folder");
+    survey.folder = folder != NULL ? path_format("%s", folder) : cache_folder_default();
+    survey_begin(&survey);
+    status result = check_all(&survey, error);
+    if (result == OK)
+        result = print_survey(&survey, error);
+    survey_end(&survey);
+    return result;
+}
+
+const struct command command_data_check = {
+    .name = "data check",
+    .arguments = "ROOT",
+    .summary = "decode every image of every dataset below a folder and say what is wrong",
+    .details = "Counts images against the published sizes, looks for listed images that are missing, images that\n"
+               "cannot be read, test images with the pixels of a training image, and classes without images. Any of\n"
+               "these makes a dataset unfit and the exit status 1; other sizes alone do not, unless --strict.\n"
+               "What is found in the images is kept: a run, or another check, decodes only what has changed since.\n",
+    .example = "  mtil data check data/mini\n"
+               "  mtil data check /data --dataset=dtd,food --problems --json\n",
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

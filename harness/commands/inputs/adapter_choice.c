@@ -1,0 +1,100 @@
+#include "harness/commands/inputs/adapter_choice.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "core/text.h"
+
+static const struct {
+    const char *word;
+    int router;
+} known[ROUTER_WORDS_ALL] = {
+    {"none", ROUTER_NONE}, {"auto", ROUTER_AUTO}, {"own", ROUTER_OWN}, {"position", ROUTER_POSITION}};
+
+static status say_routers(const struct adapter_choice *choice, enum router_words words, const char *found,
+                          struct error *error)
+{
+    struct text list = {0}, expected = {0};
+    for (size_t i = 0; i < (size_t)words; i++)
+        text_add(&expected, "%s%s", i > 0 ? ", " : "", known[i].word);
+    status result = saved_adapters_list(&choice->saved, &list, error);
+    if (result == OK)
+        result = error_set(
+            error, ERROR_ARGUMENT,
+            "command line: --adapters %s: expected --router %s or the name or number of a router, one of "
+            "%s; found %s",
+            choice->file, expected.data != NULL ? expected.data : "", list.data != NULL ? list.data : "none", found);
+    text_free(&expected);
+    text_free(&list);
+    return result;
+}
+
+/* A word that is known, the name of a task that was trained, or a number. */
+static bool understand(struct adapter_choice *choice, enum router_words words, const char *word)
+{
+    int64_t number;
+    for (size_t i = 0; i < (size_t)words; i++)
+        if (strcmp(word, known[i].word) == 0) {
+            choice->router = known[i].router;
+            return true;
+        }
+    choice->router = adapter_card_find(&choice->saved.card, word);
+    if (choice->router >= 0)
+        return choice->saved.card.tasks[choice->router].trained;
+    if (!parse_integer(word, &number) || number < 0 || number > SHRT_MAX)
+        return false;
+    choice->router = (int)number;
+    return true;
+}
+
+static status check_choice(const struct adapter_choice *choice, struct error *error)
+{
+    const struct adapter_card *card = &choice->saved.card;
+    if (choice->router == ROUTER_AUTO && card->code == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: holds no selector (its run had selector.kind: oracle, or another program wrote it); "
+                         "expected --router with one of its routers instead of auto",
+                         choice->file);
+    if (choice->router != ROUTER_OWN || card->task_count > 0)
+        return OK;
+    struct text list = {0};
+    TRY(saved_adapters_list(&choice->saved, &list, error));
+    error_set(
+        error, ERROR_ARGUMENT,
+        "%s: does not name its tasks (another program wrote it, or an older mtil), so that nobody knows whose router "
+        "is whose; expected --router and a number, one of %s, or --router position if router k is that of the "
+        "suite's task k",
+        choice->file, list.data != NULL ? list.data : "none");
+    text_free(&list);
+    return ERROR_ARGUMENT;
+}
+
+static status choose(struct adapter_choice *choice, enum router_words words, const char *word, struct error *error)
+{
+    if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.card.code > 0)
+        word = "auto";
+    if (word == NULL || !understand(choice, words, word))
+        return say_routers(choice, words, word != NULL ? word : "no --router", error);
+    return check_choice(choice, error);
+}
+
+status adapter_choice_read(struct adapter_choice *choice, const struct options *options, enum router_words words,
+                           struct error *error)
+{
+    const char *word = options_text(options, "router");
+    *choice = (struct adapter_choice){.file = options_text(options, "adapters"), .router = ROUTER_NONE};
+    if (choice->file == NULL && word != NULL && strcmp(word, "none") != 0)
+        return error_set(error, ERROR_ARGUMENT, "command line: --router %s: expected --adapters FILE beside it", word);
+    if (choice->file == NULL)
+        return OK;
+    TRY(saved_adapters_open(&choice->saved, choice->file, error));
+    status result = choose(choice, words, word, error);
+    if (result != OK)
+        adapter_choice_free(choice);
+    return result;
+}
+
+void adapter_choice_free(struct adapter_choice *choice)
+{
+    saved_adapters_close(&choice->saved);
+}

@@ -1,0 +1,28 @@
+/* --backend, --precision, --device and, where a command has it, --gpus of commands that take a suite: the same as
+ * run.backend=… after it.
+ *
+ *     static const struct option options[] = {BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
+ *     struct suite_words words;
+ *     TRY(suite_words_read(&words, call, error));
+ *     TRY(suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error));
+ *     suite_words_free(&words);
+ */
+#ifndef MTIL_HARNESS_COMMANDS_INPUTS_BACKEND_CHOICE_H
+#define MTIL_HARNESS_COMMANDS_INPUTS_BACKEND_CHOICE_H
+
+#include "harness/commands/command.h"
+#include "models/backend.h"
+
+enum { BACKEND_CHOICES = 4 };
+
+struct suite_words {
+    const char **list; /* key=value: the arguments after the first, then what options stand for */
+    size_t count;
+    char *made[BACKEND_CHOICES]; /* storage of the latter */
+};
+
+/* The caller frees; suites do not borrow from the words. */
+status suite_words_read(struct suite_words *words, const struct command_call *call, struct error *error);
+void suite_words_free(struct suite_words *words);
+
+#endif

@@ -1,0 +1,27 @@
+/* A dataset named on a command line: which one, where, and by whose lists.
+ *
+ *     struct dataset_choice choice = {.name = "dtd", .root = "/data", .split = "coop"};
+ *     TRY(dataset_choice_open(&choice, log, &dataset, error));
+ */
+#ifndef MTIL_HARNESS_COMMANDS_INPUTS_DATASET_CHOICE_H
+#define MTIL_HARNESS_COMMANDS_INPUTS_DATASET_CHOICE_H
+
+#include "datasets/dataset.h"
+
+struct dataset_choice {
+    const char *name, *root;
+    const char *split; /* "torchvision" or "coop"; NULL: the reader's default */
+    const char *path;  /* of readers whose folder is an option; NULL: their default */
+    bool skip_missing; /* go on without listed images that are not there */
+};
+
+#define OPTION_PATH                                                                                                    \
+    {                                                                                                                  \
+        .name = "path", .type = OPTION_TEXT, .help = "below the root, of the dataset \"folder\""                       \
+    }
+
+/* dataset_open with the options that the choice means. The caller closes the dataset. */
+status dataset_choice_open(const struct dataset_choice *choice, const struct log *log, struct dataset **dataset,
+                           struct error *error);
+
+#endif

@@ -1,0 +1,39 @@
+/* Which runs of a database a command looks at: the options that choose them, the same for every command.
+ *
+ *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, FILTER_OPTIONS, {0}};
+ *     struct query_filter filter = filter_read(call->options);        // borrows from the options
+ */
+#ifndef MTIL_HARNESS_COMMANDS_INPUTS_FILTER_H
+#define MTIL_HARNESS_COMMANDS_INPUTS_FILTER_H
+
+#include "core/option.h"
+#include "results/query.h"
+
+#define FILTER_OPTIONS                                                                                                 \
+    {.name = "run", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e15, .help = "only the run of this number"},     \
+        {.name = "suite", .type = OPTION_TEXT, .help = "only runs of this suite"},                                     \
+        {.name = "setting",                                                                                            \
+         .type = OPTION_TEXT,                                                                                          \
+         .help = "only runs of this setting, as in the suite: full_shot, few_shot, x_tail"},                           \
+        {.name = "method", .type = OPTION_TEXT, .help = "only runs of this method"},                                   \
+        {.name = "policy", .type = OPTION_TEXT, .help = "only runs of this merge policy"},                             \
+        {.name = "selector", .type = OPTION_TEXT, .help = "only runs of this selector"},                               \
+        {.name = "status",                                                                                             \
+         .type = OPTION_CHOICE,                                                                                        \
+         .choices = "running|stopped|finished|failed",                                                                 \
+         .help = "only runs in this state"},                                                                           \
+        {.name = "seed", .type = OPTION_INTEGER, .help = "only runs of this seed"},                                    \
+        {.name = "dataset", .type = OPTION_TEXT, .help = "only this task"},                                            \
+        {.name = "since",                                                                                              \
+         .type = OPTION_TEXT,                                                                                          \
+         .help = "only runs started at this time (UTC) or later: 2026-01-31T12:00"},                                   \
+    {                                                                                                                  \
+        .name = "before", .type = OPTION_TEXT, .help = "only runs started before this time"                            \
+    }
+
+struct query_filter filter_read(const struct options *given);
+
+/* The name of one that was given, NULL: none was. */
+const char *filter_given(const struct options *given);
+
+#endif

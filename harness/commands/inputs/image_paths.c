@@ -1,0 +1,248 @@
+#include "harness/commands/inputs/image_paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "core/file.h"
+#include "datasets/image/image.h"
+
+enum { DEEPEST = 32 };
+
+/* A folder on the way; the names of its folders end with a slash. */
+struct level {
+    char *folder;
+    struct directory names;
+    size_t next;
+};
+
+struct image_paths {
+    const char *const *arguments;
+    size_t count, next; /* the list is number `count` */
+    const struct stop *stop;
+    const char *list_name, *list_open;
+    FILE *list; /* being read; NULL: none */
+    char *line;
+    size_t line_size, line_number;
+    struct level levels[DEEPEST];
+    size_t depth;
+    char *path; /* the last one that was given */
+};
+
+/* --- What an argument is --- */
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+static status check_argument(const char *path, const char *expected, bool folders, struct error *error)
+{
+    struct stat information;
+    if (stat(path, &information) != 0)
+        return error_errno(error, errno, "%s: expected %s", path, expected);
+    if (S_ISREG(information.st_mode) || (folders && S_ISDIR(information.st_mode)))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "%s: expected %s, found %s", path, expected, kind_of(information.st_mode));
+}
+
+static const char *list_of(const char *argument)
+{
+    return *argument == '@' ? argument + 1 : NULL;
+}
+
+static status check_arguments(const struct image_paths *paths, struct error *error)
+{
+    static const char list[] = "a file that lists images, a path a line";
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *argument = paths->arguments[i], *named = list_of(argument);
+        TRY(check_argument(named != NULL ? named : argument, named != NULL ? list : "an image file or a folder",
+                           named == NULL, error));
+    }
+    return paths->list_name != NULL ? check_argument(paths->list_name, list, false, error) : OK;
+}
+
+status image_paths_open(struct image_paths **result, const char *const *arguments, size_t count, const char *list,
+                        const struct stop *stop, struct error *error)
+{
+    struct image_paths *paths = calloc(1, sizeof *paths);
+    if (paths == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu paths", count);
+    *paths = (struct image_paths){.arguments = arguments, .count = count, .stop = stop, .list_name = list};
+    status checked = check_arguments(paths, error);
+    if (checked != OK) {
+        image_paths_close(paths);
+        return checked;
+    }
+    *result = paths;
+    return OK;
+}
+
+static void leave_folder(struct image_paths *paths)
+{
+    struct level *level = &paths->levels[--paths->depth];
+    directory_free(&level->names);
+    free(level->folder);
+}
+
+void image_paths_close(struct image_paths *paths)
+{
+    if (paths == NULL)
+        return;
+    while (paths->depth > 0)
+        leave_folder(paths);
+    if (paths->list != NULL)
+        fclose(paths->list);
+    free(paths->line);
+    free(paths->path);
+    free(paths);
+}
+
+/* --- Folders --- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A slash behind the names of folders, so that the order is that of whole paths: "a.jpg" before "a/b.jpg". */
+static status mark_folders(struct level *level, const struct stop *stop, struct error *error)
+{
+    for (size_t i = 0; i < level->names.count && !stop_requested(stop); i++) {
+        char *path = path_format("%s/%s", level->folder, level->names.names[i]),
+             *marked = path != NULL && file_is_directory(path) ? path_format("%s/", level->names.names[i]) : NULL;
+        if (marked != NULL) {
+            free(level->names.names[i]);
+            level->names.names[i] = marked;
+        }
+        free(path);
+        if (path == NULL)
+            return error_set(error, ERROR_MEMORY, "%s: no memory for its names", level->folder);
+    }
+    if (level->names.count > 1)
+        qsort(level->names.names, level->names.count, sizeof *level->names.names, compare_names);
+    return OK;
+}
+
+static status enter_folder(struct image_paths *paths, const char *folder, struct error *error)
+{
+    if (paths->depth == DEEPEST)
+        return error_set(error, ERROR_FORMAT, "%s: more than %d folders deep; does a symbolic link lead back?", folder,
+                         DEEPEST);
+    struct level level = {.folder = strdup(folder)};
+    if (level.folder == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    for (size_t end = strlen(folder); end > 1 && level.folder[end - 1] == '/';)
+        level.folder[--end] = 0;
+    status result = directory_list(&level.names, level.folder, error);
+    if (result != OK) {
+        free(level.folder);
+        return result;
+    }
+    paths->levels[paths->depth++] = level;
+    return mark_folders(&paths->levels[paths->depth - 1], paths->stop, error);
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat information;
+    return stat(path, &information) == 0 && S_ISREG(information.st_mode);
+}
+
+/* One step in the innermost folder; *found says whether it led to an image. */
+static status walk(struct image_paths *paths, bool *found, struct error *error)
+{
+    struct level *level = &paths->levels[paths->depth - 1];
+    *found = false;
+    if (level->next == level->names.count) {
+        leave_folder(paths);
+        return OK;
+    }
+    const char *name = level->names.names[level->next++];
+    free(paths->path);
+    paths->path = path_format("%s%s%s", level->folder, strcmp(level->folder, "/") == 0 ? "" : "/", name);
+    if (paths->path == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", level->folder);
+    if (name[strlen(name) - 1] == '/')
+        return enter_folder(paths, paths->path, error);
+    *found = is_regular(paths->path) && (image_has_ending(paths->path) || image_file_recognized(paths->path));
+    return OK;
+}
+
+/* --- Lists and arguments --- */
+
+/* A file or a folder that was named; it may not be there any more, which whoever reads it says. */
+static status take(struct image_paths *paths, const char *named, bool *found, struct error *error)
+{
+    *found = !file_is_directory(named);
+    if (!*found)
+        return enter_folder(paths, named, error);
+    free(paths->path);
+    paths->path = strdup(named);
+    return paths->path != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its name", named);
+}
+
+static status open_list(struct image_paths *paths, const char *name, struct error *error)
+{
+    paths->list_open = name;
+    paths->line_number = 0;
+    paths->list = fopen(name, "re");
+    return paths->list != NULL ? OK : error_errno(error, errno, "%s: cannot be opened", name);
+}
+
+static status end_list(struct image_paths *paths, struct error *error)
+{
+    bool failed = ferror(paths->list) != 0;
+    fclose(paths->list);
+    paths->list = NULL;
+    return failed ? error_set(error, ERROR_IO, "%s: cannot be read to its end", paths->list_open) : OK;
+}
+
+static status next_line(struct image_paths *paths, bool *found, struct error *error)
+{
+    ssize_t length = getline(&paths->line, &paths->line_size, paths->list);
+    char *line = paths->line;
+    *found = false;
+    if (length < 0)
+        return end_list(paths, error);
+    if (++paths->line_number == 1 && length >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
+        line += 3; /* a byte order mark */
+        length -= 3;
+    }
+    while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+        line[--length] = 0;
+    if ((size_t)length != strlen(line))
+        return error_set(error, ERROR_FORMAT, "%s:%zu: expected a path, found a NUL byte", paths->list_open,
+                         paths->line_number);
+    return length > 0 ? take(paths, line, found, error) : OK;
+}
+
+static status next_argument(struct image_paths *paths, bool *found, struct error *error)
+{
+    const char *argument = paths->next < paths->count ? paths->arguments[paths->next] : NULL,
+               *list = argument != NULL ? list_of(argument) : paths->list_name;
+    paths->next++;
+    *found = false;
+    return list != NULL ? open_list(paths, list, error) : take(paths, argument, found, error);
+}
+
+status image_paths_next(struct image_paths *paths, const char **path, struct error *error)
+{
+    size_t last = paths->count + (paths->list_name != NULL);
+    bool found = false;
+    *path = NULL;
+    while (!found && !stop_requested(paths->stop) && (paths->depth > 0 || paths->list != NULL || paths->next < last)) {
+        if (paths->depth > 0)
+            TRY(walk(paths, &found, error));
+        else if (paths->list != NULL)
+            TRY(next_line(paths, &found, error));
+        else
+            TRY(next_argument(paths, &found, error));
+    }
+    if (found)
+        *path = paths->path;
+    return stop_requested(paths->stop) ? error_set(error, ERROR_STOPPED, "stopped while images were looked for") : OK;
+}

@@ -1,0 +1,42 @@
+/* Image files in batches of pixels as the evaluation crops them, decoded by all threads. One that cannot be read costs a
+ * warning with its name, and the next ones move up.
+ *
+ *     struct image_reader reader;
+ *     TRY(image_reader_open(&reader, call, paths, resolution, batch, error));
+ *     do {
+ *         TRY(image_reader_next(&reader, error));
+ *         … reader.count images, reader.pixels, reader.slots[i].path …
+ *     } while (reader.count > 0);
+ *     image_reader_close(&reader);
+ */
+#ifndef MTIL_HARNESS_COMMANDS_INPUTS_IMAGE_READER_H
+#define MTIL_HARNESS_COMMANDS_INPUTS_IMAGE_READER_H
+
+#include "core/threads.h"
+#include "harness/commands/command.h"
+#include "harness/commands/inputs/image_paths.h"
+
+struct image_slot {
+    char *path;
+    struct error error;
+};
+
+struct image_reader {
+    const struct command_call *call;
+    struct image_paths *paths;
+    struct threads *threads;
+    size_t resolution, batch;
+    bool ended;
+    size_t count;             /* images of this batch: `batch`, or fewer at the end */
+    struct image_slot *slots; /* [batch] */
+    uint8_t *pixels;          /* [batch, R, R, 3] */
+    size_t read, failed;      /* so far */
+};
+
+/* paths is borrowed; the call's options have "threads". image_reader_close also after a failure. */
+status image_reader_open(struct image_reader *reader, const struct command_call *call, struct image_paths *paths,
+                         size_t resolution, size_t batch, struct error *error);
+status image_reader_next(struct image_reader *reader, struct error *error);
+void image_reader_close(struct image_reader *reader);
+
+#endif

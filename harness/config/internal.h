@@ -1,0 +1,40 @@
+/* What suite.c and suite_text.c share: the resolved values, one part after another in the sections' order. */
+#ifndef MTIL_HARNESS_CONFIG_INTERNAL_H
+#define MTIL_HARNESS_CONFIG_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "core/digest.h"
+#include "core/text.h"
+#include "harness/config/source.h"
+
+/* One set of values: a section's, or one entry's. */
+struct part {
+    const struct suite_section *section;
+    char *entry;          /* NULL for a section without each_of */
+    struct option *table; /* the section's keys, then the inherited ones, then those that come with the choice */
+    size_t inherited_begin, inherited_end; /* positions in table */
+    struct options *options;
+};
+
+struct suite {
+    char *name;
+    const struct suite_section *sections;
+    struct part *parts;
+    size_t count;
+    struct text text;
+    char hash[DIGEST_SIZE];
+};
+
+const struct part *suite_part(const struct suite *suite, const char *section, const char *entry);
+
+/* Whether the option has a value, given or by default; it is one of the part's table. */
+bool suite_part_has(const struct part *part, const struct option *option);
+
+/* The part whose value is the default of key in the section's entries, NULL when they do not inherit it. */
+const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key);
+
+/* All values, or only those that identify what is computed. */
+void suite_write(struct text *out, const struct suite *suite, bool identity_only);
+
+#endif

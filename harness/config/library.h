@@ -1,0 +1,21 @@
+/* The suites that ship with the program: harness/suites/NAME.yaml, part of the executable.
+ *
+ *     for (size_t i = 0; i < suite_library_size(); i++)
+ *         printf("%s: %s\n", suite_library_get(i).name, suite_library_get(i).summary);
+ */
+#ifndef MTIL_HARNESS_CONFIG_LIBRARY_H
+#define MTIL_HARNESS_CONFIG_LIBRARY_H
+
+#include <stddef.h>
+
+struct shipped_suite {
+    char name[64];
+    char summary[160]; /* the file's first line, when it is a comment */
+    const char *text;  /* NUL-terminated, size bytes without the NUL */
+    size_t size;
+};
+
+size_t suite_library_size(void);
+struct shipped_suite suite_library_get(size_t index); /* index < suite_library_size() */
+
+#endif

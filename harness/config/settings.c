@@ -1,0 +1,508 @@
+#include "harness/config/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/merge/combine.h"
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "harness/config/settings_data.h"
+#include "harness/run/model_choice.h"
+
+static const struct option model_options[] = {
+    {.name = "weights",
+     .type = OPTION_TEXT,
+     .fallback = "mini",
+     .help = "CLIP weights, a safetensors file; mini: the small model that ships"},
+    {.name = "vocabulary",
+     .type = OPTION_TEXT,
+     .fallback = "mini",
+     .help = "the tokenizer's vocabulary file; mini: the small model's"},
+    {.name = "heads",
+     .type = OPTION_LIST,
+     .fallback = "auto",
+     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the "
+             "weights"},
+    {.name = "activation",
+     .type = OPTION_CHOICE,
+     .choices = CLIP_ACTIVATION_CHOICES,
+     .fallback = "auto",
+     .help =
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"},
+    {0}};
+
+static const struct option adapter_options[] = {{.name = "experts",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 1,
+                                                 .maximum = SETTINGS_EXPERTS,
+                                                 .fallback = "22",
+                                                 .help = "experts per block"},
+                                                {.name = "top_k",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 1,
+                                                 .maximum = 64,
+                                                 .fallback = "2",
+                                                 .help = "experts chosen per sample"},
+                                                {.name = "bottleneck",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 4,
+                                                 .maximum = 4096,
+                                                 .fallback = "64",
+                                                 .help = "hidden units of an expert"},
+                                                {.name = "scale",
+                                                 .type = OPTION_REAL,
+                                                 .minimum = 0,
+                                                 .maximum = 100,
+                                                 .fallback = "0.1",
+                                                 .help = "factor of an expert's output"},
+                                                {.name = "dropout",
+                                                 .type = OPTION_REAL,
+                                                 .minimum = 0,
+                                                 .maximum = 0.99,
+                                                 .fallback = "0.1",
+                                                 .help = "of an expert's hidden units"},
+                                                {.name = "noise_epsilon",
+                                                 .type = OPTION_REAL,
+                                                 .minimum = 0,
+                                                 .maximum = 10,
+                                                 .fallback = "0.01",
+                                                 .help = "least standard deviation of the router's noise"},
+                                                {.name = "expert_input",
+                                                 .type = OPTION_CHOICE,
+                                                 .choices = "residual|post_ln",
+                                                 .fallback = "residual",
+                                                 .help = "what experts read: the residual stream or ln_2's output"},
+                                                {.name = "freeze_top_k",
+                                                 .type = OPTION_INTEGER,
+                                                 .minimum = 0,
+                                                 .maximum = MERGE_SOURCES,
+                                                 .fallback = "2",
+                                                 .help = "most used experts frozen after each task"},
+                                                {0}};
+
+static const struct option merge_options[] = {{.name = "policy",
+                                               .type = OPTION_TEXT,
+                                               .fallback = "most_used",
+                                               .help = "which experts are merged; see mtil list policies"},
+                                              {.name = "every",
+                                               .type = OPTION_INTEGER,
+                                               .minimum = 1,
+                                               .maximum = 1e9,
+                                               .fallback = "100",
+                                               .help = "iterations between merges"},
+                                              {.name = "moments",
+                                               .type = OPTION_CHOICE,
+                                               .choices = MERGE_MOMENTS_CHOICES,
+                                               .fallback = "keep",
+                                               .help = "Adam's moments of the expert that is replaced"},
+                                              {0}};
+
+static const struct option combine_options[] = {{.name = "name",
+                                                 .type = OPTION_TEXT,
+                                                 .fallback = "mean",
+                                                 .help = "what merged experts become; see mtil list combiners"},
+                                                {0}};
+
+static const struct option training_options[] = {{.name = "iterations",
+                                                  .type = OPTION_INTEGER,
+                                                  .minimum = 1,
+                                                  .maximum = 1e9,
+                                                  .fallback = "1000",
+                                                  .help = "optimizer steps per task"},
+                                                 {.name = "reference_iterations",
+                                                  .type = OPTION_BOOLEAN,
+                                                  .fallback = "no",
+                                                  .help = "one step more, as the reference runs"},
+                                                 {.name = "batch",
+                                                  .type = OPTION_INTEGER,
+                                                  .minimum = 1,
+                                                  .maximum = 65536,
+                                                  .fallback = "64",
+                                                  .help = "images per iteration"},
+                                                 {.name = "learning_rate",
+                                                  .type = OPTION_REAL,
+                                                  .minimum = 0,
+                                                  .maximum = 100,
+                                                  .fallback = "1e-3",
+                                                  .help = "peak of the schedule"},
+                                                 {.name = "warmup",
+                                                  .type = OPTION_INTEGER,
+                                                  .minimum = 0,
+                                                  .maximum = 1e9,
+                                                  .fallback = "100",
+                                                  .help = "iterations of linear warm-up"},
+                                                 {.name = "label_smoothing",
+                                                  .type = OPTION_REAL,
+                                                  .minimum = 0,
+                                                  .maximum = 1,
+                                                  .fallback = "0.2",
+                                                  .help = "of the cross-entropy"},
+                                                 {.name = "weight_decay",
+                                                  .type = OPTION_REAL,
+                                                  .minimum = 0,
+                                                  .maximum = 10,
+                                                  .fallback = "0",
+                                                  .help = "decoupled, of AdamW"},
+                                                 {.name = "on_nan",
+                                                  .type = OPTION_CHOICE,
+                                                  .choices = "stop|skip",
+                                                  .fallback = "stop",
+                                                  .help = "what becomes of an iteration whose loss or gradients are "
+                                                          "not finite; skip leaves it out and counts it"},
+                                                 {0}};
+
+static const struct option task_options[] = {
+    {.name = "reader", .type = OPTION_TEXT, .help = "the dataset's reader; the task's own name if not given"},
+    {.name = "root", .type = OPTION_TEXT, .help = "its folder, where it is not data.root"},
+    {0}};
+
+static const struct option method_options[] = {{.name = "name",
+                                                .type = OPTION_TEXT,
+                                                .fallback = "moe_adapters",
+                                                .help = "how a task is learnt; see mtil list methods"},
+                                               {0}};
+
+static const struct option selector_options[] = {
+    {.name = "kind",
+     .type = OPTION_CHOICE,
+     .choices = "oracle|clip",
+     .fallback = "clip",
+     .help = "who names the task at test time: the data, or autoencoders on frozen features"},
+    {.name = "decision",
+     .type = OPTION_CHOICE,
+     .choices = "per_image|per_batch",
+     .fallback = "per_image",
+     .help = "one decision per image, or per batch of one dataset"},
+    {.name = "decision_batch",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e6,
+     .fallback = "128",
+     .help = "images that decide together with per_batch"},
+    {.name = "code",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65536,
+     .fallback = "100",
+     .help = "hidden units of an autoencoder"},
+    {.name = "iterations",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e6,
+     .fallback = "300",
+     .help = "steps of its training"},
+    {.name = "batch",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65536,
+     .fallback = "64",
+     .help = "images per step"},
+    {.name = "learning_rate",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 10,
+     .fallback = "0.01",
+     .help = "divided by 10 every 10 epochs"},
+    {.name = "l2",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "1e-4",
+     .help = "added to the gradient"},
+    {.name = "quantile",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "0.99",
+     .help = "of a task's held-out losses: its threshold"},
+    {.name = "threshold",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "fixed threshold of all tasks; 0: the quantile"},
+    {0}};
+
+static const struct option evaluation_options[] = {
+    {.name = "per_image",
+     .type = OPTION_CHOICE,
+     .choices = "none|bits|predictions",
+     .fallback = "predictions",
+     .help = "what is kept of every test image"},
+    {.name = "label_space",
+     .type = OPTION_CHOICE,
+     .choices = "task|all",
+     .fallback = "task",
+     .help = "an image's classes: those of its task, or of all tasks one after the other (X-TAIL)"},
+    {0}};
+
+static const struct option run_options[] = {
+    {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "one run each"},
+    BACKEND_OPTIONS("auto", "auto", "0"),
+    GPUS_OPTION("1"),
+    {.name = "threads",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1024,
+     .fallback = "0",
+     .help = "0: one per core; results do not depend on it"},
+    {.name = "evaluation_batch",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 65536,
+     .fallback = "0",
+     .help =
+         "test images encoded at a time; 0: what a GPU's memory allows, 64 on the CPU; results do not depend on it, "
+         "but for rounding on a GPU"},
+    {.name = "keep_features",
+     .type = OPTION_BOOLEAN,
+     .fallback = "yes",
+     .help = "no: compute every answer again, whether or not it can have changed; results do not depend on it"},
+    CACHE_OPTIONS,
+    {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "where checkpoints go"},
+    {.name = "database", .type = OPTION_TEXT, .fallback = SETTINGS_DATABASE, .help = "where results go"},
+    {.name = "checkpoints",
+     .type = OPTION_CHOICE,
+     .choices = "last|all|none",
+     .fallback = "last",
+     .help = "which trained weights are kept"},
+    {.name = "checkpoint_every",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "iterations between resume points within a task; 0: none"},
+    {.name = "log_every",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e9,
+     .fallback = "10",
+     .help = "iterations between stored losses"},
+    {0}};
+
+static status combiner_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct merge_combiner *combiner;
+    TRY(merge_combiner_find(&combiner, name, error));
+    *table = combiner->options;
+    return OK;
+}
+
+static status policy_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct merge_policy *policy;
+    TRY(merge_policy_find(&policy, name, error));
+    *table = policy->options;
+    return OK;
+}
+
+static status method_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct method *method;
+    TRY(method_find(&method, name, error));
+    *table = method->options;
+    return OK;
+}
+
+static status reader_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct dataset_reader *reader;
+    if (dataset_reader_find(&reader, name, error) != OK) {
+        size_t used = strlen(error->message);
+        snprintf(error->message + used, sizeof error->message - used,
+                 "; data.order is I, II or a list of datasets, or of names whose reader `tasks` gives");
+        return ERROR_ARGUMENT;
+    }
+    *table = reader->options;
+    return OK;
+}
+
+/* Where weights and images lie is incidental: their contents are part of what a run is (harness/run/inputs.h). */
+const struct suite_section settings_sections[] = {
+    {.name = "model", .options = model_options, .incidental = "weights|vocabulary"},
+    {.name = "data",
+     .options = settings_data_options,
+     .incidental = "root|order_name|setting|on_unreadable", /* which images are left out is in their digests */
+     .shorthand = settings_data_shorthand,
+     .chooser = "split_by",
+     .chosen = settings_split_keys},
+    {.name = "adapter", .options = adapter_options},
+    {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
+    {.name = "combine", .options = combine_options, .chooser = "name", .chosen = combiner_keys},
+    {.name = "training", .options = training_options},
+    {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
+    {.name = "selector", .options = selector_options},
+    {.name = "evaluation", .options = evaluation_options},
+    {.name = "tasks",
+     .options = task_options,
+     .each_of = "data.order",
+     .inherits = "training|data.split|data.on_missing|data.on_unreadable|data.template",
+     .incidental = "root|path|on_unreadable",
+     .chooser = "reader",
+     .chosen = reader_keys},
+    {.name = "run",
+     .options = run_options,
+     .incidental = "seeds|" BACKEND_OPTION_NAMES
+                   "|gpus=1|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
+                   "|checkpoints|checkpoint_every|log_every"},
+    {0}};
+
+bool settings_incidental(const char *key, const char *value)
+{
+    return suite_key_incidental(settings_sections, key, value);
+}
+
+static size_t whole(const struct options *options, const char *name)
+{
+    return (size_t)options_integer(options, name);
+}
+
+static void read_adapter(struct settings *s, const struct options *o)
+{
+    s->adapter = (struct adapter_settings){.experts = whole(o, "experts"),
+                                           .top_k = whole(o, "top_k"),
+                                           .tasks = s->task_count,
+                                           .bottleneck = whole(o, "bottleneck"),
+                                           .scale = (float)options_real(o, "scale"),
+                                           .dropout = (float)options_real(o, "dropout"),
+                                           .noise_epsilon = (float)options_real(o, "noise_epsilon"),
+                                           .input = (enum expert_input)options_choice(o, "expert_input")};
+    s->freeze_top_k = whole(o, "freeze_top_k");
+}
+
+static void read_selector(struct selector_settings *s, const struct options *o)
+{
+    *s = (struct selector_settings){.kind = (enum selector_kind)options_choice(o, "kind"),
+                                    .decision = (enum selector_decision)options_choice(o, "decision"),
+                                    .decision_batch = whole(o, "decision_batch"),
+                                    .code = whole(o, "code"),
+                                    .iterations = whole(o, "iterations"),
+                                    .batch = whole(o, "batch"),
+                                    .rate = options_real(o, "learning_rate"),
+                                    .l2 = options_real(o, "l2"),
+                                    .quantile = options_real(o, "quantile"),
+                                    .threshold = options_real(o, "threshold")};
+}
+
+static void read_run(struct settings *s, const struct options *o)
+{
+    s->threads = whole(o, "threads");
+    s->backend = backend_settings_of(o);
+    s->backend.threads = s->threads;
+    s->gpus = whole(o, "gpus");
+    s->evaluation_batch = whole(o, "evaluation_batch");
+    s->keep_features = options_boolean(o, "keep_features");
+    s->cache = cache_settings_of(o);
+    s->cache.threads = s->threads;
+    s->folder = options_text(o, "folder");
+    s->database = options_text(o, "database");
+    s->checkpoints = (enum checkpoints)options_choice(o, "checkpoints");
+    s->checkpoint_every = whole(o, "checkpoint_every");
+    s->log_every = whole(o, "log_every");
+}
+
+static status check(const struct settings *s, struct error *error)
+{
+    if (s->task_count == 0)
+        return error_set(error, ERROR_ARGUMENT, "suite: data.order names no task; expected at least one dataset");
+    if (s->task_count > SETTINGS_TASKS)
+        return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count,
+                         SETTINGS_TASKS);
+    if (s->adapter.top_k > s->adapter.experts)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
+            "or raise adapter.experts",
+            s->adapter.top_k, s->adapter.experts);
+    if (s->freeze_top_k > s->adapter.experts)
+        return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
+                         s->freeze_top_k, s->adapter.experts);
+    if (s->adapter.bottleneck % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
+                         s->adapter.bottleneck);
+    if (s->backend.precision != PRECISION_F32 && strcmp(s->backend.name, "cpu") == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: run.precision %s needs run.backend cuda; the cpu backend computes in f32",
+                         precision_name(s->backend.precision));
+    return OK;
+}
+
+status settings_read(struct settings *s, const struct suite *suite, struct error *error)
+{
+    const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
+                         *merge = suite_options(suite, "merge"), *combine = suite_options(suite, "combine"),
+                         *evaluation = suite_options(suite, "evaluation");
+    *s = (struct settings){
+        .weights = options_text(model, "weights"),
+        .vocabulary = options_text(model, "vocabulary"),
+        .merge_every = whole(merge, "every"),
+        .merge = {.moments = (enum merge_moments)options_choice(merge, "moments"), .combiner_options = combine},
+        .policy_options = merge,
+        .method_options = suite_options(suite, "method"),
+        .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
+        .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
+    TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
+    settings_read_data(s, data);
+    read_adapter(s, suite_options(suite, "adapter"));
+    read_selector(&s->selector, suite_options(suite, "selector"));
+    read_run(s, suite_options(suite, "run"));
+    TRY(settings_check_data(s, data, error));
+    TRY(merge_policy_find(&s->merge.policy, options_text(merge, "policy"), error));
+    TRY(merge_combiner_find(&s->merge.combiner, options_text(combine, "name"), error));
+    TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
+    return check(s, error);
+}
+
+void settings_of_task(struct task_settings *t, const struct suite *suite, const char *name)
+{
+    const struct options *o = suite_entry(suite, "tasks", name);
+    const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
+    *t = (struct task_settings){.name = name,
+                                .reader = reader != NULL ? reader : name,
+                                .template = options_text(o, "template"),
+                                .root = root != NULL ? root : options_text(suite_options(suite, "data"), "root"),
+                                .iterations =
+                                    whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
+                                .schedule_end = whole(o, "iterations"),
+                                .warmup = whole(o, "warmup"),
+                                .batch = whole(o, "batch"),
+                                .rate = options_real(o, "learning_rate"),
+                                .weight_decay = options_real(o, "weight_decay"),
+                                .smoothing = (float)options_real(o, "label_smoothing"),
+                                .on_nan = (enum on_nan)options_choice(o, "on_nan")};
+}
+
+size_t settings_seeds(const struct suite *suite)
+{
+    return options_list_size(suite_options(suite, "run"), "seeds");
+}
+
+status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error)
+{
+    const char *text = options_list_item(suite_options(suite, "run"), "seeds", index);
+    int64_t value;
+    if (!parse_integer(text, &value) || value < 0)
+        return error_set(error, ERROR_ARGUMENT, "suite: run.seeds: expected whole numbers from 0, found \"%s\"", text);
+    *seed = (uint64_t)value;
+    return OK;
+}
+
+status settings_check_seeds(const struct suite *suite, struct error *error)
+{
+    uint64_t seed;
+    if (settings_seeds(suite) == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
+    for (size_t i = 0; i < settings_seeds(suite); i++) {
+        TRY(settings_seed(suite, i, &seed, error));
+        for (size_t k = 0; k < i; k++) {
+            uint64_t earlier;
+            TRY(settings_seed(suite, k, &earlier, error));
+            if (earlier == seed)
+                return error_set(error, ERROR_ARGUMENT,
+                                 "suite: run.seeds: seed %llu is there twice; expected one run each",
+                                 (unsigned long long)seed);
+        }
+    }
+    return OK;
+}

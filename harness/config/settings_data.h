@@ -1,0 +1,25 @@
+/* Part of settings.c: the section `data` of a suite, which says what is learnt in which order, and of how many images.
+ *
+ *     {.name = "data", .options = settings_data_options, .shorthand = settings_data_shorthand,
+ *      .chooser = "split_by", .chosen = settings_split_keys}
+ */
+#ifndef MTIL_HARNESS_CONFIG_SETTINGS_DATA_H
+#define MTIL_HARNESS_CONFIG_SETTINGS_DATA_H
+
+#include "harness/config/settings.h"
+
+extern const struct option settings_data_options[];
+
+/* The keys that come with split_by. */
+status settings_split_keys(const char *name, const struct option **table, struct error *error);
+
+/* "order: II" stands for eleven names. */
+const char *settings_data_shorthand(const char *key, const char *value);
+
+/* Fills in what follows from the section; label_space is there already. */
+void settings_read_data(struct settings *settings, const struct options *data);
+
+/* What no key's range can say. A suite may say what its setting is, but not something else than what it does. */
+status settings_check_data(const struct settings *settings, const struct options *data, struct error *error);
+
+#endif

@@ -1,0 +1,185 @@
+#include "harness/config/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "core/text.h"
+
+enum { ASSIGNMENTS = 4096 }; /* repeated keys are found by looking at all before, so there is an end to it */
+
+const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name)
+{
+    for (; sections->name != NULL; sections++)
+        if (strcmp(sections->name, name) == 0)
+            return sections;
+    return NULL;
+}
+
+void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where,
+                        size_t size)
+{
+    char path[2 * KEY_LENGTH + 4] = "";
+    const char *section = assignment->section->name;
+    if (*section != 0)
+        snprintf(path, sizeof path, ": %s%s%s", section, assignment->entry != NULL ? "." : "",
+                 assignment->entry != NULL ? assignment->entry : "");
+    if (assignment->line == 0)
+        snprintf(where, size, "command line%s", path);
+    else
+        snprintf(where, size, "%s:%zu:%zu%s", source->file, assignment->line, assignment->column, path);
+}
+
+status suite_source_unknown(const struct suite_source *source, const char *where, const char *word, struct error *error)
+{
+    const char *names[256];
+    size_t count = 0, most = sizeof names / sizeof *names;
+    const struct suite_section *top = suite_section_find(source->sections, "");
+    for (const struct option *option = top != NULL ? top->options : NULL; option != NULL && option->name != NULL;
+         option++)
+        if (count < most)
+            names[count++] = option->name;
+    for (const struct suite_section *section = source->sections; section->name != NULL; section++)
+        if (section != top && count < most)
+            names[count++] = section->name;
+    return error_unknown_word(error, where, top != NULL ? "section or key" : "section", word, names, count);
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+const struct assignment *suite_source_find(const struct suite_source *source, const struct assignment *assignment)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *earlier = &source->assignments[i];
+        if (earlier->section == assignment->section && same(earlier->entry, assignment->entry) &&
+            same(earlier->key, assignment->key))
+            return earlier;
+    }
+    return NULL;
+}
+
+static char *copy(const char *string)
+{
+    return string != NULL ? strdup(string) : NULL;
+}
+
+/* The assignment's value, or what it stands for. */
+static const char *written_out(const struct assignment *assignment)
+{
+    const struct suite_section *section = assignment->section;
+    if (section->shorthand == NULL || assignment->key == NULL || assignment->value == NULL)
+        return assignment->value;
+    const char *stands_for = section->shorthand(assignment->key, assignment->value);
+    return stands_for != NULL ? stands_for : assignment->value;
+}
+
+status suite_source_no_memory(const struct suite_source *source, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: no memory for its values", source->file);
+}
+
+status suite_source_add(struct suite_source *source, const struct assignment *assignment, struct error *error)
+{
+    if (source->count == ASSIGNMENTS)
+        return error_set(error, ERROR_ARGUMENT, "%s: a suite has at most %d values, found more", source->file,
+                         ASSIGNMENTS);
+    if (source->count == source->capacity) {
+        size_t capacity = source->capacity * 2 + 64;
+        struct assignment *grown = realloc(source->assignments, capacity * sizeof *grown);
+        if (grown == NULL)
+            return suite_source_no_memory(source, error);
+        source->assignments = grown;
+        source->capacity = capacity;
+    }
+    struct assignment *added = &source->assignments[source->count++];
+    *added = *assignment;
+    added->entry = copy(assignment->entry);
+    added->key = copy(assignment->key);
+    added->value = copy(written_out(assignment));
+    if ((added->entry == NULL) != (assignment->entry == NULL) || (added->key == NULL) != (assignment->key == NULL) ||
+        (added->value == NULL) != (assignment->value == NULL))
+        return suite_source_no_memory(source, error);
+    return OK;
+}
+
+void suite_source_free(struct suite_source *source)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        free(source->assignments[i].entry);
+        free(source->assignments[i].key);
+        free(source->assignments[i].value);
+    }
+    free(source->assignments);
+    source->assignments = NULL;
+    source->count = source->capacity = 0;
+}
+
+static bool is_utf8(const char *string)
+{
+    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)string;
+    for (utf8proc_int32_t point; *p != 0;) {
+        utf8proc_ssize_t used = utf8proc_iterate(p, -1, &point);
+        if (used <= 0)
+            return false;
+        p += used;
+    }
+    return true;
+}
+
+/* Fills assignment from the parts of left, which is cut at its dots. */
+static status split_path(const struct suite_source *source, char *left, struct assignment *assignment,
+                         struct error *error)
+{
+    char *dot = strchr(left, '.');
+    if (dot == NULL) {
+        assignment->section = suite_section_find(source->sections, "");
+        assignment->key = left;
+        if (assignment->section != NULL && options_find(assignment->section->options, left) != NULL)
+            return OK;
+        if (suite_section_find(source->sections, left) != NULL)
+            return error_set(error, ERROR_ARGUMENT, "command line: %s is a section; expected %s.KEY=VALUE", left, left);
+        return suite_source_unknown(source, "command line", left, error);
+    }
+    *dot = 0;
+    assignment->section = *left != 0 ? suite_section_find(source->sections, left) : NULL;
+    assignment->key = dot + 1;
+    if (assignment->section == NULL)
+        return suite_source_unknown(source, "command line", left, error);
+    if (assignment->section->each_of == NULL)
+        return OK;
+    assignment->entry = dot + 1;
+    dot = strrchr(assignment->entry, '.'); /* the last one: an entry's name may hold dots, a key does not */
+    if (dot == NULL)
+        return error_set(error, ERROR_ARGUMENT, "command line: %s: expected %s.NAME.KEY=VALUE, found %s.%s", left, left,
+                         left, assignment->entry);
+    *dot = 0;
+    assignment->key = dot + 1;
+    return OK;
+}
+
+status suite_source_override(struct suite_source *source, const char *override, struct error *error)
+{
+    const char *equals = strchr(override, '=');
+    if (equals == NULL || equals == override)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: expected KEY=VALUE, for example merge.every=50, found \"%s\"", override);
+    if (!is_utf8(override))
+        return error_set(error, ERROR_ARGUMENT, "command line: \"%s\" is not valid UTF-8", override);
+    char *left = strndup(override, (size_t)(equals - override));
+    if (left == NULL)
+        return suite_source_no_memory(source, error);
+    struct assignment assignment = {0};
+    status result = split_path(source, left, &assignment, error);
+    if (result == OK && strlen(left) + strlen(assignment.key) >= KEY_LENGTH)
+        result = error_set(error, ERROR_ARGUMENT, "command line: a key of more than %d characters", KEY_LENGTH - 1);
+    if (result == OK) {
+        assignment.value = (char *)equals + 1; /* is copied */
+        result = suite_source_add(source, &assignment, error);
+    }
+    free(left);
+    return result;
+}

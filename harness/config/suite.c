@@ -1,0 +1,463 @@
+#include "harness/config/suite.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/characters.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/config/internal.h"
+#include "harness/config/library.h"
+
+enum {
+    FILE_SIZE = 256 * 1024,
+    NAMES = 256, /* of a list that a section has an entry for each of */
+    SHIPPED = 64 /* suites shown when one is not known */
+};
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+const struct part *suite_part(const struct suite *suite, const char *section, const char *entry)
+{
+    for (size_t i = 0; i < suite->count; i++)
+        if (strcmp(suite->parts[i].section->name, section) == 0 && same(suite->parts[i].entry, entry))
+            return &suite->parts[i];
+    return NULL;
+}
+
+bool suite_part_has(const struct part *part, const struct option *option)
+{
+    return option->fallback != NULL || options_given(part->options, option->name);
+}
+
+static const struct assignment *last_assignment(const struct suite_source *source, const struct part *part,
+                                                const char *key)
+{
+    for (size_t i = source->count; i-- > 0;) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section == part->section && same(assignment->entry, part->entry) && same(assignment->key, key))
+            return assignment;
+    }
+    return NULL;
+}
+
+/* The table that belongs to what the part's chooser names, NULL when there is none. */
+static status find_chosen(const struct suite_source *source, const struct part *part, const struct option **table,
+                          struct error *error)
+{
+    const struct suite_section *section = part->section;
+    *table = NULL;
+    if (section->chooser == NULL)
+        return OK;
+    const struct option *chooser = options_find(section->options, section->chooser);
+    assert(chooser != NULL);
+    const struct assignment *assignment = last_assignment(source, part, section->chooser);
+    const char *name = chooser->fallback != NULL ? chooser->fallback : part->entry;
+    if (assignment != NULL)
+        name = assignment->value;
+    if (name == NULL || section->chosen(name, table, error) == OK)
+        return OK;
+    if (assignment == NULL)
+        return error_context(error, "%s: %s", source->file, section->name);
+    char where[512];
+    suite_source_where(source, assignment, where, sizeof where);
+    return error_context(error, "%s", where);
+}
+
+static void append_options(struct option *table, size_t *count, const struct option *more)
+{
+    for (; more != NULL && more->name != NULL; more++)
+        if (options_find(table, more->name) == NULL)
+            table[(*count)++] = *more;
+}
+
+static size_t count_options(const struct option *table)
+{
+    size_t count = 0;
+    while (table != NULL && table[count].name != NULL)
+        count++;
+    return count;
+}
+
+/* What section->inherits names next, from *at on: a part, and a key of it alone or NULL for all. False at the end. */
+static bool next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
+{
+    char word[KEY_LENGTH];
+    if (*at == NULL || **at == 0)
+        return false;
+    size_t size = strcspn(*at, "|");
+    assert(size < sizeof word);
+    memcpy(word, *at, size);
+    word[size] = 0;
+    *at += size + ((*at)[size] != 0);
+    char *dot = strchr(word, '.');
+    if (dot != NULL)
+        *dot = 0;
+    *parent = suite_part(suite, word, NULL);
+    assert(*parent != NULL);
+    const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
+    assert(dot == NULL || option != NULL);
+    *key = option != NULL ? option->name : NULL;
+    return true;
+}
+
+const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key)
+{
+    const struct part *parent;
+    const char *only;
+    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
+        if (only != NULL ? strcmp(only, key) == 0 : options_find(parent->table, key) != NULL)
+            return parent;
+    return NULL;
+}
+
+static size_t count_inherited(const struct suite *suite, const struct suite_section *section)
+{
+    const struct part *parent;
+    const char *only;
+    size_t count = 0;
+    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
+        count += only != NULL ? 1 : count_options(parent->table);
+    return count;
+}
+
+static void append_inherited(const struct suite *suite, struct part *part, size_t *count)
+{
+    const struct part *parent;
+    const char *only;
+    part->inherited_begin = *count;
+    for (const char *at = part->section->inherits; next_parent(suite, &at, &parent, &only);) {
+        const struct option one[2] = {only != NULL ? *options_find(parent->table, only) : (struct option){0}};
+        append_options(part->table, count, only != NULL ? one : parent->table);
+    }
+    part->inherited_end = *count;
+    for (size_t i = part->inherited_begin; i < *count; i++) {
+        parent = suite_parent(suite, part->section, part->table[i].name);
+        part->table[i].fallback =
+            suite_part_has(parent, &part->table[i]) ? options_as_text(parent->options, part->table[i].name) : NULL;
+    }
+}
+
+/* Joins a part's tables into one of its own, where the parents' values are the inherited keys' defaults and an entry's
+ * name is its chooser's. A key that two of them have belongs to the first. */
+static status make_table(const struct suite *suite, struct part *part, const struct option *chosen, struct error *error)
+{
+    const struct suite_section *section = part->section;
+    size_t most = count_options(section->options) + count_inherited(suite, section) + count_options(chosen) + 1;
+    part->table = calloc(most, sizeof *part->table);
+    if (part->table == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu keys", most);
+    size_t count = 0;
+    append_options(part->table, &count, section->options);
+    for (size_t i = 0; i < count; i++)
+        if (part->table[i].fallback == NULL && same(part->table[i].name, section->chooser))
+            part->table[i].fallback = part->entry;
+    append_inherited(suite, part, &count);
+    append_options(part->table, &count, chosen);
+    return OK;
+}
+
+static status assign(const struct suite_source *source, struct part *part, struct error *error)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section != part->section || !same(assignment->entry, part->entry) || assignment->key == NULL)
+            continue;
+        char where[512];
+        suite_source_where(source, assignment, where, sizeof where);
+        const struct option *option = options_find(part->table, assignment->key);
+        if (option != NULL && assignment->is_list && option->type != OPTION_LIST)
+            return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a single value, found a list", where,
+                             option->name);
+        TRY(options_set(part->options, assignment->key, assignment->value, where, error));
+    }
+    return OK;
+}
+
+/* Adds the values of a section (entry NULL) or of one of its entries to the suite. */
+static status resolve(struct suite *suite, const struct suite_source *source, const struct suite_section *section,
+                      const char *entry, struct error *error)
+{
+    struct part *grown = realloc(suite->parts, (suite->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its sections", source->file);
+    suite->parts = grown;
+    struct part *part = &suite->parts[suite->count++];
+    *part = (struct part){.section = section, .entry = entry != NULL ? strdup(entry) : NULL};
+    if (entry != NULL && part->entry == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %s", source->file, entry);
+    const struct option *chosen;
+    TRY(find_chosen(source, part, &chosen, error));
+    TRY(make_table(suite, part, chosen, error));
+    TRY(options_create(&part->options, part->table, error));
+    return assign(source, part, error);
+}
+
+/* The list that section->each_of names: its values and its key. */
+static const struct options *find_list(const struct suite *suite, const struct suite_section *section, const char **key)
+{
+    const char *dot = strchr(section->each_of, '.');
+    assert(dot != NULL);
+    for (size_t i = 0; i < suite->count; i++) {
+        const char *name = suite->parts[i].section->name;
+        *key = dot + 1;
+        if (strlen(name) == (size_t)(dot - section->each_of) && memcmp(name, section->each_of, strlen(name)) == 0)
+            return suite->parts[i].options;
+    }
+    assert(!"each_of names a list of a section before this one");
+    return NULL;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = list; *p != 0;) {
+        size_t span = strcspn(p, ", \t\n");
+        if (span == length && memcmp(p, word, span) == 0)
+            return true;
+        p += span + (p[span] != 0);
+    }
+    return false;
+}
+
+/* An entry may be left out of the list by an override, so it is a mistake only when the list never had it. */
+static bool ever_listed(const struct suite_source *source, const struct suite_section *section,
+                        const struct options *list, const char *key, const char *entry)
+{
+    const struct option *option = options_find(options_table(list), key);
+    if (option->fallback != NULL && has_word(option->fallback, entry))
+        return true;
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        size_t length = strlen(assignment->section->name);
+        if (same(assignment->key, key) && assignment->entry == NULL && section->each_of[length] == '.' &&
+            memcmp(section->each_of, assignment->section->name, length) == 0 && has_word(assignment->value, entry))
+            return true;
+    }
+    return false;
+}
+
+static status check_entries(const struct suite_source *source, const struct suite_section *section,
+                            const struct options *list, const char *key, struct error *error)
+{
+    const char *names[NAMES];
+    size_t count = options_list_size(list, key);
+    for (size_t i = 0; i < count && i < NAMES; i++)
+        names[i] = options_list_item(list, key, i);
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section != section || assignment->entry == NULL ||
+            ever_listed(source, section, list, key, assignment->entry))
+            continue;
+        char where[512], kind[128];
+        struct assignment heading = {.section = section, .line = assignment->line, .column = assignment->column};
+        suite_source_where(source, &heading, where, sizeof where);
+        snprintf(kind, sizeof kind, "name (not in %s)", section->each_of);
+        return error_unknown_word(error, where, kind, assignment->entry, names, count < NAMES ? count : NAMES);
+    }
+    return OK;
+}
+
+/* Names stand in messages, file names and the cells of spreadsheets. */
+static status check_name(const char *where, const char *kind, const char *name, struct error *error)
+{
+    if (text_is_visible(name) && strchr("=+-@", *name) == NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: %s \"%s\": expected a name of printable characters that does not begin with =, +, - or @",
+                     where, kind, name);
+}
+
+/* Where the list got the value that it has. */
+static void find_place(const struct suite_source *source, const struct suite_section *section, const char *key,
+                       char *where, size_t size)
+{
+    const struct assignment *last = NULL;
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        size_t length = strlen(assignment->section->name);
+        if (same(assignment->key, key) && assignment->entry == NULL &&
+            strncmp(section->each_of, assignment->section->name, length) == 0 && section->each_of[length] == '.')
+            last = assignment;
+    }
+    if (last != NULL)
+        suite_source_where(source, last, where, size);
+    else
+        snprintf(where, size, "%s", source->file);
+}
+
+static status check_names(const struct suite_source *source, const struct suite_section *section,
+                          const struct options *list, const char *key, struct error *error)
+{
+    char where[512];
+    find_place(source, section, key, where, sizeof where);
+    for (size_t i = 0; i < options_list_size(list, key); i++)
+        TRY(check_name(where, key, options_list_item(list, key, i), error));
+    return OK;
+}
+
+static status resolve_entries(struct suite *suite, const struct suite_source *source,
+                              const struct suite_section *section, struct error *error)
+{
+    const char *key;
+    const struct options *list = find_list(suite, section, &key);
+    TRY(check_names(source, section, list, key, error));
+    TRY(check_entries(source, section, list, key, error));
+    size_t count = options_list_size(list, key);
+    if (count > NAMES)
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: at most %d names, found %zu", source->file, section->each_of,
+                         NAMES, count);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = options_list_item(list, key, i);
+        if (suite_part(suite, section->name, name) != NULL)
+            return error_set(error, ERROR_ARGUMENT, "%s: %s: \"%s\" is here twice; names must differ", source->file,
+                             section->each_of, name);
+        TRY(resolve(suite, source, section, name, error));
+    }
+    return OK;
+}
+
+static status write_down(struct suite *suite, struct error *error)
+{
+    struct text identity = {0};
+    suite_write(&suite->text, suite, false);
+    suite_write(&identity, suite, true);
+    bool failed = suite->text.failed || identity.failed;
+    digest_text(identity.data != NULL ? identity.data : "", suite->hash);
+    text_free(&identity);
+    return failed ? error_set(error, ERROR_MEMORY, "%s: no memory for the resolved suite", suite->name) : OK;
+}
+
+static char *name_of_file(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash != NULL ? slash + 1 : file, *dot = strrchr(name, '.');
+    return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+}
+
+static status build(struct suite *suite, const struct suite_source *source, struct error *error)
+{
+    suite->name = name_of_file(source->file);
+    if (suite->name == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", source->file);
+    TRY(check_name(source->file, "suite", suite->name, error));
+    for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
+        TRY(section->each_of != NULL ? resolve_entries(suite, source, section, error)
+                                     : resolve(suite, source, section, NULL, error));
+    return write_down(suite, error);
+}
+
+static status read_source(struct suite_source *source, const char *text, size_t size, const char *const *overrides,
+                          size_t override_count, struct error *error)
+{
+    TRY(suite_source_read(source, text, size, error));
+    for (size_t i = 0; i < override_count; i++)
+        TRY(suite_source_override(source, overrides[i], error));
+    return OK;
+}
+
+status suite_parse(struct suite **result, const char *text, size_t size, const char *file,
+                   const struct suite_section *sections, const char *const *overrides, size_t override_count,
+                   struct error *error)
+{
+    struct suite_source source = {.file = file, .sections = sections};
+    struct suite *suite = calloc(1, sizeof *suite);
+    status outcome = suite != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for the suite", file);
+    if (outcome == OK) {
+        suite->sections = sections;
+        outcome = read_source(&source, text, size, overrides, override_count, error);
+    }
+    if (outcome == OK)
+        outcome = build(suite, &source, error);
+    suite_source_free(&source);
+    if (outcome == OK)
+        *result = suite;
+    else
+        suite_destroy(suite);
+    return outcome;
+}
+
+static status unknown_suite(const char *name, struct error *error)
+{
+    const char *names[SHIPPED];
+    struct shipped_suite shipped[SHIPPED];
+    size_t count = suite_library_size() < SHIPPED ? suite_library_size() : SHIPPED;
+    for (size_t i = 0; i < count; i++) {
+        shipped[i] = suite_library_get(i);
+        names[i] = shipped[i].name;
+    }
+    error_unknown_word(error, "command line", "suite", name, names, count);
+    size_t used = strlen(error != NULL ? error->message : "");
+    if (error != NULL)
+        snprintf(error->message + used, sizeof error->message - used, ", or the path of a .yaml file");
+    return ERROR_ARGUMENT;
+}
+
+status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
+                  const char *const *overrides, size_t override_count, struct error *error)
+{
+    if (strpbrk(name_or_path, "/.") == NULL) {
+        for (size_t i = 0; i < suite_library_size(); i++) {
+            struct shipped_suite shipped = suite_library_get(i);
+            if (strcmp(shipped.name, name_or_path) == 0)
+                return suite_parse(suite, shipped.text, shipped.size, shipped.name, sections, overrides, override_count,
+                                   error);
+        }
+        return unknown_suite(name_or_path, error);
+    }
+    struct bytes bytes;
+    TRY(file_read(name_or_path, FILE_SIZE, &bytes, error));
+    status result = suite_parse(suite, (const char *)bytes.data, bytes.size, name_or_path, sections, overrides,
+                                override_count, error);
+    bytes_free(&bytes);
+    return result;
+}
+
+void suite_destroy(struct suite *suite)
+{
+    if (suite == NULL)
+        return;
+    for (size_t i = 0; i < suite->count; i++) {
+        free(suite->parts[i].entry);
+        options_destroy(suite->parts[i].options);
+        free(suite->parts[i].table);
+    }
+    free(suite->parts);
+    free(suite->name);
+    text_free(&suite->text);
+    free(suite);
+}
+
+const struct options *suite_options(const struct suite *suite, const char *section)
+{
+    const struct part *part = suite_part(suite, section, NULL);
+    assert(part != NULL);
+    return part->options;
+}
+
+const struct options *suite_entry(const struct suite *suite, const char *section, const char *name)
+{
+    const struct part *part = suite_part(suite, section, name);
+    return part != NULL ? part->options : NULL;
+}
+
+const char *suite_name(const struct suite *suite)
+{
+    return suite->name;
+}
+
+const char *suite_text(const struct suite *suite)
+{
+    return suite->text.data != NULL ? suite->text.data : "";
+}
+
+const char *suite_settings_hash(const struct suite *suite)
+{
+    return suite->hash;
+}

@@ -1,0 +1,79 @@
+/* A suite: everything that says what a run computes, read from YAML and checked against the tables of those who use it.
+ *
+ *     static const struct suite_section sections[] = {
+ *         {.name = "data", .options = data_options},
+ *         {.name = "training", .options = training_options},
+ *         {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_options},
+ *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = "training|data.split"},
+ *         {.name = "run", .options = run_options, .incidental = "*"}, {0}};
+ *     TRY(suite_load(&suite, "mini", sections, overrides, count, error));        // overrides: "merge.every=50"
+ *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
+ *     double rate = options_real(suite_entry(suite, "tasks", "mnist"), "learning_rate");
+ *
+ * The reader knows no key by itself: a section's keys are its table, then what it inherits, then the keys of whoever
+ * its chooser names. All of them are in the one struct options that suite_options hands out.
+ */
+#ifndef MTIL_HARNESS_CONFIG_SUITE_H
+#define MTIL_HARNESS_CONFIG_SUITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/option.h"
+#include "core/status.h"
+
+/* The further keys that come with a choice: the table of the policy, method or reader called name (NULL: it has none).
+ * An unknown name is an error that lists the known ones. */
+typedef status (*suite_chosen)(const char *name, const struct option **table, struct error *error);
+
+/* Tables of sections end with an entry whose options, chosen and name are all NULL. */
+struct suite_section {
+    const char *name;             /* "merge"; "" for keys at the top level of the file */
+    const struct option *options; /* borrowed for as long as the suite lives, like all of this */
+    const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
+    suite_chosen chosen;
+    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
+    const char *inherits; /* "training|data.split": sections before this one, or single keys of theirs, that are keys
+                               here too, with their values as defaults */
+    /* What a key's value stands for ("I": eleven names), written out when the suite is read; NULL: itself. NULL: no
+     * value of the section stands for another. */
+    const char *(*shorthand)(const char *key, const char *value);
+    /* "threads|precision=f32", or "*": keys, or keys with one of their values, that say how, not what, and are left out
+     * of the hash */
+    const char *incidental;
+};
+
+struct suite;
+
+/* Reads a suite that ships (a name without '/' and '.', see suite_library.h) or a file, then the overrides in their
+ * order: "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is ERROR_ARGUMENT
+ * with file, line, column and what is allowed. The caller destroys the suite. */
+status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
+                  const char *const *overrides, size_t override_count, struct error *error);
+
+/* The same from text of size bytes, called file in messages. */
+status suite_parse(struct suite **suite, const char *text, size_t size, const char *file,
+                   const struct suite_section *sections, const char *const *overrides, size_t override_count,
+                   struct error *error);
+void suite_destroy(struct suite *suite); /* NULL is allowed */
+
+/* The values of a section without each_of; a section that the table lacks is a bug in the caller. Borrowed. */
+const struct options *suite_options(const struct suite *suite, const char *section);
+
+/* The values of one entry of a section with each_of; NULL when the list does not hold name. Borrowed. */
+const struct options *suite_entry(const struct suite *suite, const char *section, const char *name);
+
+/* "mini": the file's name without folder and ".yaml". */
+const char *suite_name(const struct suite *suite);
+
+/* Every value, defaults included, as YAML in the order of the tables: reading it again gives the same text and hash. */
+const char *suite_text(const struct suite *suite);
+
+/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed on the same
+ * inputs (inputs.h). */
+const char *suite_settings_hash(const struct suite *suite);
+
+/* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
+bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);
+
+#endif

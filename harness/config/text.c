@@ -1,0 +1,154 @@
+/* A suite's values as YAML, so that reading them again gives the same values and the same text. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/characters.h"
+#include "harness/config/internal.h"
+
+static bool is_plain(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", digits[] = "0123456789";
+    if (strchr(letters, *text) == NULL && strchr(digits, *text) == NULL && *text != '/' && *text != '.' && *text != '_')
+        return false;
+    char allowed[sizeof letters + sizeof digits + 8];
+    snprintf(allowed, sizeof allowed, "%s%s_./+-", letters, digits);
+    return *text != 0 && text[strspn(text, allowed)] == 0 && strcasecmp(text, "null") != 0;
+}
+
+static void write_string(struct text *out, const char *string)
+{
+    if (is_plain(string)) {
+        text_add(out, "%s", string);
+        return;
+    }
+    struct text quoted = {0};
+    text_add(&quoted, "\"");
+    for (const char *p = string; *p != 0; p++)
+        text_add(&quoted, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+    text_add(&quoted, "\"");
+    text_add_visible(out, quoted.failed ? "" : quoted.data); /* YAML has the same escapes */
+    out->failed |= quoted.failed;
+    text_free(&quoted);
+}
+
+/* The shortest decimal that reads back as value. */
+static void write_real(struct text *out, double value)
+{
+    char digits[32];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    text_add(out, "%s", digits);
+}
+
+static void write_value(struct text *out, const struct options *options, const struct option *option)
+{
+    const char *name = option->name;
+    switch (option->type) {
+    case OPTION_INTEGER:
+        text_add(out, "%lld", (long long)options_integer(options, name));
+        break;
+    case OPTION_REAL:
+        write_real(out, options_real(options, name));
+        break;
+    case OPTION_BOOLEAN:
+        text_add(out, "%s", options_boolean(options, name) ? "true" : "false");
+        break;
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+        write_string(out, options_text(options, name));
+        break;
+    case OPTION_LIST:
+        text_add(out, "[");
+        for (size_t i = 0; i < options_list_size(options, name); i++) {
+            text_add(out, "%s", i > 0 ? ", " : "");
+            write_string(out, options_list_item(options, name, i));
+        }
+        text_add(out, "]");
+        break;
+    }
+}
+
+/* An entry shows an inherited key only where it differs from the section it comes from. */
+static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
+{
+    const struct option *option = &part->table[index];
+    if (!suite_part_has(part, option))
+        return false;
+    if (index < part->inherited_begin || index >= part->inherited_end)
+        return true;
+    const struct part *parent = suite_parent(suite, part->section, option->name);
+    if (!suite_part_has(parent, options_find(parent->table, option->name)))
+        return true;
+    struct text own = {0}, theirs = {0};
+    write_value(&own, part->options, option);
+    write_value(&theirs, parent->options, option);
+    bool differs = own.data == NULL || theirs.data == NULL || strcmp(own.data, theirs.data) != 0;
+    text_free(&own);
+    text_free(&theirs);
+    return differs;
+}
+
+/* Whether the list names the key, or the key with its value. */
+static bool names_key(const char *list, const char *key, const char *value)
+{
+    if (list == NULL)
+        return false;
+    if (strcmp(list, "*") == 0)
+        return true;
+    size_t length = strlen(key);
+    for (const char *p = list; *p != 0;) {
+        size_t span = strcspn(p, "|");
+        if (span >= length && memcmp(p, key, length) == 0) {
+            const char *with = p + length + 1;
+            if (span == length || (p[length] == '=' && value != NULL && strlen(value) == span - length - 1 &&
+                                   memcmp(with, value, span - length - 1) == 0))
+                return true;
+        }
+        p += span + (p[span] != 0);
+    }
+    return false;
+}
+
+static bool is_incidental(const struct part *part, const char *key)
+{
+    return names_key(part->section->incidental, key, options_as_text(part->options, key));
+}
+
+bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)
+{
+    size_t length = strchr(key, '.') != NULL ? (size_t)(strchr(key, '.') - key) : 0;
+    for (const struct suite_section *section = sections; section->name != NULL; section++)
+        if (strlen(section->name) == length && memcmp(section->name, key, length) == 0)
+            return names_key(section->incidental,
+                             section->each_of != NULL ? strrchr(key, '.') + 1 : key + length + (length > 0), value);
+    return false;
+}
+
+void suite_write(struct text *out, const struct suite *suite, bool identity_only)
+{
+    const struct suite_section *heading = NULL; /* written once there is something below it */
+    for (size_t i = 0; i < suite->count; i++) {
+        const struct part *part = &suite->parts[i];
+        bool top = *part->section->name == 0, entry_written = part->entry == NULL;
+        for (size_t j = 0; part->table[j].name != NULL; j++) {
+            if ((identity_only && is_incidental(part, part->table[j].name)) || !is_shown(suite, part, j))
+                continue;
+            if (heading != part->section && !top)
+                text_add(out, "%s:\n", part->section->name);
+            heading = part->section;
+            if (!entry_written) {
+                text_add(out, "  ");
+                write_string(out, part->entry);
+                text_add(out, ":\n");
+                entry_written = true;
+            }
+            text_add(out, "%s%s: ", top ? "" : part->entry == NULL ? "  " : "    ", part->table[j].name);
+            write_value(out, part->options, &part->table[j]);
+            text_add(out, "\n");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+#include "harness/evaluate/class_features.h"
+
+#include <stdlib.h>
+
+#include "harness/evaluate/routing.h"
+#include "harness/train/guard.h"
+
+size_t class_prompts(const struct task *task)
+{
+    return dataset_classes(task->dataset) * dataset_templates(task->dataset);
+}
+
+static status mean_of_templates(struct experiment *e, const struct tensor *each, size_t classes, void *features,
+                                struct error *error)
+{
+    const struct backend_ops *ops = e->backend->ops;
+    struct tensor normal, mean;
+    size_t embed = e->clip->dimensions.embed, templates = each->shape[0] / classes;
+    TRY(tensor_take(&normal, &e->step, TENSOR_F32, "normalised prompts", 2, each->shape, error));
+    TRY(tensor_take(&mean, &e->step, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
+    TRY(ops->normalize(e->backend, &(struct normalize){.x = matrix_of(each), .y = matrix_of(&normal)}, error));
+    TRY(ops->mean_positions(
+        e->backend,
+        &(struct mean_positions){
+            .batch = classes, .positions = templates, .width = embed, .x = normal.data, .out = mean.data},
+        error));
+    return ops->normalize(
+        e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
+}
+
+/* features [classes, embed] of `classes` classes, tokens class by class */
+static status encode_classes(struct experiment *e, const int32_t *tokens, size_t classes, size_t templates, int router,
+                             int32_t *chosen, void *features, struct error *error)
+{
+    struct routing routing;
+    struct encoding encoding;
+    struct texts texts;
+    struct tower_pass pass;
+    struct tensor each;
+    size_t prompts = classes * templates;
+    arena_reset(&e->step);
+    TRY(texts_create(&texts, e->clip, &e->step, tokens, prompts, error));
+    TRY(routing_begin(&routing, e, TOWER_TEXT, prompts, router, &encoding, error));
+    status result = clip_encode_texts(e->clip, &encoding, &texts, &pass, &each, error);
+    TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
+    TRY(result);
+    return mean_of_templates(e, &each, classes, features, error);
+}
+
+static status not_finite(const struct experiment *e, const struct task *task, int router, const struct tensor *features,
+                         struct error *error)
+{
+    size_t embed = e->clip->dimensions.embed, n = tensor_elements(features);
+    float *values = malloc(tensor_bytes(features));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu class features", features->shape[0]);
+    status result = e->backend->ops->download(e->backend, values, features->data, tensor_bytes(features), error);
+    size_t at = not_finite_at(values, n);
+    free(values);
+    TRY(result);
+    return error_set(error, ERROR_FORMAT,
+                     "%s: class \"%s\": its text features %s are not finite: numbers overflow on their way through the "
+                     "model; are these the right weights?",
+                     task->settings.name, dataset_class_name(task->dataset, at < n ? at / embed : 0),
+                     router < 0 ? "without adapters" : "with adapters");
+}
+
+status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+                      struct tensor *features, struct error *error)
+{
+    enum { PROMPTS = 256 }; /* encoded at a time */
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
+           context = e->clip->dimensions.context, embed = e->clip->dimensions.embed;
+    size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
+           choices = router < 0 ? 0 : e->clip->dimensions.text_blocks * e->adapters->settings.top_k;
+    TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
+    for (size_t first = 0; first < classes; first += chunk) {
+        size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;
+        if (stop_requested(e->stop))
+            return error_set(error, ERROR_STOPPED, "stopped while class names of %s were encoded", task->settings.name);
+        TRY(encode_classes(e, task->test_prompts + prompt * context, count, templates, router,
+                           chosen != NULL ? chosen + prompt * choices : NULL, (float *)features->data + first * embed,
+                           error));
+    }
+    bool finite;
+    TRY(guard_finite(e, features->data, tensor_elements(features), &finite, error));
+    return finite ? OK : not_finite(e, task, router, features, error);
+}

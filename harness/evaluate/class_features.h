@@ -1,0 +1,19 @@
+/* Class features of a task's dataset (spec 5): prompts through all templates, each normalised, their mean normalised.
+ *
+ *     TRY(class_features(experiment, task, router, &experiment->per_task, NULL, &features, error));
+ */
+#ifndef MTIL_HARNESS_EVALUATE_CLASS_FEATURES_H
+#define MTIL_HARNESS_EVALUATE_CLASS_FEATURES_H
+
+#include "harness/run/experiment.h"
+
+#define EVALUATION_SCALE 100.0f /* of the cosines of images and classes: logits, whatever the model learnt */
+
+size_t class_prompts(const struct task *task); /* classes · templates */
+
+/* features [classes, embed] in the arena, with a router (−1: adapters off). chosen, unless NULL, receives the experts
+ * of every prompt: host [prompts, text blocks, K]. */
+status class_features(struct experiment *experiment, const struct task *task, int router, struct arena *arena,
+                      int32_t *chosen, struct tensor *features, struct error *error);
+
+#endif

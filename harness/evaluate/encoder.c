@@ -1,0 +1,153 @@
+#include "harness/evaluate/encoder.h"
+
+#include <stdlib.h>
+
+#include "harness/run/weights.h"
+
+static status open_clip(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
+{
+    char *path = weights_path(settings->weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result =
+        clip_load(&encoder->clip, encoder->backend, &encoder->model, path, PARAMETERS_FROZEN, &settings->stated, error);
+    free(path);
+    return result;
+}
+
+static status open_tokenizer(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
+{
+    if (settings->vocabulary == NULL)
+        return OK;
+    char *path = vocabulary_path(settings->vocabulary);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = tokenizer_open(&encoder->tokenizer, path, error);
+    free(path);
+    TRY(result);
+    size_t found = tokenizer_vocabulary(encoder->tokenizer), expected = encoder->clip->dimensions.vocabulary;
+    if (found != expected)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
+                         settings->vocabulary, found, settings->weights, expected);
+    return OK;
+}
+
+static status open_adapters(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
+{
+    encoder->router = settings->router;
+    if (settings->adapters == NULL)
+        return OK;
+    return saved_adapters_load(settings->adapters, encoder->clip, &encoder->model, &settings->router, 1,
+                               &encoder->adapters, error);
+}
+
+static status open_parts(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
+{
+    TRY(backend_open(&encoder->backend, &settings->backend, error));
+    const struct backend_ops *ops = encoder->backend->ops;
+    TRY(ops->arena_create(encoder->backend, &encoder->model, 0, "model", error));
+    TRY(ops->arena_create(encoder->backend, &encoder->step, 0, "step", error));
+    TRY(open_clip(encoder, settings, error));
+    TRY(open_tokenizer(encoder, settings, error));
+    return open_adapters(encoder, settings, error);
+}
+
+status encoder_open(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
+{
+    *encoder = (struct encoder){0};
+    status result = open_parts(encoder, settings, error);
+    if (result != OK)
+        encoder_close(encoder);
+    return result;
+}
+
+void encoder_close(struct encoder *encoder)
+{
+    tokenizer_close(encoder->tokenizer);
+    adapters_destroy(encoder->adapters);
+    clip_destroy(encoder->clip);
+    if (encoder->backend != NULL) {
+        encoder->backend->ops->arena_destroy(encoder->backend, &encoder->step);
+        encoder->backend->ops->arena_destroy(encoder->backend, &encoder->model);
+        backend_close(encoder->backend);
+    }
+    *encoder = (struct encoder){0};
+}
+
+size_t encoder_width(const struct encoder *encoder)
+{
+    return encoder->clip->dimensions.embed;
+}
+
+/* The router of every sample, and the hook that obeys it, which must outlive the encoding. */
+static status switch_adapters(struct encoder *encoder, enum tower tower, size_t count, struct block_hook *hook,
+                              struct encoding *encoding, struct error *error)
+{
+    *encoding = (struct encoding){.arena = &encoder->step};
+    if (encoder->adapters == NULL || encoder->router == ROUTER_NONE)
+        return OK;
+    struct tensor routers;
+    TRY(tensor_take(&routers, &encoder->step, TENSOR_I32, "routers", 1, &count, error));
+    int32_t *host = malloc(array_size(count, sizeof *host));
+    if (host == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for %zu routers", count);
+    for (size_t i = 0; i < count; i++)
+        host[i] = encoder->router;
+    status result = encoder->backend->ops->upload(encoder->backend, routers.data, host, tensor_bytes(&routers), error);
+    free(host);
+    *hook = adapters_hook(encoder->adapters, tower);
+    encoding->hook = hook;
+    encoding->router = routers.data;
+    return result;
+}
+
+static status fetch_normalised(struct encoder *encoder, const struct tensor *output, float *features,
+                               struct error *error)
+{
+    struct tensor normal;
+    TRY(tensor_take(&normal, &encoder->step, TENSOR_F32, "normalised features", 2, output->shape, error));
+    TRY(encoder->backend->ops->normalize(encoder->backend,
+                                         &(struct normalize){.x = matrix_of(output), .y = matrix_of(&normal)}, error));
+    TRY(encoder->backend->ops->download(encoder->backend, features, normal.data, tensor_bytes(&normal), error));
+    size_t at = not_finite_at(features, tensor_elements(&normal));
+    if (at == tensor_elements(&normal))
+        return OK;
+    encoder->refused = at / normal.shape[1];
+    return error_set(
+        error, ERROR_FORMAT,
+        "its features are not finite: numbers overflow on their way through the model; are these the right "
+        "weights?");
+}
+
+status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,
+                      struct error *error)
+{
+    size_t r = encoder->clip->dimensions.resolution;
+    struct block_hook hook;
+    struct encoding encoding;
+    struct image_batch batch = {0};
+    struct tower_pass pass;
+    struct tensor output;
+    arena_reset(&encoder->step);
+    TRY(switch_adapters(encoder, TOWER_IMAGE, count, &hook, &encoding, error));
+    TRY(tensor_take(&batch.images, &encoder->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
+    TRY(encoder->backend->ops->upload(encoder->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
+    TRY(clip_encode_images(encoder->clip, &encoding, &batch, &pass, &output, error));
+    return fetch_normalised(encoder, &output, features, error);
+}
+
+status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,
+                      struct error *error)
+{
+    struct block_hook hook;
+    struct encoding encoding;
+    struct texts texts;
+    struct tower_pass pass;
+    struct tensor output;
+    arena_reset(&encoder->step);
+    TRY(switch_adapters(encoder, TOWER_TEXT, count, &hook, &encoding, error));
+    TRY(texts_create(&texts, encoder->clip, &encoder->step, tokens, count, error));
+    TRY(clip_encode_texts(encoder->clip, &encoding, &texts, &pass, &output, error));
+    return fetch_normalised(encoder, &output, features, error);
+}

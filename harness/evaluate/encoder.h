@@ -1,0 +1,49 @@
+/* A CLIP, its tokenizer and perhaps adapters from files, to turn images and texts into normalised features.
+ *
+ *     struct encoder_settings settings = {.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE, .backend = {.name = "cpu"}};
+ *     struct encoder encoder;
+ *     TRY(encoder_open(&encoder, &settings, error));
+ *     TRY(encoder_images(&encoder, pixels, count, features, error));      // features [count, encoder_width]
+ *     TRY(encoder_tokens(&encoder, tokens, count, features, error));
+ *     encoder_close(&encoder);
+ */
+#ifndef MTIL_HARNESS_EVALUATE_ENCODER_H
+#define MTIL_HARNESS_EVALUATE_ENCODER_H
+
+#include "harness/run/saved_adapters.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+
+struct encoder_settings {
+    const char *weights;                   /* a safetensors file, or "mini" */
+    const char *vocabulary;                /* a file, "mini", or NULL: images only */
+    const struct saved_adapters *adapters; /* borrowed during the call; NULL: none */
+    int router;                            /* one that the adapters have, or ROUTER_NONE: adapters off */
+    struct clip_stated stated;             /* what is known of the weights */
+    struct backend_settings backend;
+};
+
+struct encoder {
+    struct backend *backend;
+    struct arena model, step;
+    struct clip *clip;
+    struct tokenizer *tokenizer; /* NULL: images only */
+    struct adapters *adapters;   /* NULL: off */
+    int router;
+    size_t refused; /* the row that is not finite, after ERROR_FORMAT */
+};
+
+/* After a failure there is nothing to close. Strings are borrowed during the call. */
+status encoder_open(struct encoder *encoder, const struct encoder_settings *settings, struct error *error);
+void encoder_close(struct encoder *encoder);
+
+size_t encoder_width(const struct encoder *encoder); /* of a feature */
+
+/* L2-normalised features [count, width] on the host, of pixels u8 [count, R, R, 3] and of tokens [count, context]. A row depends neither
+ * on its neighbours nor on the number of threads. ERROR_FORMAT where a row is not finite; whose it is, the caller says. */
+status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,
+                      struct error *error);
+status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,
+                      struct error *error);
+
+#endif

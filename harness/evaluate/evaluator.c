@@ -1,0 +1,383 @@
+#include "harness/evaluate/evaluator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/class_features.h"
+#include "harness/evaluate/routing.h"
+#include "harness/train/batches.h"
+#include "harness/train/guard.h"
+#include "models/contrastive.h"
+
+static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
+                         struct error *error)
+{
+    const struct clip_dimensions *n = &evaluator->experiment->clip->dimensions;
+    size_t images = dataset_size(task->dataset, SPLIT_TEST);
+    *set = (struct test_set){.task = task,
+                             .n = images,
+                             .labels = calloc(images, sizeof *set->labels),
+                             .means = malloc(array_size(images, n->image_width * sizeof *set->means)),
+                             .features = malloc(array_size(images, n->embed * sizeof *set->features)),
+                             .zero_shot = calloc(images, sizeof *set->zero_shot),
+                             .errors = calloc(evaluator->coders + 1, sizeof *set->errors),
+                             .predicted = calloc(images, sizeof *set->predicted),
+                             .router = calloc(images, sizeof *set->router),
+                             .right = calloc(images, 1)};
+    if (set->labels == NULL || set->means == NULL || set->features == NULL || set->zero_shot == NULL ||
+        set->errors == NULL || set->predicted == NULL || set->router == NULL || set->right == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
+    for (size_t i = 0; i < images; i++)
+        set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
+    return known_images_create(&set->routed, evaluator->known, images, error);
+}
+
+status evaluator_create(struct evaluator **result, struct experiment *e, struct selector *selector, struct error *error)
+{
+    struct evaluator *evaluator = calloc(1, sizeof *evaluator);
+    if (evaluator == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for its description");
+    *evaluator = (struct evaluator){.experiment = e,
+                                    .selector = selector,
+                                    .coders = selector != NULL ? selector->tasks : 0,
+                                    .sets = calloc(e->task_count, sizeof *evaluator->sets)};
+    status made = evaluator->sets != NULL
+                      ? known_create(&evaluator->known, e, error)
+                      : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
+    if (made == OK)
+        made = evaluator_refresh(evaluator, error);
+    if (made == OK)
+        made = shared_features_open(&evaluator->shared, e, error);
+    for (size_t j = 0; made == OK && j < e->task_count; j++)
+        made = create_set(evaluator, &evaluator->sets[j], &e->tasks[j], error);
+    if (made != OK) {
+        evaluator_destroy(evaluator);
+        return made;
+    }
+    *result = evaluator;
+    return OK;
+}
+
+void evaluator_destroy(struct evaluator *evaluator)
+{
+    if (evaluator == NULL)
+        return;
+    for (size_t j = 0; evaluator->sets != NULL && j < evaluator->experiment->task_count; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        for (size_t k = 0; set->errors != NULL && k < evaluator->coders; k++)
+            free(set->errors[k]);
+        free(set->errors);
+        free(set->labels);
+        free(set->means);
+        free(set->features);
+        free(set->zero_shot);
+        free(set->predicted);
+        free(set->router);
+        free(set->right);
+        known_images_free(&set->routed);
+    }
+    free(evaluator->sets);
+    label_space_free(&evaluator->labels);
+    known_destroy(evaluator->known);
+    shared_features_close(&evaluator->shared);
+    free(evaluator);
+}
+
+status evaluator_refresh(struct evaluator *evaluator, struct error *error)
+{
+    evaluator->labels.known = evaluator->known;
+    label_space_refresh(&evaluator->labels);
+    return known_refresh(evaluator->known, error);
+}
+
+/* --- Predictions --- */
+
+static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best,
+                      struct error *error)
+{
+    struct contrastive c;
+    struct tensor predicted;
+    TRY(contrastive_logits(e->backend, &e->step, images, classes, EVALUATION_SCALE, &c, error));
+    TRY(tensor_take(&predicted, &e->step, TENSOR_I32, "predictions", 1, images->shape, error));
+    TRY(e->backend->ops->predict(e->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = predicted.data},
+                                 error));
+    return e->backend->ops->download(e->backend, best, predicted.data, tensor_bytes(&predicted), error);
+}
+
+/* Features of the next batch's images, host [count, embed], and the experts that each chose, [count, blocks, K] or
+ * NULL. */
+static status encode_batch(struct experiment *e, struct batches *batches, int router, float *features, int32_t *chosen,
+                           size_t *count, struct error *error)
+{
+    struct routing routing;
+    struct encoding encoding;
+    struct batch batch;
+    struct tower_pass pass;
+    struct tensor encoded;
+    arena_reset(&e->step);
+    TRY(batches_take(batches, &batch, error));
+    *count = batch.count;
+    TRY(routing_begin(&routing, e, TOWER_IMAGE, batch.count, router, &encoding, error));
+    status result =
+        clip_encode_images(e->clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &encoded, error);
+    batches_advance(batches);
+    TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
+    TRY(result);
+    return e->backend->ops->download(e->backend, features, encoded.data, tensor_bytes(&encoded), error);
+}
+
+/* What encoding a list of images needs besides the model. */
+struct encoding_room {
+    uint32_t *list;
+    float *features; /* of a batch, as below */
+    int32_t *chosen;
+};
+
+static status take_room(struct encoding_room *room, const struct evaluator *evaluator, size_t n, size_t choices,
+                        struct error *error)
+{
+    const struct experiment *e = evaluator->experiment;
+    size_t batch = experiment_evaluation_batch(e), embed = e->clip->dimensions.embed;
+    *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
+                                   .features = malloc(array_size(batch, embed * sizeof *room->features)),
+                                   .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
+    if (room->list == NULL || room->features == NULL || room->chosen == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
+    return OK;
+}
+
+static void free_room(struct encoding_room *room)
+{
+    free(room->list);
+    free(room->features);
+    free(room->chosen);
+}
+
+static status encode_list(struct evaluator *evaluator, struct test_set *set, const struct encoding_room *room, size_t n,
+                          int router, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = evaluator->experiment;
+    struct loader_settings settings = {.dataset = set->task->dataset,
+                                       .split = SPLIT_TEST,
+                                       .items = room->list,
+                                       .item_count = n,
+                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .batch = experiment_evaluation_batch(e),
+                                       .cache = e->cache};
+    struct batches *batches = NULL;
+    size_t embed = set->routed.embed, choices = set->routed.choices;
+    status result =
+        n > 0 ? batches_open(&batches, e, &settings, 0, (n + settings.batch - 1) / settings.batch, error) : OK;
+    for (size_t done = 0, count = 0; result == OK && done < n; done += count) {
+        if (stop_requested(stop))
+            result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
+        if (result == OK)
+            result = encode_batch(e, batches, router, room->features, choices > 0 ? room->chosen : NULL, &count, error);
+        if (result == OK)
+            result = guard_images(&(struct guarded_images){.dataset = set->task->dataset,
+                                                           .split = SPLIT_TEST,
+                                                           .items = room->list,
+                                                           .first = done,
+                                                           .n = count,
+                                                           .width = embed,
+                                                           .features = room->features},
+                                  error);
+        for (size_t i = 0; result == OK && i < count; i++)
+            known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
+                        room->features + i * embed);
+    }
+    batches_close(batches);
+    return result;
+}
+
+/* best [count] of items (NULL: from first on); −1 where a logit is no number. */
+static status keep_predictions(struct test_set *set, const int32_t *best, const uint32_t *items, size_t first,
+                               size_t count, uint16_t *predicted, struct error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t item = items != NULL ? items[first + i] : first + i;
+        if (best[i] < 0) {
+            char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item);
+            error_set(
+                error, ERROR_FORMAT,
+                "%s: image %s: its similarities to the classes are not finite, so it has no answer; are these the "
+                "right weights?",
+                set->task->settings.name, name != NULL ? name : "?");
+            free(name);
+            return ERROR_FORMAT;
+        }
+        predicted[item] = (uint16_t)best[i];
+    }
+    return OK;
+}
+
+/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed] */
+static status predict_features(struct experiment *e, struct test_set *set, const float *features, const uint32_t *items,
+                               size_t n, const struct tensor *classes, uint16_t *predicted, struct error *error)
+{
+    enum { ROWS = 1024 };
+    size_t embed = e->clip->dimensions.embed;
+    int32_t best[ROWS];
+    float *rows = malloc(array_size(ROWS, embed * sizeof *rows));
+    status result = rows != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for %d features", ROWS);
+    for (size_t first = 0; result == OK && first < n; first += ROWS) {
+        size_t count = n - first < ROWS ? n - first : ROWS;
+        struct tensor images;
+        for (size_t i = 0; i < count; i++)
+            memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
+                   embed * sizeof *rows);
+        arena_reset(&e->step);
+        result = tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
+        if (result == OK)
+            result = e->backend->ops->upload(e->backend, images.data, rows, tensor_bytes(&images), error);
+        if (result == OK)
+            result = predict(e, &images, classes, best, error);
+        if (result == OK)
+            result = keep_predictions(set, best, items, first, count, predicted, error);
+    }
+    free(rows);
+    return result;
+}
+
+/* Predictions of the listed items, all through one router. */
+static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
+                            int router, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = evaluator->experiment;
+    struct arena_mark mark = arena_mark(&e->per_task);
+    struct tensor classes;
+    struct encoding_room room;
+    status result = take_room(&room, evaluator, n, set->routed.choices, error);
+    if (result == OK) {
+        size_t missing = known_missing(evaluator->known, &set->routed, items, n, router, room.list);
+        result = encode_list(evaluator, set, &room, missing, router, stop, error);
+    }
+    if (result == OK)
+        result = label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error);
+    if (result == OK)
+        result = predict_features(e, set, set->routed.features, items, n, &classes, set->predicted, error);
+    free_room(&room);
+    arena_release(&e->per_task, mark);
+    return result;
+}
+
+static void count_right(struct test_set *set)
+{
+    set->correct = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        set->right[i] = set->predicted[i] == (uint16_t)set->labels[i];
+        set->correct += set->right[i];
+    }
+}
+
+static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
+{
+    struct experiment *e = evaluator->experiment;
+    struct arena_mark mark = arena_mark(&e->per_task);
+    struct tensor classes;
+    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->per_task, &classes, error));
+    TRY(predict_features(e, set, set->features, NULL, set->n, &classes, set->zero_shot, error));
+    arena_release(&e->per_task, mark);
+    return OK;
+}
+
+status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
+{
+    struct test_set *set = &evaluator->sets[j];
+    TRY(shared_features_take(&evaluator->shared, set->task, set->means, set->features, stop, error));
+    TRY(zero_shot_predictions(evaluator, set, error));
+    memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+    for (size_t i = 0; i < set->n; i++)
+        set->router[i] = -1;
+    count_right(set);
+    return OK;
+}
+
+/* Which router each image takes, before anything is computed. */
+static status choose_routers(struct evaluator *evaluator, size_t checkpoint, size_t j, struct error *error)
+{
+    struct test_set *set = &evaluator->sets[j];
+    if (evaluator->selector ==
+        NULL) { /* the data names the task; without a router for it, the untouched model answers */
+        for (size_t i = 0; i < set->n; i++)
+            set->router[i] = j <= checkpoint ? (int16_t)j : -1;
+        return OK;
+    }
+    for (size_t k = 0; k < evaluator->selector->trained; k++) {
+        if (set->errors[k] != NULL)
+            continue;
+        float *errors = malloc(array_size(set->n, sizeof *errors));
+        if (errors == NULL)
+            return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", set->n);
+        status result = selector_errors(evaluator->selector, k, set->means, set->n, errors, error);
+        if (result != OK) {
+            free(errors);
+            return result;
+        }
+        set->errors[k] = errors;
+    }
+    selector_choose(evaluator->selector, (const float *const *)set->errors, set->n, set->router);
+    return OK;
+}
+
+/* Images grouped by router; those of the untouched model have their answer already, unless nothing is to be kept. */
+static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
+                             struct error *error)
+{
+    uint32_t *items = malloc(array_size(set->n, sizeof *items));
+    if (items == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
+    const struct experiment *e = evaluator->experiment;
+    int routers = e->adapters != NULL ? (int)e->adapters->settings.tasks : 0;
+    status result = OK;
+    for (int r = -1; result == OK && r < routers; r++) {
+        size_t count = 0;
+        for (size_t i = 0; i < set->n; i++)
+            if (set->router[i] == r)
+                items[count++] = (uint32_t)i;
+        if (r < 0 && e->settings.keep_features) {
+            evaluator->known->images_asked += count;
+            for (size_t i = 0; i < count; i++)
+                set->predicted[items[i]] = set->zero_shot[items[i]];
+        } else if (count > 0) {
+            result = predict_items(evaluator, set, items, count, r, stop, error);
+        }
+    }
+    free(items);
+    count_right(set);
+    return result;
+}
+
+status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
+{
+    struct test_set *set = &evaluator->sets[j];
+    uint32_t *items = malloc(array_size(set->n, sizeof *items));
+    if (items == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
+    for (size_t i = 0; i < set->n; i++) {
+        items[i] = (uint32_t)i;
+        set->router[i] = -1;
+    }
+    status result = predict_items(evaluator, set, items, set->n, -1, stop, error);
+    free(items);
+    count_right(set);
+    return result;
+}
+
+status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
+                      struct error *error)
+{
+    if (evaluator->experiment->trains == TRAINS_WEIGHTS)
+        return evaluator_without_adapters(evaluator, j, stop, error);
+    TRY(choose_routers(evaluator, checkpoint, j, error));
+    return predict_routed(evaluator, &evaluator->sets[j], stop, error);
+}
+
+status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop,
+                             struct error *error)
+{
+    struct test_set *set = &evaluator->sets[j];
+    for (size_t i = 0; i < set->n; i++)
+        set->router[i] = (int16_t)router;
+    return predict_routed(evaluator, set, stop, error);
+}

@@ -1,0 +1,65 @@
+/* Test accuracies: one matrix row per checkpoint, computing only what can have changed (spec 5, 6).
+ *
+ *     TRY(evaluator_create(&evaluator, experiment, selector, error));  // selector NULL: the data names the task
+ *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of the untouched CLIP, kept
+ *     TRY(evaluator_refresh(evaluator, error));                  // after training
+ *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
+ *     evaluator->sets[j].correct …
+ */
+#ifndef MTIL_HARNESS_EVALUATE_EVALUATOR_H
+#define MTIL_HARNESS_EVALUATE_EVALUATOR_H
+
+#include "harness/evaluate/label_space.h"
+#include "harness/evaluate/shared_features.h"
+#include "harness/selectors/selector.h"
+
+/* The test images of a task, in order. Host memory. */
+struct test_set {
+    const struct task *task;
+    size_t n;
+    int32_t *labels;         /* in the label space */
+    float *means, *features; /* frozen: [n, image_width], [n, embed] */
+    uint16_t *zero_shot;     /* predictions of the untouched CLIP */
+    struct known_images routed;
+    float **errors; /* [coders] autoencoder errors [n], NULL: not computed yet */
+    /* of the last evaluation */
+    uint16_t *predicted;
+    int16_t *router;
+    uint8_t *right;
+    size_t correct;
+};
+
+struct evaluator {
+    struct experiment *experiment;
+    struct selector *selector;
+    size_t coders; /* the selector's */
+    struct known *known;
+    struct label_space labels;
+    struct shared_features shared; /* of the untouched CLIP */
+    struct test_set *sets;
+};
+
+status evaluator_create(struct evaluator **evaluator, struct experiment *experiment, struct selector *selector,
+                        struct error *error);
+void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
+
+/* Looks at the model as it is now: to be called after it was trained, merged or loaded. Features that went
+ * through a router and experts that are still the same are kept. */
+status evaluator_refresh(struct evaluator *evaluator, struct error *error);
+
+/* Computes and keeps the frozen features of task j's test images; its set then holds the zero-shot evaluation. */
+status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
+
+/* Evaluates task j at checkpoint k: tasks 0 … k are trained. Images that the selector leaves to the untouched model
+ * keep their zero-shot prediction. */
+status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
+                      struct error *error);
+
+/* Every image of the set through one router (−1: none), whatever a selector says. */
+status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop,
+                             struct error *error);
+
+/* Every image of the set again, through the model as it is now, without adapters. */
+status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
+
+#endif

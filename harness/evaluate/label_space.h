@@ -1,0 +1,31 @@
+/* The classes that a test image is compared with: those of its own task, or, in X-TAIL, of all tasks one after the other,
+ * where a name that two tasks have is two classes (evaluation.label_space).
+ *
+ *     struct label_space space = {.known = known};
+ *     TRY(label_space_features(&space, j, router, &e->per_task, &classes, error));      // [classes, embed]
+ *     label_space_refresh(&space);                                                      // the model has changed
+ *     label_space_free(&space);
+ *
+ * Task j's class c is row e->tasks[j].first_class + c.
+ */
+#ifndef MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
+#define MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
+
+#include "harness/evaluate/known.h"
+
+struct label_space {
+    struct known *known;
+    float *joint; /* [all classes, embed] without adapters, for as long as the model is the same; NULL: not computed */
+};
+
+/* Class features with a router (−1: adapters off) in the arena, for images of task j. */
+status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
+                            struct tensor *features, struct error *error);
+
+/* Of all tasks, whatever evaluation.label_space says: [all classes, embed]. */
+status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
+                       struct error *error);
+void label_space_refresh(struct label_space *space);
+void label_space_free(struct label_space *space);
+
+#endif

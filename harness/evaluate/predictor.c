@@ -1,0 +1,354 @@
+#include "harness/evaluate/predictor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/class_features.h"
+#include "harness/evaluate/label_space.h"
+#include "harness/evaluate/routing.h"
+#include "harness/run/tasks.h"
+#include "models/contrastive.h"
+
+struct predictor {
+    struct predictor_settings settings;
+    struct experiment *e;
+    struct selector *selector; /* NULL: the router is given */
+    struct known *known;       /* keeps nothing */
+    struct label_space labels;
+    size_t routers;
+    struct tensor *candidates; /* [routers + 1] class features, none first; data NULL: not computed yet */
+};
+
+/* --- Opening --- */
+
+static status open_adapters(struct predictor *p, struct error *error)
+{
+    const struct saved_adapters *saved = p->settings.adapters;
+    if (saved == NULL)
+        return OK;
+    TRY(saved_adapters_load(saved, p->e->clip, &p->e->model, &p->settings.router, 1, &p->e->adapters, error));
+    p->routers = p->e->adapters->settings.tasks;
+    return p->settings.selects ? selector_open(&p->selector, p->e, saved->file, &saved->card, error) : OK;
+}
+
+static status open_parts(struct predictor *p, const struct log *log, struct error *error)
+{
+    TRY(experiment_open_model(&p->e, &p->settings.model, log, error));
+    p->e->stop = p->settings.stop;
+    TRY(open_adapters(p, error));
+    TRY(tasks_open_named(p->e, p->settings.card, error));
+    TRY(known_create(&p->known, p->e, error));
+    p->labels.known = p->known;
+    p->candidates = calloc(p->routers + 1, sizeof *p->candidates);
+    return p->candidates != NULL ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for its routers");
+}
+
+status predictor_open(struct predictor **result, const struct predictor_settings *settings, const struct log *log,
+                      struct error *error)
+{
+    struct predictor *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return error_set(error, ERROR_MEMORY, "prediction: no memory for its description");
+    p->settings = *settings;
+    p->settings.model.keep_features = false;
+    status opened = open_parts(p, log, error);
+    if (opened != OK) {
+        predictor_close(p);
+        return opened;
+    }
+    *result = p;
+    return OK;
+}
+
+void predictor_close(struct predictor *p)
+{
+    if (p == NULL)
+        return;
+    free(p->candidates);
+    label_space_free(&p->labels);
+    known_destroy(p->known);
+    selector_destroy(p->selector);
+    experiment_close(p->e);
+    free(p);
+}
+
+size_t predictor_resolution(const struct predictor *p)
+{
+    return p->e->clip->dimensions.resolution;
+}
+
+size_t predictor_batch(const struct predictor *p)
+{
+    size_t batch = experiment_evaluation_batch(p->e),
+           together = p->selector != NULL ? selector_together(p->selector) : 1;
+    return together < batch ? batch / together * together : together;
+}
+
+const char *predictor_device(const struct predictor *p)
+{
+    return p->e->backend->description;
+}
+
+/* --- Features --- */
+
+/* Of n images on the host. */
+struct features {
+    float *frozen, *means; /* [n, embed], [n, image_width] of the untouched tower; means: for the selector alone */
+    float *routed;         /* [n, embed] through one router, of those that take it */
+    int16_t *router;
+    uint32_t *items; /* those that take one router */
+    float **errors;  /* [trained][n] */
+    float *least;
+};
+
+static status stopped(const struct predictor *p, struct error *error)
+{
+    return stop_requested(p->settings.stop) ? error_set(error, ERROR_STOPPED, "stopped while images were answered")
+                                            : OK;
+}
+
+/* The listed images (NULL: 0 … n − 1) in the step's arena. */
+static status upload_images(struct experiment *e, const uint8_t *pixels, const uint32_t *items, size_t n,
+                            struct tensor *images, struct error *error)
+{
+    size_t r = e->clip->dimensions.resolution, bytes = r * r * 3;
+    TRY(tensor_take(images, &e->step, TENSOR_U8, "images", 4, (size_t[]){n, r, r, 3}, error));
+    for (size_t i = 0; i < n; i++)
+        TRY(e->backend->ops->upload(e->backend, (uint8_t *)images->data + i * bytes,
+                                    pixels + (items != NULL ? items[i] : i) * bytes, bytes, error));
+    return OK;
+}
+
+/* As harness/selectors/selector.c computes them for a run. */
+static status encode_frozen(const struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
+                            struct error *error)
+{
+    struct experiment *e = p->e;
+    struct encoding encoding = {.arena = &e->step, .whole = means != NULL};
+    struct image_batch batch = {0};
+    struct tower_pass pass;
+    struct tensor output, mean;
+    arena_reset(&e->step);
+    TRY(upload_images(e, pixels, NULL, n, &batch.images, error));
+    TRY(clip_encode_images(e->clip, &encoding, &batch, &pass, &output, error));
+    TRY(e->backend->ops->download(e->backend, frozen, output.data, tensor_bytes(&output), error));
+    if (means == NULL)
+        return OK;
+    TRY(clip_mean_patches(e->clip, &e->step, &pass, &mean, error));
+    return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
+}
+
+static status encode_routed(const struct predictor *p, const uint8_t *pixels, const uint32_t *items, size_t n,
+                            int router, float *features, struct error *error)
+{
+    struct experiment *e = p->e;
+    struct routing routing;
+    struct encoding encoding;
+    struct image_batch batch = {0};
+    struct tower_pass pass;
+    struct tensor output;
+    arena_reset(&e->step);
+    TRY(upload_images(e, pixels, items, n, &batch.images, error));
+    TRY(routing_begin(&routing, e, TOWER_IMAGE, n, router, &encoding, error));
+    status result = clip_encode_images(e->clip, &encoding, &batch, &pass, &output, error);
+    TRY(routing_end(&routing, NULL, error));
+    TRY(result);
+    return e->backend->ops->download(e->backend, features, output.data, tensor_bytes(&output), error);
+}
+
+/* --- Routers --- */
+
+static status select_routers(struct predictor *p, const uint8_t *pixels, size_t n, struct features *f,
+                             struct error *error)
+{
+    const struct clip_dimensions *d = &p->e->clip->dimensions;
+    size_t batch = experiment_evaluation_batch(p->e), bytes = d->resolution * d->resolution * 3;
+    for (size_t first = 0, count; first < n; first += count) {
+        count = n - first < batch ? n - first : batch;
+        TRY(stopped(p, error));
+        TRY(encode_frozen(p, pixels + first * bytes, count, f->frozen + first * d->embed,
+                          p->selector != NULL ? f->means + first * d->image_width : NULL, error));
+    }
+    if (p->selector == NULL)
+        return OK;
+    for (size_t k = 0; k < p->selector->trained; k++)
+        TRY(selector_errors(p->selector, k, f->means, n, f->errors[k], error));
+    selector_choose(p->selector, (const float *const *)f->errors, n, f->router);
+    selector_least_errors(p->selector, (const float *const *)f->errors, n, f->least);
+    return OK;
+}
+
+static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t n, struct features *f,
+                             struct error *error)
+{
+    for (size_t i = 0; i < n; i++) {
+        f->router[i] = (int16_t)p->settings.router;
+        f->least[i] = NAN;
+    }
+    bool frozen = p->selector != NULL || p->settings.router < 0;
+    return frozen ? select_routers(p, pixels, n, f, error) : OK;
+}
+
+/* --- Classes --- */
+
+/* The only task's where there is no task per router. */
+static bool all_labels(const struct predictor *p, int router)
+{
+    return p->settings.all_labels || router < 0 || (size_t)router >= p->e->task_count || p->e->task_count == 1;
+}
+
+static status take_candidates(struct predictor *p, int router, struct tensor **classes, struct error *error)
+{
+    *classes = &p->candidates[router + 1];
+    if ((*classes)->data != NULL)
+        return OK;
+    struct tensor features;
+    if (all_labels(p, router))
+        TRY(label_space_all(&p->labels, router, &p->e->model, &features, error));
+    else
+        TRY(known_classes(p->known, (size_t)router, router, &p->e->model, &features, error));
+    **classes = features;
+    return OK;
+}
+
+static void name_class(const struct predictor *p, int router, size_t class_index, struct answer_rank *rank)
+{
+    size_t task = all_labels(p, router) ? 0 : (size_t)router;
+    rank->task = task;
+    rank->class_index = class_index;
+    while (all_labels(p, router) && rank->task + 1 < p->e->task_count &&
+           class_index >= p->e->tasks[rank->task + 1].first_class)
+        rank->task++;
+    if (all_labels(p, router))
+        rank->class_index -= p->e->tasks[rank->task].first_class;
+}
+
+/* The `top` highest logits, as the evaluation's prediction the first of equal ones; logits are used up. */
+static void rank_classes(const struct predictor *p, int router, float *logits, size_t classes, struct answer *answer)
+{
+    double total = 0, highest = (double)logits[0];
+    for (size_t c = 0; c < classes; c++)
+        highest = (double)logits[c] > highest ? (double)logits[c] : highest;
+    for (size_t c = 0; c < classes; c++)
+        total += exp((double)logits[c] - highest);
+    answer->count = p->settings.top < classes ? p->settings.top : classes;
+    for (size_t k = 0; k < answer->count; k++) {
+        size_t best = 0;
+        for (size_t c = 1; c < classes; c++)
+            if (logits[c] > logits[best])
+                best = c;
+        answer->ranks[k].confidence = exp((double)logits[best] - highest) / total;
+        name_class(p, router, best, &answer->ranks[k]);
+        logits[best] = -INFINITY;
+    }
+}
+
+/* features [n, embed] of the listed images on the host */
+static status compare(const struct predictor *p, int router, const struct tensor *classes, const float *features,
+                      const uint32_t *items, size_t n, struct answer *answers, struct error *error)
+{
+    struct experiment *e = p->e;
+    struct tensor images;
+    struct contrastive c;
+    size_t count = classes->shape[0];
+    arena_reset(&e->step);
+    TRY(tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){n, e->clip->dimensions.embed}, error));
+    TRY(e->backend->ops->upload(e->backend, images.data, features, tensor_bytes(&images), error));
+    TRY(contrastive_logits(e->backend, &e->step, &images, classes, EVALUATION_SCALE, &c, error));
+    float *logits = malloc(tensor_bytes(&c.logits));
+    if (logits == NULL)
+        return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu classes", count);
+    status result = e->backend->ops->download(e->backend, logits, c.logits.data, tensor_bytes(&c.logits), error);
+    for (size_t i = 0; result == OK && i < n * count; i++)
+        if (!isfinite(logits[i]))
+            result = error_set(error, ERROR_FORMAT,
+                               "prediction: an image and class %zu give %f through router %d, which is no answer; the "
+                               "weights or adapters are damaged or overflow",
+                               i % count, (double)logits[i], router);
+    for (size_t i = 0; result == OK && i < n; i++)
+        rank_classes(p, router, logits + i * count, count, &answers[items[i]]);
+    free(logits);
+    return result;
+}
+
+/* --- Answers --- */
+
+static size_t list_items(const struct features *f, size_t n, int router)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (f->router[i] == router)
+            f->items[count++] = (uint32_t)i;
+    return count;
+}
+
+static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n, int router, struct features *f,
+                            struct answer *answers, struct error *error)
+{
+    size_t embed = p->e->clip->dimensions.embed, batch = experiment_evaluation_batch(p->e),
+           all = list_items(f, n, router);
+    struct tensor *classes;
+    if (all == 0)
+        return OK;
+    TRY(take_candidates(p, router, &classes, error));
+    for (size_t first = 0, count; first < all; first += count) {
+        const uint32_t *items = f->items + first;
+        count = all - first < batch ? all - first : batch;
+        TRY(stopped(p, error));
+        if (router >= 0)
+            TRY(encode_routed(p, pixels, items, count, router, f->routed, error));
+        for (size_t i = 0; router < 0 && i < count; i++)
+            memcpy(f->routed + i * embed, f->frozen + items[i] * embed, embed * sizeof *f->routed);
+        TRY(compare(p, router, classes, f->routed, items, count, answers, error));
+    }
+    return OK;
+}
+
+static status take_features(struct features *f, const struct predictor *p, size_t n, struct error *error)
+{
+    const struct clip_dimensions *d = &p->e->clip->dimensions;
+    size_t coders = p->selector != NULL ? p->selector->trained : 0;
+    *f = (struct features){.frozen = malloc(array_size(n, d->embed * sizeof *f->frozen)),
+                           .means = malloc(array_size(n, d->image_width * sizeof *f->means)),
+                           .routed = malloc(array_size(n, d->embed * sizeof *f->routed)),
+                           .router = malloc(array_size(n, sizeof *f->router)),
+                           .items = malloc(array_size(n, sizeof *f->items)),
+                           .errors = calloc(coders + 1, sizeof *f->errors),
+                           .least = malloc(array_size(n, sizeof *f->least))};
+    bool room = f->frozen != NULL && f->means != NULL && f->routed != NULL && f->router != NULL && f->items != NULL &&
+                f->errors != NULL && f->least != NULL;
+    for (size_t k = 0; room && k < coders; k++)
+        room = (f->errors[k] = malloc(array_size(n, sizeof **f->errors))) != NULL;
+    return room ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for %zu images", n);
+}
+
+static void free_features(struct features *f, const struct predictor *p)
+{
+    for (size_t k = 0; f->errors != NULL && p->selector != NULL && k < p->selector->trained; k++)
+        free(f->errors[k]);
+    free(f->errors);
+    free(f->frozen);
+    free(f->means);
+    free(f->routed);
+    free(f->router);
+    free(f->items);
+    free(f->least);
+}
+
+status predictor_answer(struct predictor *p, const uint8_t *pixels, size_t n, struct answer *answers,
+                        struct error *error)
+{
+    struct features f;
+    status result = take_features(&f, p, n, error);
+    if (result == OK)
+        result = choose_routers(p, pixels, n, &f, error);
+    for (size_t i = 0; result == OK && i < n; i++) {
+        answers[i].router = f.router[i];
+        answers[i].error = f.least[i];
+    }
+    for (int router = -1; result == OK && router < (int)p->routers; router++)
+        result = answer_routed(p, pixels, n, router, &f, answers, error);
+    free_features(&f, p);
+    return result;
+}

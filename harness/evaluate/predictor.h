@@ -1,0 +1,56 @@
+/* Answers for images that belong to no suite: which router, which class, how sure.
+ *
+ *     struct predictor *predictor;
+ *     TRY(predictor_open(&predictor, &(struct predictor_settings){.model = settings, .card = &saved.card, .adapters = &saved,
+ *                                                                 .selects = true, .top = 1}, log, error));
+ *     TRY(predictor_answer(predictor, pixels, n, answers, error));     // u8 [n, R, R, 3], R = predictor_resolution
+ *     … answers[i].router, answers[i].ranks[0].confidence …
+ *     predictor_close(predictor);
+ *
+ * An image is compared with the classes of its router's task, or of all tasks where it has no router (or all_labels says
+ * so), as the evaluation compares it: for the same image, router and classes both give the same answer.
+ */
+#ifndef MTIL_HARNESS_EVALUATE_PREDICTOR_H
+#define MTIL_HARNESS_EVALUATE_PREDICTOR_H
+
+#include "harness/run/saved_adapters.h"
+
+struct predictor_settings {
+    struct settings model;                 /* see experiment_open_model */
+    const struct adapter_card *card;       /* the tasks with the classes to choose from */
+    const struct saved_adapters *adapters; /* NULL: none */
+    bool selects;                          /* their selector chooses the router; otherwise it is */
+    int router;                            /* this one, or −1: none */
+    bool all_labels;
+    size_t top;              /* ranks of an answer */
+    const struct stop *stop; /* may be NULL */
+};
+
+struct answer_rank {
+    size_t task, class_index; /* of the card's tasks and of its classes */
+    double confidence;        /* softmax over the classes that were to choose from */
+};
+
+struct answer {
+    int router;                /* −1: the untouched model */
+    float error;               /* smallest of the selector's errors, NAN: it was not asked */
+    size_t count;              /* of ranks: `top`, or as many as there are classes */
+    struct answer_rank *ranks; /* [top], the caller's memory; the best one first */
+};
+
+struct predictor;
+
+/* card, adapters and stop are borrowed until predictor_close. */
+status predictor_open(struct predictor **predictor, const struct predictor_settings *settings, const struct log *log,
+                      struct error *error);
+void predictor_close(struct predictor *predictor); /* NULL is allowed */
+
+size_t predictor_resolution(const struct predictor *predictor);
+size_t predictor_batch(const struct predictor *predictor); /* images to be answered at a time */
+const char *predictor_device(const struct predictor *predictor);
+
+/* n is predictor_batch, or less in the last call: images that decide on their router together are in one. */
+status predictor_answer(struct predictor *predictor, const uint8_t *pixels, size_t n, struct answer *answers,
+                        struct error *error);
+
+#endif

@@ -1,0 +1,42 @@
+#include "harness/evaluate/routing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+status routing_begin(struct routing *routing, struct experiment *e, enum tower tower, size_t count, int router,
+                     struct encoding *encoding, struct error *error)
+{
+    *routing = (struct routing){.experiment = e, .tower = tower, .count = count};
+    *encoding = (struct encoding){.arena = &e->step, .state = e->state};
+    if (router < 0)
+        return OK;
+    size_t shape[] = {e->adapters->towers[tower].blocks, count, e->adapters->settings.top_k};
+    TRY(tensor_take(&routing->choices, &e->step, TENSOR_I32, "chosen experts", 3, shape, error));
+    TRY(experiment_fill(e, &e->step, count, router, &encoding->router, error));
+    adapters_keep_choices(e->adapters, tower, routing->choices.data);
+    routing->hook = adapters_hook(e->adapters, tower);
+    encoding->hook = &routing->hook;
+    return OK;
+}
+
+status routing_end(struct routing *routing, int32_t *chosen, struct error *error)
+{
+    struct experiment *e = routing->experiment;
+    if (routing->choices.data == NULL)
+        return OK;
+    adapters_keep_choices(e->adapters, routing->tower, NULL);
+    if (chosen == NULL)
+        return OK;
+    size_t blocks = routing->choices.shape[0], top_k = routing->choices.shape[2];
+    int32_t *by_block = malloc(tensor_bytes(&routing->choices));
+    if (by_block == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the experts of %zu samples", routing->count);
+    status result =
+        e->backend->ops->download(e->backend, by_block, routing->choices.data, tensor_bytes(&routing->choices), error);
+    for (size_t b = 0; result == OK && b < blocks; b++)
+        for (size_t i = 0; i < routing->count; i++)
+            memcpy(chosen + (i * blocks + b) * top_k, by_block + (b * routing->count + i) * top_k,
+                   top_k * sizeof *chosen);
+    free(by_block);
+    return result;
+}

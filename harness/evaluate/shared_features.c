@@ -1,0 +1,201 @@
+#include "harness/evaluate/shared_features.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "datasets/cache/cache_folder.h"
+#include "datasets/image/image.h"
+#include "harness/evaluate/shared_files.h"
+#include "harness/run/archive.h"
+#include "harness/run/weights.h"
+#include "harness/selectors/selector.h"
+
+/* --- Where the numbers come from --- */
+
+static status read_digest(const struct shared_features *shared, const char *path, char hash[DIGEST_SIZE],
+                          struct error *error)
+{
+    struct file_digest digest;
+    TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = shared->folder}, error));
+    memcpy(hash, digest.hash, sizeof digest.hash);
+    return OK;
+}
+
+/* At the speed of memory: the program is looked at by every process, and it only has to be told from another build. */
+static status read_program(char digest[DIGEST_SIZE], struct error *error)
+{
+    struct bytes bytes;
+    TRY(file_read("/proc/self/exe", FILE_LIMIT, &bytes, error));
+    snprintf(digest, DIGEST_SIZE, "%016llx", (unsigned long long)digest_quick(bytes.data, bytes.size, 0));
+    bytes_free(&bytes);
+    return OK;
+}
+
+/* What a processor can do decides which kernels run, and so the last bits; clocks and numbers of cores do not. */
+static void add_processor(struct text *text)
+{
+    static const char *const decisive[] = {"vendor_id", "cpu family",      "model",    "stepping", "cache size",
+                                           "flags",     "CPU implementer", "CPU part", "Features"};
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[8192];
+    while (file != NULL && fgets(line, sizeof line, file) != NULL && *line != '\n')
+        for (size_t i = 0; i < sizeof decisive / sizeof *decisive; i++)
+            if (strncmp(line, decisive[i], strlen(decisive[i])) == 0)
+                text_add(text, "%s", line);
+    if (file != NULL)
+        fclose(file);
+}
+
+static status find_origin(struct shared_features *shared, struct error *error)
+{
+    const struct experiment *e = shared->experiment;
+    char weights[DIGEST_SIZE], *path = weights_path(e->settings.weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "features: no memory for a path");
+    status result = read_digest(shared, path, weights, error);
+    free(path);
+    TRY(result);
+    TRY(read_program(shared->program, error));
+    struct text text = {0};
+    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->backend->arithmetic, e->clip->dimensions.image_heads,
+             e->clip->dimensions.text_heads, (int)e->clip->activation);
+    add_processor(&text);
+    if (!text.failed)
+        digest_text(text.data, shared->origin);
+    result = text.failed ? error_set(error, ERROR_MEMORY, "features: no memory for their origin") : OK;
+    text_free(&text);
+    return result;
+}
+
+status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error)
+{
+    *shared = (struct shared_features){.experiment = experiment};
+    const struct cache_settings *cache = &experiment->settings.cache;
+    if (cache->kind != CACHE_DISK || experiment->backend->arithmetic == NULL)
+        return OK;
+    shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
+    return find_origin(shared, error); /* without a folder nothing is shared; the cache of images has told */
+}
+
+void shared_features_close(struct shared_features *shared)
+{
+    free(shared->folder);
+    *shared = (struct shared_features){0};
+}
+
+/* --- A file --- */
+
+struct place {
+    char key[DIGEST_SIZE];
+    char *path; /* NULL: none */
+};
+
+/* The name says what is asked for, the key also what may have changed since. Generated images have no identity; they are
+ * not shared. */
+static struct place find_place(const struct shared_features *shared, const struct task *task)
+{
+    enum { DIGITS = 16 };
+    struct dataset_identity identity;
+    struct place place = {.path = NULL};
+    char name[DIGEST_SIZE];
+    if (shared->folder == NULL || dataset_identify(task->dataset, SPLIT_TEST, &identity, NULL) != OK)
+        return place;
+    struct text text = {0};
+    text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list, shared->experiment->clip->dimensions.resolution);
+    if (!text.failed)
+        digest_text(text.data, name);
+    text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
+    if (!text.failed) {
+        digest_text(text.data, place.key);
+        place.path = path_format("%s/%s-test-%.*s" SHARED_FILE_ENDING, shared->folder, dataset_name(task->dataset),
+                                 DIGITS, name);
+    }
+    text_free(&text);
+    return place;
+}
+
+static bool says(const struct archive *archive, const char *name, const char *expected)
+{
+    const char *found = archive_metadata(archive, name);
+    return found != NULL && strcmp(found, expected) == 0;
+}
+
+/* Whatever is wrong with a file is a reason to compute; what was damaged is worth a word. */
+static bool read_file(const struct shared_features *shared, const struct place *place, float *means, size_t mean_count,
+                      float *features, size_t feature_count)
+{
+    struct archive *archive;
+    struct error problem;
+    if (!file_exists(place->path))
+        return false;
+    if (archive_open(&archive, place->path, &problem) != OK) {
+        log_warn(shared->experiment->log, "%s; its features are computed anew", problem.message);
+        return false;
+    }
+    bool whole = says(archive, "key", place->key) &&
+                 archive_get(archive, "means", SAFETENSOR_F32, mean_count, means, NULL) == OK &&
+                 archive_get(archive, "features", SAFETENSOR_F32, feature_count, features, NULL) == OK;
+    archive_close(archive);
+    return whole && not_finite_at(means, mean_count) == mean_count &&
+           not_finite_at(features, feature_count) == feature_count;
+}
+
+static status write_file(const struct shared_features *shared, const struct place *place, const struct task *task,
+                         const float *means, size_t mean_count, const float *features, size_t feature_count,
+                         struct error *error)
+{
+    struct archive *archive = NULL;
+    char images[32];
+    uint64_t room, bytes = (mean_count + feature_count) * sizeof *means;
+    TRY(directory_create(shared->folder, error));
+    TRY(cache_folder_room(shared->folder, place->path, shared->experiment->settings.cache.disk_limit, &room, error));
+    if (bytes > room)
+        return error_set(error, ERROR_IO,
+                         "%s: no room for %.1f MB; run.cache_disk_megabytes and the free disk are limits", place->path,
+                         (double)bytes / 1e6);
+    char *root = realpath(dataset_root(task->dataset), NULL);
+    if (root == NULL)
+        return error_errno(error, errno, "%s: cannot be found", dataset_root(task->dataset));
+    snprintf(images, sizeof images, "%zu", dataset_size(task->dataset, SPLIT_TEST));
+    struct safetensors_metadata metadata[] = {
+        {"key", place->key}, {"dataset", dataset_name(task->dataset)}, {"root", root}, {"images", images}};
+    status result = archive_create(&archive, error);
+    if (result == OK)
+        result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
+    if (result == OK)
+        result = archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error);
+    if (result == OK)
+        result = archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error);
+    archive_close(archive);
+    free(root);
+    return result;
+}
+
+status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,
+                            const struct stop *stop, struct error *error)
+{
+    struct experiment *e = shared->experiment;
+    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->clip->dimensions.image_width,
+           feature_count = n * e->clip->dimensions.embed;
+    struct place place = find_place(shared, task);
+    bool read = place.path != NULL && read_file(shared, &place, means, mean_count, features, feature_count);
+    status result = OK;
+    if (read)
+        utimensat(AT_FDCWD, place.path, NULL, 0); /* when it was last of use; a read-only folder is fine */
+    if (!read)
+        result = frozen_features(e, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
+    struct error reason;
+    if (result == OK && !read && place.path != NULL && !shared->gave_up &&
+        write_file(shared, &place, task, means, mean_count, features, feature_count, &reason) != OK) {
+        shared->gave_up = true;
+        log_warn(e->log, "features are not kept: %s", reason.message);
+    }
+    free(place.path);
+    return result;
+}

@@ -1,0 +1,43 @@
+/* The files that runs share besides decoded images, in a cache's folder: features (shared_features.h), and what was found
+ * in images (datasets/survey.h) and in files (file_digest.h).
+ *
+ *     struct shared_files list;
+ *     TRY(shared_files_list(&list, folder, error));
+ *     for (size_t i = 0; i < list.count; i++) … list.files[i].bytes …
+ *     shared_files_free(&list);
+ */
+#ifndef MTIL_HARNESS_EVALUATE_SHARED_FILES_H
+#define MTIL_HARNESS_EVALUATE_SHARED_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "core/status.h"
+
+#define SHARED_FILE_ENDING ".features"
+
+struct shared_file {
+    char *path;
+    const char *kind;     /* "features", "survey", "digest" */
+    char *dataset, *root; /* root NULL: the file cannot be read; of a digest it is the file
+                             that it is of, and there is no dataset */
+    size_t images;
+    uint64_t bytes;
+    time_t used; /* last written or read by a run */
+};
+
+struct shared_files {
+    size_t count;
+    struct shared_file *files; /* by name */
+};
+
+/* A folder that does not exist is empty; files of others are left out. The caller frees; after a failure there is nothing
+ * to free. */
+status shared_files_list(struct shared_files *list, const char *folder, struct error *error);
+void shared_files_free(struct shared_files *list);
+
+/* Removes the files made from datasets below root (NULL: all); removed lists what is gone. */
+status shared_files_clear(struct shared_files *removed, const char *folder, const char *root, struct error *error);
+
+#endif

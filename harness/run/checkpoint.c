@@ -1,0 +1,196 @@
+#include "harness/run/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/statistics.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/run/archive.h"
+
+/* Saves or restores, so that both directions walk over the same names. */
+struct passage {
+    struct archive *archive;
+    struct backend *backend;
+    bool saving;
+};
+
+static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
+                         size_t count, void *device, struct error *error)
+{
+    char full[96];
+    snprintf(full, sizeof full, "%s.%s", prefix, name);
+    return p->saving ? archive_put_device(p->archive, p->backend, full, type, count, device, error)
+                     : archive_get_device(p->archive, p->backend, full, type, count, device, error);
+}
+
+/* Between tasks the optimizer starts afresh, so its state is only kept within one. */
+static status pass_parameters(const struct passage *p, const char *prefix, struct parameters *group, bool optimizer,
+                              struct error *error)
+{
+    TRY(pass_array(p, prefix, "values", SAFETENSOR_F32, group->values_count, group->values, error));
+    if (!optimizer)
+        return OK;
+    TRY(pass_array(p, prefix, "first_moment", SAFETENSOR_F32, group->values_count, group->first_moment, error));
+    TRY(pass_array(p, prefix, "second_moment", SAFETENSOR_F32, group->values_count, group->second_moment, error));
+    TRY(pass_array(p, prefix, "steps", SAFETENSOR_I32, group->segments, group->steps, error));
+    return pass_array(p, prefix, "flags", SAFETENSOR_I32, group->flags_count, group->flags, error);
+}
+
+static status pass_adapters(const struct passage *p, struct adapters *adapters, bool optimizer, struct error *error)
+{
+    static const char *const names[TOWERS] = {"image", "text"};
+    for (int t = 0; t < TOWERS; t++) {
+        struct adapter_tower *tower = &adapters->towers[t];
+        size_t marks = tower->blocks * adapters->settings.experts;
+        TRY(pass_parameters(p, names[t], tower->parameters, optimizer, error));
+        TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks, tower->banks[0].counts, error));
+        TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks, tower->banks[0].frozen, error));
+        struct statistic s;
+        for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &s); i++)
+            TRY(pass_array(p, names[t], s.name, s.integers ? SAFETENSOR_I32 : SAFETENSOR_F32, s.n, s.data, error));
+    }
+    return OK;
+}
+
+static status pass_selector(const struct passage *p, struct selector *selector, size_t trained, struct error *error)
+{
+    for (size_t k = 0; k < trained; k++) {
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "selector.%zu", k);
+        TRY(pass_parameters(p, prefix, selector->coders[k]->parameters, false, error));
+    }
+    size_t tasks = selector->experiment->task_count;
+    selector->trained = trained;
+    return p->saving
+               ? archive_put(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error)
+               : archive_get(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
+}
+
+static status pass_all(const struct passage *p, struct experiment *e, struct selector *selector,
+                       const struct checkpoint_place *place, struct error *error)
+{
+    const struct method *method = e->settings.method;
+    bool optimizer = place->iteration > 0;
+    if (optimizer)
+        TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->guard / sizeof(int32_t), e->guard, error));
+    if (e->trains == TRAINS_ADAPTERS)
+        TRY(pass_adapters(p, e->adapters, optimizer, error));
+    size_t state = e->merge_state != NULL ? e->settings.merge.policy->state_size : 0;
+    if (state > 0)
+        TRY(p->saving ? archive_put(p->archive, "merge.state", SAFETENSOR_U8, state, e->merge_state, error)
+                      : archive_get(p->archive, "merge.state", SAFETENSOR_U8, state, e->merge_state, error));
+    if (e->trains == TRAINS_WEIGHTS)
+        TRY(pass_parameters(p, "clip", e->clip->parameters, optimizer, error));
+    if (selector != NULL)
+        TRY(pass_selector(p, selector, place->task, error));
+    if (p->saving)
+        return method->save != NULL ? method->save(e, p->archive, error) : OK;
+    return method->restore != NULL ? method->restore(e, p->archive, error) : OK;
+}
+
+struct labels {
+    char seed[24], task[24], iteration[24], rows[24];
+};
+
+static void make_labels(struct labels *labels, const struct experiment *e, const struct checkpoint_place *place)
+{
+    snprintf(labels->seed, sizeof labels->seed, "%llu", (unsigned long long)e->seed);
+    snprintf(labels->task, sizeof labels->task, "%zu", place->task);
+    snprintf(labels->iteration, sizeof labels->iteration, "%zu", place->iteration);
+    snprintf(labels->rows, sizeof labels->rows, "%lld", (long long)place->rows);
+}
+
+status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
+                       const struct checkpoint_place *place, struct error *error)
+{
+    struct archive *archive;
+    struct labels labels;
+    TRY(archive_create(&archive, error));
+    struct passage p = {.archive = archive, .backend = experiment->backend, .saving = true};
+    status result = pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error);
+    make_labels(&labels, experiment, place);
+    const struct safetensors_metadata metadata[] = {{"program", "mtil " MTIL_VERSION},
+                                                    {"suite_hash", experiment->identity},
+                                                    {"seed", labels.seed},
+                                                    {"task", labels.task},
+                                                    {"iteration", labels.iteration},
+                                                    {"rows", labels.rows}};
+    if (result == OK)
+        result = archive_write(archive, path, metadata, sizeof metadata / sizeof *metadata, error);
+    archive_close(archive);
+    return result;
+}
+
+static status same(const struct archive *archive, const char *path, const char *key, const char *expected,
+                   struct error *error)
+{
+    const char *found = archive_metadata(archive, key);
+    if (found != NULL && strcmp(found, expected) == 0)
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: resume file of another run: expected %s %s, found %s; delete it to start this run afresh",
+                     path, key, expected, found != NULL ? found : "none");
+}
+
+static status read_place(const struct archive *archive, const struct experiment *e, const char *path,
+                         struct checkpoint_place *place, struct error *error)
+{
+    const char *task = archive_metadata(archive, "task"), *iteration = archive_metadata(archive, "iteration"),
+               *rows = archive_metadata(archive, "rows");
+    int64_t t, i, n;
+    bool numbers = task != NULL && iteration != NULL && rows != NULL && parse_integer(task, &t) &&
+                   parse_integer(iteration, &i) && parse_integer(rows, &n);
+    if (!numbers || t < 0 || (size_t)t > e->task_count || i < 0 ||
+        (size_t)i > ((size_t)t < e->task_count ? e->tasks[t].settings.iterations : 0))
+        return error_set(error, ERROR_FORMAT,
+                         "%s: resume file without a valid task and iteration; delete it to start this run afresh",
+                         path);
+    *place = (struct checkpoint_place){(size_t)t, (size_t)i, n};
+    return OK;
+}
+
+static status read_labels(const struct archive *archive, const struct experiment *e, const char *path,
+                          struct checkpoint_place *place, struct error *error)
+{
+    struct labels labels;
+    *place = (struct checkpoint_place){0};
+    make_labels(&labels, e, place);
+    TRY(same(archive, path, "program", "mtil " MTIL_VERSION, error));
+    if (same(archive, path, "suite_hash", e->identity_before, NULL) != OK)
+        TRY(same(archive, path, "suite_hash", e->identity, error));
+    TRY(same(archive, path, "seed", labels.seed, error));
+    return read_place(archive, e, path, place, error);
+}
+
+status checkpoint_load(struct experiment *e, struct selector *selector, const char *path,
+                       struct checkpoint_place *place, bool *found, struct error *error)
+{
+    struct archive *archive;
+    *place = (struct checkpoint_place){0};
+    *found = file_exists(path);
+    if (!*found)
+        return OK;
+    if (archive_open(&archive, path, error) != OK)
+        return error_context(error, "cannot resume; delete the file to start this run afresh");
+    status result = read_labels(archive, e, path, place, error);
+    struct passage p = {.archive = archive, .backend = e->backend};
+    if (result == OK)
+        result = pass_all(&p, e, selector, place, error);
+    archive_close(archive);
+    return result;
+}
+
+void checkpoint_remove_finished(const struct experiment *e, const char *path)
+{
+    struct archive *archive;
+    struct checkpoint_place place;
+    struct error ignored;
+    if (!file_exists(path) || archive_open(&archive, path, &ignored) != OK)
+        return;
+    if (read_labels(archive, e, path, &place, &ignored) == OK && place.task == e->task_count)
+        unlink(path);
+    archive_close(archive);
+}

@@ -1,0 +1,137 @@
+#include "harness/run/continuation.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/run/sequence.h"
+
+enum { DIGITS = 12 }; /* of a digest, for a person */
+
+/* How a run's inputs differ from those of now. */
+struct changes {
+    bool elsewhere;                           /* another file or folder: it is another run */
+    size_t count, unread;                     /* inputs that changed; those of them that no kept row has read */
+    const struct input_row *expected, *found; /* the first that was read, or the first */
+    bool first_unread;
+};
+
+static const struct input_row *find_input(const struct inputs *inputs, const struct input_row *like)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        if (inputs->rows[i].task == like->task && strcmp(inputs->rows[i].kind, like->kind) == 0)
+            return &inputs->rows[i];
+    return NULL;
+}
+
+static void note_change(struct changes *changes, const struct unfinished_run *run, const struct input_row *expected,
+                        const struct input_row *found)
+{
+    bool unread = strcmp(expected->kind, "train") == 0 && expected->task >= run->first_untrained;
+    changes->count++;
+    changes->unread += unread;
+    if (changes->expected == NULL || (changes->first_unread && !unread)) {
+        changes->expected = expected;
+        changes->found = found;
+        changes->first_unread = unread;
+    }
+}
+
+static struct changes compare(const struct unfinished_run *run, const struct inputs *inputs)
+{
+    struct changes changes = {.elsewhere = run->input_count != inputs->count};
+    for (size_t i = 0; i < run->input_count; i++) {
+        const struct input_row *expected = &run->inputs[i], *found = find_input(inputs, expected);
+        if (found == NULL || (strcmp(found->path, expected->path) != 0 && strcmp(found->digest, expected->digest) != 0))
+            changes.elsewhere = true;
+        else if (strcmp(found->digest, expected->digest) != 0)
+            note_change(&changes, run, expected, found);
+    }
+    return changes;
+}
+
+static bool has_resume_file(const struct unfinished_run *run)
+{
+    char *resume = run->folder != NULL ? sequence_resume_file(run->folder) : NULL;
+    bool there = resume != NULL && file_exists(resume);
+    free(resume);
+    return there;
+}
+
+static status refuse(const struct store *store, const struct unfinished_run *run, const struct changes *changes,
+                     const struct experiment *e, struct error *error)
+{
+    char *what = inputs_describe(changes->expected, e);
+    char more[64] = "";
+    if (changes->count - changes->unread > 1)
+        snprintf(more, sizeof more, ", and %zu more inputs changed", changes->count - changes->unread - 1);
+    bool trained = strcmp(changes->expected->kind, "train") == 0;
+    error_set(error, ERROR_FORMAT,
+              "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put back what was "
+              "there and the run goes on, or start it anew: mtil runs delete %s %" PRId64 ", or name another database "
+              "with run.database",
+              what != NULL ? what : changes->expected->path, run->run, store_path(store),
+              trained ? "learnt from them" : "began", DIGITS, changes->expected->digest, DIGITS, changes->found->digest,
+              more, store_path(store), run->run);
+    free(what);
+    return ERROR_FORMAT;
+}
+
+static void warn_mended(const struct unfinished_run *run, const struct inputs *inputs, const struct experiment *e)
+{
+    for (size_t i = 0; i < run->input_count; i++) {
+        const struct input_row *found = find_input(inputs, &run->inputs[i]);
+        if (found == NULL || strcmp(found->digest, run->inputs[i].digest) == 0)
+            continue;
+        char *what = inputs_describe(found, e);
+        log_warn(e->log,
+                 "%s changed since the run stopped; the task was not begun, so it goes on with them as they are",
+                 what != NULL ? what : found->path);
+        free(what);
+    }
+}
+
+static status choose(struct continuation *c, const struct store *store, const struct experiment *e,
+                     const struct inputs *inputs, const struct unfinished_run *run, struct error *error)
+{
+    struct changes changes = compare(run, inputs);
+    if (changes.elsewhere || changes.count == 0)
+        return OK;
+    bool anew = !run->evaluated || !has_resume_file(run);
+    if (!anew && changes.unread < changes.count)
+        return refuse(store, run, &changes, e, error);
+    c->run = run->run;
+    c->claim = anew ? RUN_ANEW : RUN_GOES_ON;
+    c->mended = !anew;
+    snprintf(c->before, sizeof c->before, "%s", run->suite_hash);
+    if (c->mended)
+        warn_mended(run, inputs, e);
+    return OK;
+}
+
+status continuation_choose(struct continuation *c, struct store *store, const struct experiment *e,
+                           const struct inputs *inputs, struct error *error)
+{
+    struct unfinished_runs found;
+    enum run_status past;
+    int64_t same;
+    *c = (struct continuation){0};
+    TRY(store_run_find(store, inputs->hash, (int64_t)e->seed, &same, &past, error));
+    if (same != 0)
+        return OK;
+    TRY(store_find_unfinished(store, suite_settings_hash(e->suite), suite_name(e->suite), (int64_t)e->seed, &found,
+                              error));
+    if (found.older > 0)
+        log_warn(
+            e->log,
+            "%s: %zu run%s of %s with seed %llu did not end and %s begun by an older program, which did not record "
+            "what it read: %s cannot go on, and this is a new run",
+            store_path(store), found.older, found.older == 1 ? "" : "s", suite_name(e->suite),
+            (unsigned long long)e->seed, found.older == 1 ? "was" : "were", found.older == 1 ? "it" : "they");
+    status result = OK;
+    for (size_t i = 0; result == OK && c->run == 0 && i < found.count; i++)
+        result = choose(c, store, e, inputs, &found.runs[i], error);
+    unfinished_runs_free(&found);
+    return result;
+}

@@ -1,0 +1,142 @@
+#include "harness/run/estimate.h"
+
+#include <time.h>
+
+#include "models/clip/cost.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+status product_rate(struct backend *backend, struct arena *arena, double *rate, struct error *error)
+{
+    enum { M = 1024, N = 3072, K = 768 };
+    struct arena_mark mark = arena_mark(arena);
+    struct tensor a, b, c;
+    TRY(tensor_take(&a, arena, TENSOR_F32, "a", 2, (size_t[]){M, K}, error));
+    TRY(tensor_take(&b, arena, TENSOR_F32, "b", 2, (size_t[]){N, K}, error));
+    TRY(tensor_take(&c, arena, TENSOR_F32, "c", 2, (size_t[]){M, N}, error));
+    TRY(backend->ops->zero(backend, a.data, tensor_bytes(&a), error));
+    TRY(backend->ops->zero(backend, b.data, tensor_bytes(&b), error));
+    struct gemm gemm = {.a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .out = matrix_of(&c)};
+    TRY(backend->ops->gemm(backend, &gemm, error)); /* kernels are made on the first call */
+    double start = now(), seconds = 0;
+    size_t products = 0;
+    float one;
+    while (seconds < 0.25) {
+        TRY(backend->ops->gemm(backend, &gemm, error));
+        TRY(backend->ops->download(backend, &one, c.data, sizeof one, error)); /* waits for the device */
+        products++;
+        seconds = now() - start;
+    }
+    *rate = 2.0 * M * N * K * (double)products / seconds;
+    arena_release(arena, mark);
+    return OK;
+}
+
+static size_t longest_prompt(const struct experiment *e, const struct task *task)
+{
+    size_t context = e->clip->dimensions.context, longest = 0;
+    for (size_t c = 0; c < dataset_classes(task->dataset); c++)
+        for (size_t l = 0; l < context; l++)
+            if (task->prompts[c * context + l] == tokenizer_end(e->tokenizer) && l + 1 > longest)
+                longest = l + 1;
+    return longest;
+}
+
+static double training_cost(const struct experiment *e, const struct task *task)
+{
+    const struct clip_dimensions *n = &e->clip->dimensions;
+    const struct adapter_settings *a = &e->settings.adapter;
+    size_t classes = dataset_classes(task->dataset), positions = longest_prompt(e, task), batch = task->settings.batch;
+    double steps = (double)task->settings.iterations;
+    switch (e->trains) {
+    case TRAINS_NOTHING:
+        return 0;
+    case TRAINS_ADAPTERS:
+        return steps * cost_adapter_step(n, batch, classes, positions, a->top_k, a->bottleneck);
+    case TRAINS_WEIGHTS:
+        return steps * 3.0 * (cost_images(n, batch) + cost_texts(n, classes, positions));
+    }
+    return 0;
+}
+
+/* The zero-shot pass over every test image, and for every checkpoint the images of the tasks that were trained. */
+static double evaluation_cost(const struct experiment *e, size_t k)
+{
+    const struct clip_dimensions *n = &e->clip->dimensions;
+    double image =
+        cost_images(n, 1) + (e->trains == TRAINS_ADAPTERS
+                                 ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck)
+                                 : 0);
+    double images = (double)dataset_size(e->tasks[k].dataset, SPLIT_TEST);
+    double checkpoints = e->trains == TRAINS_NOTHING   ? 0
+                         : e->settings.method->alone   ? 1
+                         : e->trains == TRAINS_WEIGHTS ? (double)e->task_count
+                                                       : (double)(e->task_count - k);
+    return images * (cost_images(n, 1) + checkpoints * image);
+}
+
+status estimate_run(struct experiment *e, struct estimate *estimate, struct error *error)
+{
+    const struct clip_dimensions *n = &e->clip->dimensions;
+    *estimate = (struct estimate){0};
+    size_t largest = 0;
+    for (size_t k = 0; k < e->task_count; k++) {
+        const struct task *task = &e->tasks[k];
+        estimate->training += training_cost(e, task);
+        estimate->evaluation += evaluation_cost(e, k);
+        size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
+                                       e->settings.adapter.top_k, e->settings.adapter.bottleneck);
+        largest = e->trains != TRAINS_NOTHING && bytes > largest ? bytes : largest;
+    }
+    double trained = 4.0 * (double)experiment_trainable(e), weights = 4.0 * (double)cost_weights(n);
+    double copies = e->trains == TRAINS_NOTHING ? 0 : e->trains == TRAINS_ADAPTERS ? 4 : 3;
+    estimate->memory = weights + copies * trained + (double)largest;
+    double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->task_count
+                  : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
+                                                                : 0;
+    estimate->disk = trained * (kept + 3); /* a resume file within a task has Adam's moments too */
+    const struct cache_settings *cache = &e->settings.cache;
+    estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
+    estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
+    return product_rate(e->backend, &e->step, &estimate->rate, error);
+}
+
+static void print_room(FILE *out, const char *what, double bytes, const char *of, double cached)
+{
+    fprintf(out, "%s about %.0f MiB%s", what, bytes / (1 << 20), of);
+    if (cached > 0)
+        fprintf(out, ", up to %.0f MiB of decoded images", cached / (1 << 20));
+    fprintf(out, "\n");
+}
+
+static void print_duration(FILE *out, const char *what, double seconds)
+{
+    if (seconds < 120)
+        fprintf(out, "%s about %.0f s", what, seconds);
+    else if (seconds < 7200)
+        fprintf(out, "%s about %.0f min", what, seconds / 60);
+    else
+        fprintf(out, "%s about %.1f h", what, seconds / 3600);
+}
+
+/* A run reaches about two thirds of the product rate: the rest goes to norms, activations, decoding. */
+double estimate_seconds(const struct estimate *estimate)
+{
+    return (estimate->training + estimate->evaluation) / (0.65 * estimate->rate);
+}
+
+void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out)
+{
+    double count = (double)seeds;
+    fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation at a product rate of %.0f GFLOP/s\n",
+            seeds, seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12, estimate->rate / 1e9);
+    print_duration(out, "# time   ", count * estimate_seconds(estimate));
+    fprintf(out, "\n");
+    print_room(out, "# memory ", estimate->memory, "", estimate->cached_memory);
+    print_room(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
+}

@@ -1,0 +1,125 @@
+/* One run in memory: the suite's datasets, the model, the adapters, and what a training step needs.
+ *
+ *     struct experiment *experiment;
+ *     TRY(experiment_open(&experiment, suite, seed, log, error));
+ *     ... trainer.h, evaluator.h, sequence.h ...
+ *     experiment_close(experiment);
+ */
+#ifndef MTIL_HARNESS_RUN_EXPERIMENT_H
+#define MTIL_HARNESS_RUN_EXPERIMENT_H
+
+#include "datasets/survey.h"
+#include "harness/config/settings.h"
+#include "harness/run/file_digest.h"
+#include "harness/terminal/progress.h"
+#include "harness/terminal/stop.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+
+struct task {
+    size_t index;
+    size_t first_class; /* of its classes in the label space: 0, or, in one of all tasks, after those of tasks before */
+    struct task_settings settings;
+    char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
+    struct dataset *dataset;
+    struct survey survey;  /* of the dataset; zeros until tasks_survey */
+    int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
+    int32_t *test_prompts; /* host [classes, templates, context] */
+};
+
+/* Experiments on several GPUs that train together: replicas.h. */
+struct teamwork {
+    struct team *team; /* NULL: this one works alone */
+    size_t member, members;
+};
+
+struct experiment {
+    const struct suite *suite;
+    struct settings settings;
+    uint64_t seed;
+    char identity[DIGEST_SIZE];        /* the suite's hash until the inputs are known (inputs.h), then theirs */
+    char identity_before[DIGEST_SIZE]; /* of a run that goes on with mended data; "": it does not */
+    struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
+    size_t evaluation_batch;
+    enum method_trains trains;
+    const struct log *log;
+    const struct stop *stop; /* looked at in what takes long and is given no other; NULL: never */
+    struct tokenizer *tokenizer;
+    struct backend *backend;
+    struct arena model, per_task, step; /* for the run, for a task, for a step */
+    struct teamwork work;
+    struct replicas *replicas; /* that train along; NULL: none */
+    struct clip *clip;
+    struct adapters *adapters;      /* NULL unless the method trains them */
+    struct step_state *state;       /* device */
+    float *loss;                    /* device, one value */
+    struct step_guard *guard;       /* device; guard.h */
+    int32_t *found;                 /* device, one value: what guard.h found not to be finite */
+    int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
+    float logit_scale;              /* exp, read when the training of a task begins: no method changes it */
+    size_t task_count, class_count; /* classes of all tasks together */
+    struct task *tasks;
+    struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
+    struct task whole;
+    struct cache *cache;           /* of their decoded images */
+    void *merge_state;             /* the merge policy's own; NULL: it has none */
+    struct expert_changes changes; /* merges, skips and freezes that the results do not have yet */
+    /* the text features' inputs of the current task, in the task's arena */
+    struct texts prompts;
+    struct {
+        const int32_t *images, *texts; /* device: the task's router for every sample */
+    } routers;
+};
+
+/* A batch of a task on the device. */
+struct batch {
+    struct tensor images; /* u8 [count, R, R, 3] */
+    const int32_t *labels;
+    size_t count;
+    size_t first, total; /* its place in a batch that is shared out among GPUs, and the images of that */
+};
+
+/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the
+ * experiment. */
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
+                       struct error *error);
+
+/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some
+ * into `adapters`, which then belong to the experiment. */
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
+                              struct error *error);
+
+/* A model and its tokenizer without a suite, for images that belong to none: no tasks until tasks_open_named gives some.
+ * Of the settings: weights, vocabulary, activation, threads, backend, evaluation_batch. */
+status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
+                             struct error *error);
+void experiment_close(struct experiment *experiment); /* NULL is allowed */
+
+/* The model of an experiment once more, on the GPU that comes `number` places after its own; datasets and cache are
+ * shared. For replicas.h. */
+status experiment_open_replica(struct experiment **replica, const struct experiment *leader, size_t number,
+                               struct error *error);
+void experiment_close_replica(struct experiment *replica); /* NULL is allowed */
+
+/* Sets learning rate, task and step for the operations of a step. */
+status experiment_set_step(struct experiment *experiment, size_t task, size_t step, double rate, struct error *error);
+
+/* n times value in device memory of the arena. */
+status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value,
+                       const int32_t **filled, struct error *error);
+
+/* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that
+ * learn every task alone. */
+status experiment_restart(struct experiment *experiment, struct error *error);
+
+/* Parameters that training a task updates. */
+size_t experiment_trainable(const struct experiment *experiment);
+
+/* Test images to encode at a time: run.evaluation_batch, or what half of the device's free memory holds, at most 512, a
+ * power of two; 64 where the device is the host. Decided when the experiment is opened. */
+size_t experiment_evaluation_batch(const struct experiment *experiment);
+
+/* What the model is called in results: the weights' file name without its folder and ending. The caller frees. */
+char *experiment_model_name(const struct experiment *experiment);
+
+#endif

@@ -1,0 +1,240 @@
+#include "harness/run/inputs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/run/tasks.h"
+#include "harness/run/weights.h"
+
+struct reading {
+    struct inputs *inputs;
+    struct surveyor *surveyor;
+    const struct suite *suite;
+    const struct experiment *experiment; /* NULL: datasets are opened */
+    const struct settings *settings;
+};
+
+static status no_memory(struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "suite: no memory for what a run is computed from");
+}
+
+/* --- Rows --- */
+
+/* The same path from another folder is the same. NULL when out of memory. */
+static char *absolute(const char *path)
+{
+    char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
+    char *whole = here != NULL ? path_format("%s/%s", here, path) : strdup(path);
+    free(here);
+    return whole;
+}
+
+/* path becomes the row's. */
+static status add_row(struct inputs *inputs, const struct input_row *row, char *path, struct error *error)
+{
+    struct input_row *larger = realloc(inputs->rows, (inputs->count + 1) * sizeof *larger);
+    char *digest = strdup(row->digest);
+    if (larger != NULL)
+        inputs->rows = larger;
+    if (larger == NULL || digest == NULL || path == NULL) {
+        free(digest);
+        free(path);
+        return no_memory(error);
+    }
+    larger[inputs->count] = *row;
+    larger[inputs->count].path = path;
+    larger[inputs->count++].digest = digest;
+    return OK;
+}
+
+void inputs_free(struct inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        free((char *)inputs->rows[i].path);
+        free((char *)inputs->rows[i].digest);
+    }
+    free(inputs->rows);
+    *inputs = (struct inputs){0};
+}
+
+/* --- Files --- */
+
+/* read: what the file was when the experiment read it; NULL: nobody has. */
+static status add_file(const struct reading *r, const char *kind, const char *path, const struct file_stamp *read,
+                       struct error *error)
+{
+    struct file_digest digest;
+    TRY(surveyor_read(r->surveyor, &digest, path, error));
+    if (read != NULL && !file_stamp_same(&digest.stamp, read))
+        return error_set(error, ERROR_FORMAT, "model.%s: %s was written to while the run began; start again", kind,
+                         path);
+    struct input_row row = {
+        .task = -1, .kind = kind, .files = 1, .bytes = (int64_t)digest.bytes, .digest = digest.hash};
+    return add_row(r->inputs, &row, absolute(path), error);
+}
+
+/* What the file of weights does not say: a configuration beside it, or the suite. */
+static status add_configuration(const struct reading *r, const char *weights, struct error *error)
+{
+    const struct experiment *e = r->experiment;
+    struct clip_config config;
+    char words[96], hash[DIGEST_SIZE];
+    if (e != NULL)
+        config =
+            (struct clip_config){e->clip->dimensions.image_heads, e->clip->dimensions.text_heads, e->clip->activation};
+    else
+        TRY(clip_config_of(&config, weights, &r->settings->stated, error));
+    snprintf(words, sizeof words, "%zu %zu %s", config.image_heads, config.text_heads,
+             clip_activation_name(config.activation));
+    digest_text(words, hash);
+    struct input_row row = {.task = -1, .kind = "configuration", .digest = hash};
+    return add_row(r->inputs, &row, absolute(weights), error);
+}
+
+static status add_files(const struct reading *r, struct error *error)
+{
+    const struct experiment *e = r->experiment;
+    char *weights = weights_path(r->settings->weights), *vocabulary = vocabulary_path(r->settings->vocabulary);
+    status result = weights != NULL && vocabulary != NULL ? OK : no_memory(error);
+    if (result == OK)
+        result = add_file(r, "weights", weights, e != NULL ? &e->weights_read : NULL, error);
+    if (result == OK)
+        result = add_configuration(r, weights, error);
+    if (result == OK)
+        result = add_file(r, "vocabulary", vocabulary, e != NULL ? &e->vocabulary_read : NULL, error);
+    free(weights);
+    free(vocabulary);
+    return result;
+}
+
+/* --- Datasets --- */
+
+static char *dataset_path(const struct dataset *dataset)
+{
+    const char *own = dataset_own_folder(dataset);
+    char *path = own != NULL ? path_format("%s/%s", dataset_root(dataset), own) : strdup(dataset_root(dataset)),
+         *whole = path != NULL ? absolute(path) : NULL;
+    free(path);
+    return whole;
+}
+
+static status add_survey(const struct reading *r, int64_t task, const struct dataset *dataset,
+                         const struct survey *survey, struct error *error)
+{
+    static const char *const kinds[SPLITS] = {[SPLIT_TRAIN] = "train", [SPLIT_TEST] = "test"};
+    struct input_row prompts = {.task = task, .kind = "prompts", .digest = survey->prompts};
+    TRY(add_row(r->inputs, &prompts, dataset_path(dataset), error));
+    for (int split = 0; split < SPLITS; split++) {
+        const struct survey_split *found = &survey->splits[split];
+        struct input_row row = {.task = task,
+                                .kind = kinds[split],
+                                .files = (int64_t)found->files,
+                                .bytes = (int64_t)found->bytes,
+                                .digest = found->digest};
+        TRY(add_row(r->inputs, &row, dataset_path(dataset), error));
+    }
+    return OK;
+}
+
+static status survey_again(const struct reading *r, int64_t task, const struct task_settings *s,
+                           const struct surveyor_subject *subject, struct error *error)
+{
+    struct dataset *dataset = NULL;
+    struct survey survey;
+    status result = tasks_open_dataset(&dataset, r->suite, s, NULL, error);
+    if (result == OK)
+        result = surveyor_look(r->surveyor, &survey, dataset, subject, error);
+    if (result == OK)
+        result = add_survey(r, task, dataset, &survey, error);
+    dataset_close(dataset);
+    return result == OK || result == ERROR_STOPPED ? result : error_context(error, "task %s", s->name);
+}
+
+/* The experiment's own dataset will do where it has all images. */
+static status add_dataset(const struct reading *r, size_t k, size_t count, struct error *error)
+{
+    bool cut = r->settings->split.by_labels;
+    struct task_settings s;
+    settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
+    if (r->experiment != NULL && !cut && r->settings->shots == 0)
+        return add_survey(r, (int64_t)k, r->experiment->tasks[k].dataset, &r->experiment->tasks[k].survey, error);
+    return survey_again(r, cut ? -1 : (int64_t)k, &s, &(struct surveyor_subject){s.name, k + 1, count}, error);
+}
+
+/* --- All of it --- */
+
+status inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE],
+                       struct error *error)
+{
+    struct text text = {0};
+    text_add(&text, "settings %s\n", settings_hash);
+    for (size_t i = 0; i < inputs->count; i++)
+        text_add(&text, "%lld %s %s\n", (long long)inputs->rows[i].task, inputs->rows[i].kind, inputs->rows[i].digest);
+    if (!text.failed)
+        digest_text(text.data, hash);
+    status result = text.failed ? no_memory(error) : OK;
+    text_free(&text);
+    return result;
+}
+
+status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite,
+                   const struct experiment *experiment, struct error *error)
+{
+    struct settings settings;
+    *inputs = (struct inputs){0};
+    TRY(settings_read(&settings, suite, error));
+    struct reading r = {inputs, surveyor, suite, experiment, &settings};
+    size_t count = options_list_size(suite_options(suite, "data"), "order");
+    TRY(add_files(&r, error));
+    for (size_t k = 0; k < count; k++)
+        TRY(add_dataset(&r, k, count, error));
+    return inputs_identify(inputs, suite_settings_hash(suite), inputs->hash, error);
+}
+
+/* but: options whose keys are left out; NULL: none. */
+static void add_options(struct text *text, const struct options *options, const struct options *but)
+{
+    for (const struct option *option = options_table(options); option->name != NULL; option++)
+        if (but == NULL || options_find(options_table(but), option->name) == NULL)
+            text_add(text, "%s=%s\n", option->name, options_as_text(options, option->name));
+}
+
+status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error *error)
+{
+    const struct options *data = suite_options(suite, "data"), *training = suite_options(suite, "training");
+    struct text text = {0};
+    add_options(&text, suite_options(suite, "model"), NULL);
+    add_options(&text, data, NULL);
+    for (size_t k = 0; k < options_list_size(data, "order"); k++) {
+        const char *name = options_list_item(data, "order", k);
+        text_add(&text, "%s:\n", name);
+        add_options(&text, suite_entry(suite, "tasks", name), training);
+    }
+    if (!text.failed)
+        digest_text(text.data, key);
+    status result = text.failed ? no_memory(error) : OK;
+    text_free(&text);
+    return result;
+}
+
+char *inputs_describe(const struct input_row *row, const struct experiment *e)
+{
+    static const struct {
+        const char *kind, *words;
+    } datasets[] = {{"prompts", "class names and templates"}, {"train", "training images"}, {"test", "test images"}};
+    bool known = row->task >= 0 && row->task < (int64_t)e->task_count;
+    const char *task = known ? e->tasks[row->task].settings.name : e->whole.settings.name;
+    for (size_t i = 0; i < sizeof datasets / sizeof *datasets; i++)
+        if (strcmp(row->kind, datasets[i].kind) == 0)
+            return path_format("the %s of %s (%s)", datasets[i].words, task != NULL ? task : "a task", row->path);
+    if (strcmp(row->kind, "configuration") == 0)
+        return path_format("the heads or the activation of the model (%s, and the configuration beside it)", row->path);
+    return path_format("model.%s, the file %s,", row->kind, row->path);
+}

@@ -1,0 +1,33 @@
+/* What a suite or a command line says of the weights of a model: the options "heads" and "activation".
+ *
+ *     TRY(model_choice_read(&stated, options, "--heads", "--activation", error));
+ */
+#ifndef MTIL_HARNESS_RUN_MODEL_CHOICE_H
+#define MTIL_HARNESS_RUN_MODEL_CHOICE_H
+
+#include "core/option.h"
+#include "models/files/clip_config.h"
+
+#define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu"
+
+/* The names of both options as the user knows them are borrowed. */
+status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
+                         const char *activation, struct error *error);
+
+/* The keys of commands that open a model, as model_choice_read reads them. */
+/* clang-format off */
+#define MODEL_CHOICE_OPTIONS \
+    {.name = "heads", \
+     .type = OPTION_LIST, \
+     .fallback = "auto", \
+     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the " \
+             "weights"}, \
+    {.name = "activation", \
+     .type = OPTION_CHOICE, \
+     .choices = CLIP_ACTIVATION_CHOICES, \
+     .fallback = "auto", \
+     .help = \
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"}
+/* clang-format on */
+
+#endif

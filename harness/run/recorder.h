@@ -1,0 +1,40 @@
+/* From the run to the database: one function per kind of row, in the run's own words.
+ *
+ *     struct recorder recorder = {.store = store, .run = start.run, .experiment = e};
+ *     TRY(record_evaluation(&recorder, checkpoint, &set, error));
+ */
+#ifndef MTIL_HARNESS_RUN_RECORDER_H
+#define MTIL_HARNESS_RUN_RECORDER_H
+
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/continuation.h"
+#include "results/store.h"
+
+struct recorder {
+    struct store *store;
+    int64_t run;
+    struct experiment *experiment;
+};
+
+/* Finds or creates the run of these inputs and this seed, or takes the one that goes on with them, and locks it. */
+status record_start(struct recorder *recorder, const struct inputs *inputs, const struct continuation *continuation,
+                    struct run_start *start, struct error *error);
+status record_session(const struct recorder *recorder, struct error *error);
+
+/* A run goes on with data that were mended: they are what it was computed from, from now on. */
+status record_mended(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
+status record_tasks(const struct recorder *recorder, struct error *error);
+
+/* checkpoint −1: zero-shot. With a selector, the routers chosen are recorded too. */
+status record_evaluation(const struct recorder *recorder, int64_t checkpoint, const struct test_set *set, bool routed,
+                         struct error *error);
+
+/* The experiment's changes since the last call (merges, skips, freezes), which are then cleared. */
+status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
+status record_counts(const struct recorder *recorder, size_t task, struct error *error);
+status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task,
+                        struct error *error);
+status record_file(const struct recorder *recorder, int64_t task, const char *kind, const char *path,
+                   struct error *error);
+
+#endif

@@ -1,0 +1,116 @@
+#include "harness/run/run_files.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HASH_DIGITS = 12 };
+
+/* ".../SUITE-0123456789ab/seedN", as sequence_folder names it. */
+static bool is_run_folder(const char *folder, int64_t seed)
+{
+    char last[40];
+    size_t length = strlen(folder);
+    int tail = snprintf(last, sizeof last, "/seed%" PRIu64, (uint64_t)seed);
+    if (length <= (size_t)tail + HASH_DIGITS + 1 || strcmp(folder + length - (size_t)tail, last) != 0)
+        return false;
+    const char *hash = folder + length - (size_t)tail - HASH_DIGITS;
+    bool digits = hash[-1] == '-';
+    for (int i = 0; i < HASH_DIGITS; i++)
+        digits = digits && isxdigit((unsigned char)hash[i]);
+    return digits;
+}
+
+/* "adapters.safetensors", "task03.weights.safetensors", "resume.safetensors", or one of them that was being written. */
+static bool is_run_file(int folder, const char *name, uint64_t *bytes)
+{
+    struct stat information;
+    const char *ending = strstr(name, ".safetensors");
+    bool named = ending != NULL && (ending[strlen(".safetensors")] == 0 ||
+                                    strncmp(ending, ".safetensors.tmp-", strlen(".safetensors.tmp-")) == 0);
+    if (!named || fstatat(folder, name, &information, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(information.st_mode))
+        return false;
+    *bytes += (uint64_t)information.st_size;
+    return true;
+}
+
+static status list(struct run_files *files, struct error *error)
+{
+    TRY(directory_list(&files->entries, files->folder, error));
+    files->name = malloc((files->entries.count + 1) * sizeof *files->name);
+    if (files->name == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its files", files->folder);
+    for (size_t i = 0; i < files->entries.count; i++) {
+        bool own = is_run_file(files->descriptor, files->entries.names[i], &files->bytes);
+        if (own)
+            files->name[files->count++] = files->entries.names[i];
+        else
+            files->others++;
+    }
+    return OK;
+}
+
+static status open_folder(struct run_files *files, const char *folder, struct error *error)
+{
+    files->descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (files->descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return OK;
+    if (files->descriptor < 0)
+        return error_errno(error, errno, "%s: cannot open the run's folder", folder);
+    if (flock(files->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return error_set(error, ERROR_BUSY,
+                         "%s: in use by a run of another database with the same suite and seed; wait for it or stop it",
+                         folder);
+    files->folder = strdup(folder);
+    return files->folder != NULL ? list(files, error) : error_set(error, ERROR_MEMORY, "%s: out of memory", folder);
+}
+
+status run_files_find(struct run_files *files, const char *folder, int64_t seed, struct error *error)
+{
+    *files = (struct run_files){.descriptor = -1};
+    if (folder == NULL || !file_exists(folder))
+        return OK;
+    if (!is_run_folder(folder, seed))
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: expected the folder of a run with seed %" PRId64 " (SUITE-HASH/seed%" PRId64
+                         "), found another name; see whose files they are",
+                         folder, seed, seed);
+    return open_folder(files, folder, error);
+}
+
+/* The run's folder, and the suite's where it was the last. */
+static void remove_folders(const struct run_files *files)
+{
+    char *parent = strdup(files->folder);
+    if (rmdir(files->folder) == 0 && parent != NULL) {
+        *strrchr(parent, '/') = 0;
+        rmdir(parent);
+    }
+    free(parent);
+}
+
+status run_files_remove(struct run_files *files, struct error *error)
+{
+    for (size_t i = 0; i < files->count; i++)
+        if (unlinkat(files->descriptor, files->name[i], 0) != 0 && errno != ENOENT)
+            return error_errno(error, errno, "%s/%s: cannot be removed", files->folder, files->name[i]);
+    if (files->folder != NULL && files->others == 0)
+        remove_folders(files);
+    return OK;
+}
+
+void run_files_close(struct run_files *files)
+{
+    if (files->descriptor >= 0)
+        close(files->descriptor);
+    free(files->folder);
+    free(files->name);
+    directory_free(&files->entries);
+    *files = (struct run_files){.descriptor = -1};
+}

@@ -1,0 +1,152 @@
+#include "harness/run/saved_adapters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/files/adapter_file.h"
+#include "adapters/files/selector_file.h"
+#include "models/files/clip_digest.h"
+
+/* --- Writing --- */
+
+static status describe_task(struct adapter_task *description, const struct task *task, bool trained,
+                            struct error *error)
+{
+    const struct dataset *dataset = task->dataset;
+    description->name = task->settings.name;
+    description->trained = trained;
+    TRY(adapter_names_create(&description->classes, dataset_classes(dataset), error));
+    TRY(adapter_names_create(&description->templates, dataset_templates(dataset), error));
+    for (size_t c = 0; c < description->classes.count; c++)
+        description->classes.items[c] = dataset_class_name(dataset, c);
+    for (size_t t = 0; t < description->templates.count; t++)
+        description->templates.items[t] = dataset_template(dataset, t);
+    return OK;
+}
+
+static status describe(struct adapter_card *card, const struct experiment *e, const struct selector *selector,
+                       size_t task, struct error *error)
+{
+    TRY(adapter_card_create(card, e->task_count, error));
+    for (size_t k = 0; k < e->task_count; k++)
+        TRY(describe_task(&card->tasks[k], &e->tasks[k], e->settings.method->alone ? k == task : k <= task, error));
+    if (selector != NULL) {
+        card->code = e->settings.selector.code;
+        card->per_batch = selector->decision == DECIDE_PER_BATCH;
+        card->decision_batch = selector->decision_batch;
+    }
+    return OK;
+}
+
+static status write_described(const struct experiment *e, const struct selector *selector,
+                              const struct adapter_card *card, const char *path, struct error *error)
+{
+    struct adapter_card_metadata metadata;
+    struct selector_tensors tensors = {0};
+    TRY(adapter_card_metadata(&metadata, card, error));
+    status result = OK;
+    if (selector != NULL)
+        result = selector_tensors_create(&tensors, selector->coders, selector->thresholds, selector->trained, error);
+    if (result == OK)
+        result = adapters_save(e->adapters,
+                               &(struct adapter_extra){.tensors = tensors.list,
+                                                       .tensor_count = tensors.count,
+                                                       .metadata = metadata.list,
+                                                       .metadata_count = metadata.count},
+                               path, error);
+    selector_tensors_free(&tensors);
+    adapter_card_metadata_free(&metadata);
+    return result;
+}
+
+status saved_adapters_write(const struct experiment *e, const struct selector *selector, size_t task, const char *path,
+                            struct error *error)
+{
+    struct adapter_card card = {0};
+    char digest[CLIP_DIGEST_SIZE], *model = experiment_model_name(e);
+    status result = model != NULL ? clip_digest(e->clip, digest, error)
+                                  : error_set(error, ERROR_MEMORY, "%s: no memory for the model's name", path);
+    if (result == OK)
+        result = describe(&card, e, selector, task, error);
+    card.model = model;
+    card.model_digest = digest;
+    if (result == OK)
+        result = write_described(e, selector, &card, path, error);
+    adapter_card_free(&card);
+    free(model);
+    return result;
+}
+
+/* --- Reading --- */
+
+status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error)
+{
+    *saved = (struct saved_adapters){0};
+    TRY(safetensors_open(&saved->file, path, error));
+    status result = adapter_card_read(&saved->card, saved->file, error);
+    if (result != OK)
+        saved_adapters_close(saved);
+    return result;
+}
+
+void saved_adapters_close(struct saved_adapters *saved)
+{
+    adapter_card_free(&saved->card);
+    safetensors_close(saved->file);
+    *saved = (struct saved_adapters){0};
+}
+
+static status check_model(const struct saved_adapters *saved, const struct clip *clip, struct error *error)
+{
+    char found[CLIP_DIGEST_SIZE];
+    const char *expected = saved->card.model_digest, *model = saved->card.model;
+    if (expected == NULL)
+        return OK;
+    TRY(clip_digest(clip, found, error));
+    if (strcmp(found, expected) == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: these adapters belong to the model %s (digest %s), found one with other weights or another "
+                     "activation (digest %s); name the weights that they were trained on",
+                     safetensors_path(saved->file), model != NULL ? model : "of another name", expected, found);
+}
+
+/* The routers that are asked for, and those of all tasks that the file says it was trained for: a selector may choose
+ * any of them. */
+static status open_with_routers(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                                const int *routers, size_t count, struct adapters **adapters, struct error *error)
+{
+    const struct adapter_card *card = &saved->card;
+    int *all = malloc(array_size(count + card->task_count + 1, sizeof *all));
+    if (all == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu routers", safetensors_path(saved->file), count);
+    memcpy(all, routers, count * sizeof *routers);
+    for (size_t k = 0; k < card->task_count; k++)
+        all[count + k] = card->tasks[k].trained ? (int)k : ROUTER_NONE;
+    status result = adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, all,
+                                  count + card->task_count, error);
+    free(all);
+    return result;
+}
+
+status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                           const int *routers, size_t count, struct adapters **adapters, struct error *error)
+{
+    TRY(check_model(saved, clip, error));
+    TRY(open_with_routers(saved, clip, arena, routers, count, adapters, error));
+    size_t found = (*adapters)->settings.tasks;
+    if (saved->card.task_count <= found)
+        return OK;
+    adapters_destroy(*adapters);
+    *adapters = NULL;
+    return error_set(error, ERROR_FORMAT, "%s: names %zu tasks, but has %zu routers", safetensors_path(saved->file),
+                     saved->card.task_count, found);
+}
+
+status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error)
+{
+    if (saved->card.task_count == 0)
+        return adapter_file_routers(saved->file, list, error);
+    text_add(list, "%s", adapter_card_tasks(&saved->card).text);
+    return OK;
+}

@@ -1,0 +1,42 @@
+/* The file of adapters that a run leaves and others open: experts and routers, the tasks that they were trained for, the
+ * selector.
+ *
+ *     TRY(saved_adapters_write(experiment, selector, task, path, error));        // after the task
+ *
+ *     struct saved_adapters saved;
+ *     TRY(saved_adapters_open(&saved, path, error));
+ *     TRY(saved_adapters_load(&saved, clip, &arena, routers, count, &adapters, error));
+ *     if (saved.card.code > 0)
+ *         TRY(selector_open(&selector, experiment, saved.file, &saved.card, error));
+ *     saved_adapters_close(&saved);
+ */
+#ifndef MTIL_HARNESS_RUN_SAVED_ADAPTERS_H
+#define MTIL_HARNESS_RUN_SAVED_ADAPTERS_H
+
+#include "core/text.h"
+#include "harness/selectors/selector.h"
+
+/* Tasks up to `task` are trained; of a method that learns every task alone, this one. selector NULL: the run has none. */
+status saved_adapters_write(const struct experiment *experiment, const struct selector *selector, size_t task,
+                            const char *path, struct error *error);
+
+struct saved_adapters {
+    struct safetensors *file;
+    struct adapter_card card;
+};
+
+/* After a failure there is nothing to close. */
+status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error);
+void saved_adapters_close(struct saved_adapters *saved); /* one that is all zeros is allowed */
+
+#define ROUTER_NONE (-1)
+
+/* adapters_open, for a CLIP that is the one they were trained on where the file says which, with the `count` routers that
+ * are asked for (ROUTER_NONE: none) and those of all trained tasks. */
+status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                           const int *routers, size_t count, struct adapters **adapters, struct error *error);
+
+/* The routers that the file has, for messages: "mnist, eurosat" or "0, 1, 2". */
+status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error);
+
+#endif

@@ -1,0 +1,499 @@
+#include "harness/run/sequence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/run/image_watch.h"
+#include "harness/run/saved_adapters.h"
+#include "harness/run/tasks_survey.h"
+#include "harness/terminal/cache_progress.h"
+#include "harness/train/guard.h"
+#include "harness/train/trainer.h"
+#include "results/store/live.h"
+#include "results/store/presence.h"
+
+enum { WORTH_KEEPING_SECONDS = 30 };
+
+/* What a run holds besides the experiment. */
+struct run {
+    struct sequence *sequence;
+    struct experiment *e;
+    struct recorder recorder;
+    struct selector *selector; /* NULL: none is needed */
+    struct evaluator *evaluator;
+    struct inputs inputs;
+    struct continuation continuation;
+    struct image_watch images;
+    char *folder, *resume;
+    int folder_lock;         /* descriptor of the folder; −1: not held */
+    double saved;            /* when the last resume point was written */
+    const struct task *task; /* being trained */
+    double last_loss;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int64_t peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+static status record_time(struct run *r, int64_t task, int64_t iteration, const char *phase, double since,
+                          int64_t iterations, int64_t images, struct error *error)
+{
+    struct timing_row row = {.task = task,
+                             .iteration = iteration,
+                             .phase = phase,
+                             .seconds = now() - since,
+                             .iterations = iterations,
+                             .images = images,
+                             .peak_bytes = peak_bytes()};
+    return store_add_timing(r->sequence->store, r->recorder.run, &row, error);
+}
+
+/* A folder that was replaced is no longer locked, and the resume file would belong to whoever has it now. */
+static status check_folder(const struct run *r, struct error *error)
+{
+    if (presence_check_descriptor(r->folder_lock, r->folder, NULL) == OK)
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "%s: was deleted, renamed or replaced while the run used it; put it back and give the same "
+                     "command again",
+                     r->folder);
+}
+
+/* The rows first, then the file that says they are there: what is killed in between is written again. */
+static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
+{
+    struct checkpoint_place place = {.task = task, .iteration = iteration};
+    TRY(check_folder(r, error));
+    TRY(image_watch_check(&r->images, iteration > 0 ? task : task - (task > 0), error));
+    TRY(store_commit(r->sequence->store, error));
+    TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
+    TRY(checkpoint_save(r->e, r->selector, r->resume, &place, error));
+    r->saved = now();
+    store_begin(r->sequence->store);
+    return OK;
+}
+
+/* --- Training --- */
+
+static bool wants_loss(void *context, size_t iteration, size_t iterations)
+{
+    const struct run *r = context;
+    return iteration == 1 || iteration == iterations || iteration % r->e->settings.log_every == 0;
+}
+
+/* Training is taken as four fifths of a task's work, evaluation as the rest. */
+static double share_done(const struct run *r, double of_task)
+{
+    return ((double)r->task->index + of_task) / (double)r->e->task_count;
+}
+
+static status after_iteration(void *context, const struct step_report *report, struct error *error)
+{
+    struct run *r = context;
+    size_t task = r->task->index, every = r->e->settings.checkpoint_every;
+    TRY(record_changes(&r->recorder, task, report->iteration, error));
+    if (report->looked) {
+        r->last_loss = isfinite(report->loss) ? report->loss : r->last_loss;
+        struct step_row row = {.task = (int64_t)task,
+                               .iteration = (int64_t)report->iteration,
+                               .loss = report->loss,
+                               .learning_rate = report->rate};
+        TRY(store_add_step(r->sequence->store, r->recorder.run, &row, error));
+    }
+    progress_report(
+        r->sequence->progress,
+        &(struct progress_state){.activity = "train",
+                                 .subject = r->task->settings.name,
+                                 .task = task + 1,
+                                 .tasks = r->e->task_count,
+                                 .step = report->iteration,
+                                 .steps = report->iterations,
+                                 .loss = r->last_loss,
+                                 .images = report->images,
+                                 .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
+    /* Selector and evaluation still follow the last iteration; a training worth keeping is kept before them. */
+    bool last = report->iteration == report->iterations,
+         worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
+    bool due = !last && every > 0 && report->iteration % every == 0;
+    if (!due && !worth_keeping && !stop_requested(r->sequence->stop))
+        return OK;
+    TRY(guard_check(r->e, r->task, report->iteration, error));
+    return save_place(r, task, report->iteration, error);
+}
+
+static status record_skipped_steps(struct run *r, size_t task, struct error *error)
+{
+    size_t steps, first;
+    TRY(guard_skipped(r->e, &steps, &first, error));
+    if (steps == 0)
+        return OK;
+    log_warn(
+        r->e->log,
+        "%s: %zu of %zu iterations were left out, the first of them iteration %zu: their loss or gradients were not "
+        "finite (training.on_nan=skip)",
+        r->task->settings.name, steps, r->task->settings.iterations, first);
+    return store_add_skipped_steps(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)steps, error);
+}
+
+static status train(struct run *r, size_t task, size_t first, struct error *error)
+{
+    double start = now();
+    r->task = &r->e->tasks[task];
+    struct training training = {.experiment = r->e,
+                                .task = r->task,
+                                .first = first,
+                                .stop = r->sequence->stop,
+                                .wants_loss = wants_loss,
+                                .after = after_iteration,
+                                .context = r};
+    TRY(train_task(&training, error));
+    size_t iterations = r->task->settings.iterations;
+    r->sequence->training_seconds += now() - start;
+    r->sequence->iterations += iterations - first;
+    TRY(record_changes(&r->recorder, task, iterations, error));
+    TRY(record_counts(&r->recorder, task, error));
+    TRY(record_skipped_steps(r, task, error));
+    return record_time(r, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
+}
+
+/* --- Evaluation --- */
+
+static void report_evaluation(struct run *r, const char *activity, size_t j)
+{
+    double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->task_count) : 0;
+    progress_report(r->sequence->progress, &(struct progress_state){.activity = activity,
+                                                                    .task = r->task != NULL ? r->task->index + 1 : 0,
+                                                                    .tasks = r->task != NULL ? r->e->task_count : 0,
+                                                                    .step = j + 1,
+                                                                    .steps = r->e->task_count,
+                                                                    .done = base});
+}
+
+static status zero_shot_row(struct run *r, bool record, struct error *error)
+{
+    double start = now();
+    int64_t images = 0;
+    for (size_t j = 0; j < r->e->task_count; j++) {
+        if (!record && r->e->trains == TRAINS_WEIGHTS) /* the weights are no longer untouched, and nobody asks */
+            continue;
+        report_evaluation(r, "zero-shot", j);
+        TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
+        if (record)
+            TRY(record_evaluation(&r->recorder, -1, &r->evaluator->sets[j], false, error));
+        images += (int64_t)r->evaluator->sets[j].n;
+    }
+    return record ? record_time(r, -1, 0, "evaluate", start, 0, images, error) : OK;
+}
+
+static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
+{
+    bool alone_with_adapters = r->e->settings.method->alone && r->e->trains == TRAINS_ADAPTERS;
+    report_evaluation(r, "evaluate", j);
+    if (alone_with_adapters)
+        TRY(evaluator_with_router(r->evaluator, j, (int)checkpoint, r->sequence->stop, error));
+    else
+        TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
+    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], r->e->trains == TRAINS_ADAPTERS,
+                             error);
+}
+
+static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
+{
+    double start = now();
+    int64_t images = 0;
+    bool alone = r->e->settings.method->alone;
+    TRY(evaluator_refresh(r->evaluator, error));
+    for (size_t j = alone ? checkpoint : 0; j < (alone ? checkpoint + 1 : r->e->task_count); j++) {
+        TRY(evaluate_task(r, checkpoint, j, error));
+        images += (int64_t)r->evaluator->sets[j].n;
+    }
+    return record_time(r, (int64_t)checkpoint, (int64_t)r->task->settings.iterations, "evaluate", start, 0, images,
+                       error);
+}
+
+static status train_selector(struct run *r, size_t task, struct error *error)
+{
+    if (r->selector == NULL)
+        return OK;
+    double start = now();
+    TRY(selector_train(r->selector, &r->e->tasks[task], r->sequence->stop, error));
+    TRY(record_threshold(&r->recorder, r->selector, task, error));
+    return record_time(r, (int64_t)task, (int64_t)r->e->tasks[task].settings.iterations, "selector", start,
+                       (int64_t)r->e->settings.selector.iterations, 0, error);
+}
+
+static status save_weights(struct run *r, size_t task, struct error *error)
+{
+    enum checkpoints keep = r->e->settings.checkpoints;
+    if (keep == CHECKPOINTS_NONE || r->e->trains == TRAINS_NOTHING)
+        return OK;
+    bool adapters = r->e->trains == TRAINS_ADAPTERS;
+    const char *kind = adapters ? "adapters" : "weights";
+    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
+                                         : path_format("%s/%s.safetensors", r->folder, kind);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
+    status result =
+        adapters ? saved_adapters_write(r->e, r->selector, task, path, error) : clip_save(r->e->clip, path, error);
+    if (result == OK)
+        result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
+    free(path);
+    return result;
+}
+
+/* --- The sequence --- */
+
+/* The database keeps a run from being written twice; this keeps two databases' runs out of one folder. */
+static status lock_folder(struct run *r, struct error *error)
+{
+    r->folder_lock = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->folder_lock < 0)
+        return error_errno(error, errno, "%s: cannot open the run's folder", r->folder);
+    if (flock(r->folder_lock, LOCK_EX | LOCK_NB) == 0)
+        return OK;
+    if (errno == EWOULDBLOCK)
+        return error_set(
+            error, ERROR_BUSY,
+            "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", r->folder);
+    log_warn(r->e->log, "%s: cannot be locked (%s); see that no other database has a run of this suite and seed there",
+             r->folder, strerror(errno));
+    return OK; /* a file system without locks is no reason to stop */
+}
+
+/* The folder in which the run began, as long as run.folder is the same: its name may have followed from other inputs. */
+static status choose_folder(struct run *r, struct error *error)
+{
+    size_t below = strlen(r->e->settings.folder);
+    TRY(store_run_folder(r->sequence->store, r->recorder.run, &r->folder, error));
+    if (r->folder == NULL || strncmp(r->folder, r->e->settings.folder, below) != 0 || r->folder[below] != '/') {
+        free(r->folder);
+        r->folder = sequence_folder(r->e);
+    }
+    r->resume = r->folder != NULL ? sequence_resume_file(r->folder) : NULL;
+    return r->resume != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
+}
+
+static status open_run(struct run *r, struct error *error)
+{
+    const struct settings *s = &r->e->settings;
+    TRY(choose_folder(r, error));
+    TRY(directory_create(r->folder, error));
+    TRY(lock_folder(r, error));
+    if (s->method->selects && s->selector.kind == SELECTOR_CLIP)
+        TRY(selector_create(&r->selector, r->e, error));
+    return evaluator_create(&r->evaluator, r->e, r->selector, error);
+}
+
+static void close_run(struct run *r)
+{
+    evaluator_destroy(r->evaluator);
+    selector_destroy(r->selector);
+    if (r->folder_lock >= 0)
+        close(r->folder_lock);
+    image_watch_close(&r->images);
+    inputs_free(&r->inputs);
+    free(r->resume);
+    free(r->folder);
+}
+
+static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
+{
+    if (r->e->trains == TRAINS_NOTHING)
+        return OK;
+    for (size_t task = place.task; task < r->e->task_count; task++) {
+        TRY(train(r, task, task == place.task ? place.iteration : 0, error));
+        TRY(train_selector(r, task, error));
+        TRY(matrix_row(r, task, error));
+        TRY(save_weights(r, task, error));
+        TRY(save_place(r, task + 1, 0, error));
+        if (stop_requested(r->sequence->stop) && task + 1 < r->e->task_count)
+            return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, r->e->task_count);
+    }
+    return OK;
+}
+
+/* A resume file counts the rows that the database had by then; an older copy of the database, or another one, has fewer.
+ * One that has more is fine: what came after the file is computed again. */
+static status check_rows(struct run *r, const struct checkpoint_place *place, struct error *error)
+{
+    int64_t rows;
+    TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)place->task, (int64_t)place->iteration, &rows,
+                         error));
+    if (rows == place->rows)
+        return OK;
+    return error_set(
+        error, ERROR_FORMAT,
+        "%s: expected %lld rows of %zu finished tasks and %zu iterations in %s, found %lld: the resume file "
+        "belongs to a run in another database, or to a newer copy of this one; name that one, or delete the "
+        "file to start afresh",
+        r->resume, (long long)place->rows, place->task, place->iteration, store_path(r->sequence->store),
+        (long long)rows);
+}
+
+/* The resume file first: one that names the run's inputs as they are is taken whatever the database says of them. */
+static status take_mended(struct run *r, const struct checkpoint_place *place, struct error *error)
+{
+    TRY(checkpoint_save(r->e, r->selector, r->resume, place, error));
+    return record_mended(&r->recorder, &r->inputs, error);
+}
+
+static status run_from_place(struct run *r, struct error *error)
+{
+    struct checkpoint_place place;
+    bool resumed;
+    TRY(checkpoint_load(r->e, r->selector, r->resume, &place, &resumed, error));
+    if (resumed)
+        TRY(check_rows(r, &place, error));
+    if (r->continuation.mended)
+        TRY(take_mended(r, &place, error));
+    TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1,
+                         resumed ? (int64_t)place.iteration : 0, error));
+    if (resumed)
+        log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1,
+                 r->e->task_count, place.iteration, r->resume);
+    store_begin(r->sequence->store);
+    TRY(record_tasks(&r->recorder, error));
+    TRY(zero_shot_row(r, !resumed, error));
+    if (!resumed)
+        TRY(save_place(r, 0, 0, error));
+    TRY(run_tasks(r, place, error));
+    const struct known *known = r->evaluator->known;
+    if (known->images_asked > 0)
+        log_info(r->e->log, "of %zu answers after training, %zu had to be computed; the others cannot have changed",
+                 known->images_asked, known->images_encoded);
+    return store_commit(r->sequence->store, error);
+}
+
+static status end_run(struct run *r, status result, struct error *error)
+{
+    struct store *store = r->sequence->store;
+    enum run_status end = result == OK ? RUN_FINISHED : result == ERROR_STOPPED ? RUN_STOPPED : RUN_FAILED;
+    struct error ending;
+    if (result != OK)
+        store_rollback(store);
+    status recorded = store_run_end(store, r->recorder.run, end, end == RUN_FAILED ? error->message : NULL, &ending);
+    if (result != OK)
+        return result; /* the first failure is the one to tell */
+    if (recorded != OK) {
+        *error = ending;
+        return recorded;
+    }
+    return unlink(r->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", r->resume);
+}
+
+static void tidy_finished(struct run *r)
+{
+    struct error ignored;
+    if (choose_folder(r, &ignored) == OK)
+        checkpoint_remove_finished(r->e, r->resume);
+}
+
+/* Tells whoever watches the database (results/store/live.h). */
+static void tell_watchers(void *context, const struct progress_news *news)
+{
+    const struct run *r = context;
+    const struct progress_state *state = news->state;
+    struct live live = {.task = (int64_t)state->task,
+                        .tasks = (int64_t)r->e->task_count,
+                        .step = (int64_t)state->step,
+                        .steps = (int64_t)state->steps,
+                        .loss = isfinite(state->loss) ? state->loss : 0,
+                        .images_per_second = news->images_per_second,
+                        .seconds_left = news->seconds_left,
+                        .done = state->done};
+    snprintf(live.activity, sizeof live.activity, "%s", state->activity);
+    snprintf(live.subject, sizeof live.subject, "%s", state->subject != NULL ? state->subject : "");
+    live_write(r->sequence->store, r->recorder.run, &live);
+}
+
+/* What the run is computed from, and so which run it is. */
+static status identify(struct run *r, struct error *error)
+{
+    struct sequence *s = r->sequence;
+    struct surveyor surveyor;
+    TRY(image_watch_open(&r->images, r->e, error));
+    TRY(surveyor_open(&surveyor, &r->e->settings, r->e->log, s->progress, s->stop, error));
+    status result = tasks_survey(r->e, &surveyor, error);
+    if (result == OK)
+        result = image_watch_after_survey(&r->images, error);
+    if (result == OK)
+        result = inputs_read(&r->inputs, &surveyor, r->e->suite, r->e, error);
+    surveyor_close(&surveyor);
+    TRY(result);
+    memcpy(r->e->identity, r->inputs.hash, sizeof r->e->identity);
+    TRY(continuation_choose(&r->continuation, s->store, r->e, &r->inputs, error));
+    memcpy(r->e->identity_before, r->continuation.before, sizeof r->e->identity_before);
+    return OK;
+}
+
+static status work(struct run *r, struct error *error)
+{
+    struct sequence *s = r->sequence;
+    struct cache_progress decoding = {s->progress, s->stop};
+    r->e->stop = s->stop;
+    progress_listen(s->progress, tell_watchers, r);
+    cache_progress_begin(r->e->cache, &decoding);
+    status result = record_session(&r->recorder, error);
+    if (result == OK)
+        result = open_run(r, error);
+    if (result == OK)
+        result = run_from_place(r, error);
+    cache_progress_end(r->e->cache);
+    progress_listen(s->progress, NULL, NULL);
+    return end_run(r, result, error);
+}
+
+static status run_identified(struct run *r, struct error *error)
+{
+    struct run_start start;
+    TRY(record_start(&r->recorder, &r->inputs, &r->continuation, &start, error));
+    r->sequence->run = start.run;
+    if (start.created || start.past != RUN_FINISHED)
+        return work(r, error);
+    r->sequence->finished_before = true;
+    tidy_finished(r);
+    return store_run_end(r->sequence->store, start.run, RUN_FINISHED, NULL, error);
+}
+
+status sequence_run(struct sequence *sequence, struct error *error)
+{
+    struct run run = {.sequence = sequence,
+                      .e = sequence->experiment,
+                      .folder_lock = -1,
+                      .saved = now(),
+                      .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
+    status result = identify(&run, error);
+    if (result == OK)
+        result = run_identified(&run, error);
+    close_run(&run);
+    return result;
+}
+
+char *sequence_resume_file(const char *folder)
+{
+    return path_format("%s/resume.safetensors", folder);
+}
+
+char *sequence_folder(const struct experiment *e)
+{
+    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), e->identity,
+                       (unsigned long long)e->seed);
+}

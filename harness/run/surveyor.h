@@ -1,0 +1,44 @@
+/* Looks at datasets one after the other, with the cache, the threads and the line of progress that they share.
+ *
+ *     struct surveyor surveyor;
+ *     TRY(surveyor_open(&surveyor, &settings, log, progress, stop, error));
+ *     TRY(surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){"dtd", 3, 11}, error));
+ *     surveyor_close(&surveyor);
+ */
+#ifndef MTIL_HARNESS_RUN_SURVEYOR_H
+#define MTIL_HARNESS_RUN_SURVEYOR_H
+
+#include "datasets/survey.h"
+#include "harness/config/settings.h"
+#include "harness/run/file_digest.h"
+#include "harness/terminal/progress.h"
+#include "harness/terminal/stop.h"
+
+/* What is looked at, for a person: "dtd", the third of eleven. */
+struct surveyor_subject {
+    const char *name;
+    size_t number, count;
+};
+
+struct surveyor {
+    struct survey_settings settings;
+    struct surveyor_subject subject;
+    struct progress *progress;
+    const struct stop *stop;
+    struct threads *threads;
+    char *usual_folder;
+    bool told;
+};
+
+/* log, progress and stop may be NULL; they and the settings are borrowed until it is closed. */
+status surveyor_open(struct surveyor *surveyor, const struct settings *settings, const struct log *log,
+                     struct progress *progress, const struct stop *stop, struct error *error);
+void surveyor_close(struct surveyor *surveyor);
+
+status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct dataset *dataset,
+                     const struct surveyor_subject *subject, struct error *error);
+
+/* The digest of a file. */
+status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path, struct error *error);
+
+#endif

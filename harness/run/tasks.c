@@ -1,0 +1,241 @@
+#include "harness/run/tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/scenario/label_split.h"
+
+static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
+                              size_t template_index, int32_t *row, struct error *error)
+{
+    size_t tokens, context = e->clip->dimensions.context;
+    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
+    if (prompt == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
+    status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
+    if (result == OK && tokens > context)
+        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
+                 tokens, context);
+    free(prompt);
+    return result;
+}
+
+/* Every template of every class; the first ones are trained with. Prompts that are cut are warned about here, once. */
+static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
+{
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
+           context = e->clip->dimensions.context;
+    task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
+    task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
+    if (task->prompts == NULL || task->test_prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset),
+                         classes * templates);
+    for (size_t c = 0; c < classes; c++) {
+        int32_t *of_class = task->test_prompts + c * templates * context;
+        for (size_t t = 0; t < templates; t++)
+            TRY(tokenize_prompt(e, task->dataset, c, t, of_class + t * context, error));
+        memcpy(task->prompts + c * context, of_class, context * sizeof *of_class);
+    }
+    return OK;
+}
+
+static status check_dataset(const struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    size_t training = dataset_size(task->dataset, SPLIT_TRAIN), test = dataset_size(task->dataset, SPLIT_TEST);
+    if (training == 0 || test == 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s under %s: expected images to train on and to test on, found %zu and %zu", s->name, s->root,
+                         training, test);
+    if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/store/per_image.h) */
+        return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", s->name, s->root,
+                         UINT16_MAX, dataset_classes(task->dataset));
+    return OK;
+}
+
+/* Returns how many classes nothing is trained or tested with, and the first of them. */
+static status count_empty(const struct dataset *dataset, size_t *count, size_t *first, struct error *error)
+{
+    size_t classes = dataset_classes(dataset);
+    bool *seen = calloc(classes, sizeof *seen);
+    if (seen == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", dataset_name(dataset), classes);
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
+            seen[dataset_label(dataset, (enum split)split, i)] = true;
+    *count = 0;
+    for (size_t c = classes; c-- > 0;)
+        if (!seen[c]) {
+            *first = c;
+            ++*count;
+        }
+    free(seen);
+    return OK;
+}
+
+/* A class without images is a mistake in its list, unless a part of the dataset will do (on_missing). */
+static status require_images(const struct experiment *e, const struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    const struct options *options = suite_entry(e->suite, "tasks", s->name);
+    size_t empty, first = 0, classes = dataset_classes(task->dataset);
+    TRY(count_empty(task->dataset, &empty, &first, error));
+    if (empty == 0)
+        return OK;
+    const char *name = dataset_class_name(task->dataset, first);
+    if (strcmp(options_text(options, "on_missing"), "skip") != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s under %s: the class \"%s\" (label %zu) has no images; add some, take it out of the list "
+                         "of classes, or set tasks.%s.on_missing: skip to go on with it as a name alone",
+                         s->name, s->root, name, first, s->name);
+    log_warn(e->log, "%s under %s: %zu of %zu classes have no images and are names alone, the first is \"%s\"", s->name,
+             s->root, empty, classes, name);
+    return OK;
+}
+
+status tasks_check(const struct experiment *e, const struct task *task, struct error *error)
+{
+    TRY(check_dataset(task, error));
+    return task->part_name == NULL ? require_images(e, task, error) : OK;
+}
+
+status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
+                          const struct log *log, struct error *error)
+{
+    if (!file_is_directory(s->root))
+        return error_set(
+            error, ERROR_IO,
+            "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
+            "there: mtil data mini %s",
+            s->root, s->root);
+    TRY(dataset_open(dataset, s->reader, s->root, suite_entry(suite, "tasks", s->name), log, error));
+    if (s->template != NULL && dataset_set_template(*dataset, s->template, error) != OK)
+        return error_context(error, "data.template, tasks.%s.template", s->name);
+    return OK;
+}
+
+static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    TRY(tasks_open_dataset(&task->dataset, e->suite, s, e->log, error));
+    TRY(tasks_check(e, task, error));
+    return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
+}
+
+static status open_task(struct experiment *e, struct task *task, size_t index, const char *name, struct error *error)
+{
+    task->index = index;
+    settings_of_task(&task->settings, e->suite, name);
+    TRY(open_dataset(e, task, error));
+    return tokenize_prompts(e, task, error);
+}
+
+/* Task k of a cut: "cifar100-1" for k = 0. */
+static status open_part(struct experiment *e, size_t k, size_t *classes, struct error *error)
+{
+    struct task *task = &e->tasks[k];
+    size_t count = 0;
+    for (size_t c = 0; c < e->cut->classes; c++)
+        if (e->cut->task_of[c] == k)
+            classes[count++] = c;
+    task->index = k;
+    task->settings = e->whole.settings;
+    task->part_name = path_format("%s-%zu", e->whole.settings.name, k + 1);
+    if (task->part_name == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", e->whole.settings.name);
+    task->settings.name = task->part_name;
+    TRY(dataset_select(&task->dataset, e->whole.dataset, classes, count, error));
+    TRY(check_dataset(task, error));
+    return tokenize_prompts(e, task, error);
+}
+
+static status open_parts(struct experiment *e, struct error *error)
+{
+    TRY(open_task(e, &e->whole, 0, options_list_item(suite_options(e->suite, "data"), "order", 0), error));
+    TRY(label_split_create(&e->cut, e, &e->whole, error));
+    size_t *classes = malloc(array_size(e->cut->classes, sizeof *classes));
+    status result = classes != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory", e->whole.settings.name);
+    for (size_t k = 0; result == OK && k < e->settings.task_count; k++) {
+        e->task_count = k + 1;
+        result = open_part(e, k, classes, error);
+    }
+    free(classes);
+    return result;
+}
+
+/* Predictions are kept in 16 bits (results/store/per_image.h). */
+static status number_classes(struct experiment *e, struct error *error)
+{
+    bool all = e->settings.label_space == LABEL_SPACE_ALL;
+    for (size_t k = 0; k < e->task_count; k++) {
+        e->tasks[k].first_class = all ? e->class_count : 0;
+        e->class_count += dataset_classes(e->tasks[k].dataset);
+    }
+    if (all && e->class_count > UINT16_MAX)
+        return error_set(error, ERROR_ARGUMENT,
+                         "evaluation.label_space: all: the tasks have %zu classes together; expected at most %d",
+                         e->class_count, UINT16_MAX);
+    return OK;
+}
+
+static status open_tasks(struct experiment *e, struct error *error)
+{
+    e->tasks = calloc(e->settings.task_count, sizeof *e->tasks);
+    if (e->tasks == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu tasks", e->settings.task_count);
+    if (e->settings.split.by_labels)
+        return open_parts(e, error);
+    for (size_t k = 0; k < e->settings.task_count; k++) {
+        e->task_count = k + 1;
+        TRY(open_task(e, &e->tasks[k], k, options_list_item(suite_options(e->suite, "data"), "order", k), error));
+    }
+    return OK;
+}
+
+status tasks_open(struct experiment *e, struct error *error)
+{
+    TRY(open_tasks(e, error));
+    return number_classes(e, error);
+}
+
+static status open_named(const struct experiment *e, struct task *task, const struct adapter_task *named,
+                         struct error *error)
+{
+    task->settings.name = named->name;
+    TRY(dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
+                         named->templates.count, error));
+    return tokenize_prompts(e, task, error);
+}
+
+status tasks_open_named(struct experiment *e, const struct adapter_card *card, struct error *error)
+{
+    e->tasks = calloc(card->task_count, sizeof *e->tasks);
+    if (e->tasks == NULL)
+        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu tasks", card->task_count);
+    for (size_t k = 0; k < card->task_count; k++) {
+        e->task_count = k + 1;
+        e->tasks[k].index = k;
+        e->tasks[k].first_class = e->class_count;
+        TRY(open_named(e, &e->tasks[k], &card->tasks[k], error));
+        e->class_count += card->tasks[k].classes.count;
+    }
+    return OK;
+}
+
+static void close_task(struct task *task)
+{
+    dataset_close(task->dataset);
+    free(task->prompts);
+    free(task->test_prompts);
+    free(task->part_name);
+}
+
+void tasks_close(struct experiment *e)
+{
+    for (size_t k = 0; k < e->task_count; k++)
+        close_task(&e->tasks[k]);
+    free(e->tasks);
+    label_split_destroy(e->cut);
+    close_task(&e->whole);
+}

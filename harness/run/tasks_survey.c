@@ -1,0 +1,51 @@
+#include "harness/run/tasks_survey.h"
+
+#include "core/text.h"
+#include "harness/run/tasks.h"
+
+static status survey_task(struct experiment *e, struct task *task, struct surveyor *surveyor, struct error *error)
+{
+    struct surveyor_subject subject = {task->settings.name, task->index + 1, e->task_count};
+    status result = surveyor_look(surveyor, &task->survey, task->dataset, &subject, error);
+    if (result != OK)
+        return result == ERROR_STOPPED ? result : error_context(error, "task %s", task->settings.name);
+    bool fewer = task->survey.splits[SPLIT_TRAIN].unreadable + task->survey.splits[SPLIT_TEST].unreadable > 0;
+    return fewer ? tasks_check(e, task, error) : OK;
+}
+
+/* Images that cannot be decoded in one task are no reason not to look at the others: all are told at once. */
+status tasks_survey(struct experiment *e, struct surveyor *surveyor, struct error *error)
+{
+    struct text names = {0};
+    struct error problem;
+    size_t unfit = 0;
+    status result = OK;
+    for (size_t k = 0; (result == OK || result == ERROR_FORMAT) && k < e->task_count; k++) {
+        status found = survey_task(e, &e->tasks[k], surveyor, &problem);
+        if (found == OK)
+            continue;
+        if (result == OK || found != ERROR_FORMAT)
+            *error = problem;
+        result = found;
+        text_add(&names, "%s%s", unfit++ > 0 ? ", " : "", e->tasks[k].settings.name);
+    }
+    if (result == ERROR_FORMAT && unfit > 1)
+        error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.failed ? "…" : names.data);
+    text_free(&names);
+    return result;
+}
+
+status tasks_leave_out_unreadable(struct experiment *e, struct progress *progress, const struct stop *stop,
+                                  struct error *error)
+{
+    bool skips = false;
+    for (size_t k = 0; k < e->task_count; k++)
+        skips = skips || dataset_skips_unreadable(e->tasks[k].dataset);
+    if (!skips)
+        return OK;
+    struct surveyor surveyor;
+    TRY(surveyor_open(&surveyor, &e->settings, e->log, progress, stop, error));
+    status result = tasks_survey(e, &surveyor, error);
+    surveyor_close(&surveyor);
+    return result;
+}

@@ -1,0 +1,153 @@
+#include "harness/scenario/label_split.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/characters.h"
+#include "harness/evaluate/class_features.h"
+
+enum { UNITS = 1 << 16 }; /* of a cosine, so that last bits, which differ between machines, seldom count */
+
+static status read_features(struct experiment *e, const struct task *whole, float *features, struct error *error)
+{
+    struct arena_mark mark = arena_mark(&e->per_task);
+    struct tensor classes;
+    status result = class_features(e, whole, -1, &e->per_task, NULL, &classes, error);
+    if (result == OK)
+        result = e->backend->ops->download(e->backend, features, classes.data, tensor_bytes(&classes), error);
+    arena_release(&e->per_task, mark);
+    return result;
+}
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* cosines [classes, classes] in units */
+static status measure(struct experiment *e, const struct task *whole, int32_t *cosines, struct error *error)
+{
+    size_t classes = dataset_classes(whole->dataset), embed = e->clip->dimensions.embed;
+    float *features = malloc(array_size(classes, embed * sizeof *features));
+    if (features == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for the features of %zu class names", whole->settings.name,
+                         classes);
+    status result = read_features(e, whole, features, error);
+    for (size_t i = 0; result == OK && i < classes; i++)
+        for (size_t j = 0; j <= i; j++)
+            cosines[i * classes + j] = cosines[j * classes + i] =
+                (int32_t)lrint(UNITS * dot(features + i * embed, features + j * embed, embed));
+    free(features);
+    return result;
+}
+
+/* Sums over pairs of classes, and how many there are: [tasks, tasks] each. */
+static void add_pairs(const struct label_split *split, const int32_t *cosines, double *sums, size_t *pairs)
+{
+    for (size_t i = 0; i < split->classes; i++)
+        for (size_t j = 0; j < split->classes; j++) {
+            if (i == j)
+                continue;
+            size_t cell = split->task_of[i] * split->tasks + split->task_of[j];
+            sums[cell] += (double)cosines[i * split->classes + j] / UNITS;
+            pairs[cell]++;
+        }
+}
+
+static status average(struct label_split *split, const int32_t *cosines, struct error *error)
+{
+    size_t tasks = split->tasks, *pairs = calloc(tasks * tasks, sizeof *pairs), count[2] = {0};
+    double sum[2] = {0};
+    if (pairs == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for the similarities of %zu tasks", tasks);
+    add_pairs(split, cosines, split->cosines, pairs);
+    for (size_t i = 0; i < tasks * tasks; i++) {
+        bool same = i / tasks == i % tasks;
+        sum[same] += split->cosines[i];
+        count[same] += pairs[i];
+        split->cosines[i] = pairs[i] > 0 ? split->cosines[i] / (double)pairs[i] : NAN;
+    }
+    split->within = count[true] > 0 ? sum[true] / (double)count[true] : NAN;
+    split->between = count[false] > 0 ? sum[false] / (double)count[false] : NAN;
+    free(pairs);
+    return OK;
+}
+
+static status check_sizes(const struct task *whole, size_t tasks, struct error *error)
+{
+    size_t classes = dataset_classes(whole->dataset);
+    if (classes < tasks)
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.parts: %s has %zu classes, which cannot be cut into %zu tasks; set data.parts lower",
+                         whole->settings.name, classes, tasks);
+    if (classes > PARTITION_ITEMS)
+        return error_set(error, ERROR_ARGUMENT, "data.split_by: %s has %zu classes; expected at most %d to cut",
+                         whole->settings.name, classes, PARTITION_ITEMS);
+    return OK;
+}
+
+static status fill(struct label_split *split, struct experiment *e, const struct task *whole, struct error *error)
+{
+    const struct split_settings *s = &e->settings.split;
+    int32_t *cosines = malloc(array_size(split->classes, split->classes * sizeof *cosines));
+    split->task_of = malloc(array_size(split->classes, sizeof *split->task_of));
+    split->cosines = calloc(split->tasks * split->tasks, sizeof *split->cosines);
+    status result = OK;
+    if (cosines == NULL || split->task_of == NULL || split->cosines == NULL)
+        result =
+            error_set(error, ERROR_MEMORY, "%s: no memory to cut %zu classes", whole->settings.name, split->classes);
+    if (result == OK)
+        result = measure(e, whole, cosines, error);
+    struct partition partition = {
+        .similarity = cosines, .n = split->classes, .parts = split->tasks, .goal = s->goal, .seed = s->seed};
+    if (result == OK)
+        result = partition_cut(&partition, split->task_of, error);
+    if (result == OK)
+        result = average(split, cosines, error);
+    free(cosines);
+    return result;
+}
+
+status label_split_create(struct label_split **result, struct experiment *e, const struct task *whole,
+                          struct error *error)
+{
+    TRY(check_sizes(whole, e->settings.split.parts, error));
+    struct label_split *split = calloc(1, sizeof *split);
+    if (split == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a cut", whole->settings.name);
+    *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = e->settings.split.parts};
+    status filled = fill(split, e, whole, error);
+    if (filled != OK) {
+        label_split_destroy(split);
+        return filled;
+    }
+    *result = split;
+    return OK;
+}
+
+void label_split_destroy(struct label_split *split)
+{
+    if (split == NULL)
+        return;
+    free(split->task_of);
+    free(split->cosines);
+    free(split);
+}
+
+void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out)
+{
+    for (size_t t = 0; t < split->tasks; t++) {
+        struct text names = {0};
+        for (size_t c = 0; c < split->classes; c++)
+            if (split->task_of[c] == t) {
+                text_add(&names, names.size > 0 ? ", " : "");
+                text_add_visible(&names, dataset_class_name(whole, c));
+            }
+        fprintf(out, "# task %zu of %zu: %s\n", t + 1, split->tasks, names.data != NULL ? names.data : "");
+        text_free(&names);
+    }
+    fprintf(out, "# mean cosine of class names: %.4f within tasks, %.4f between\n", split->within, split->between);
+}

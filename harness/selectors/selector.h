@@ -1,0 +1,60 @@
+/* Which router for which image: an autoencoder per task on the frozen tower's mean patch features (spec 5).
+ *
+ *     TRY(selector_create(&selector, experiment, error));
+ *     TRY(selector_train(selector, task, error));                        // after the task
+ *     TRY(selector_errors(selector, k, features, n, errors, error));      // [n] of autoencoder k
+ *     selector_choose(selector, errors, n, routers);                      // [n] router or −1
+ */
+#ifndef MTIL_HARNESS_SELECTORS_SELECTOR_H
+#define MTIL_HARNESS_SELECTORS_SELECTOR_H
+
+#include "adapters/experts/autoencoder.h"
+#include "adapters/files/adapter_card.h"
+#include "harness/run/experiment.h"
+
+struct selector {
+    struct experiment *experiment;
+    size_t tasks;
+    size_t trained;              /* autoencoders 0 … trained − 1 compete */
+    struct autoencoder **coders; /* [tasks] */
+    float *thresholds;           /* [tasks] */
+    enum selector_decision decision;
+    size_t decision_batch;
+};
+
+/* To be trained, with the experiment's tasks and settings. */
+status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
+
+/* The one that was saved with adapters: their tasks, and their way to decide, whatever the experiment's are. The card
+ * is the file's and says that there is one. */
+status selector_open(struct selector **selector, struct experiment *experiment, const struct safetensors *file,
+                     const struct adapter_card *card, struct error *error);
+void selector_destroy(struct selector *selector); /* NULL is allowed */
+
+/* Trains the task's autoencoder on nine tenths of its training images and takes the threshold from the rest. */
+status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
+
+/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others decide the
+ * threshold. */
+status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used,
+                    size_t held_out, struct error *error);
+
+/* errors [n] of autoencoder k, from features [n, width] on the host. */
+status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors,
+                       struct error *error);
+
+/* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
+void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
+size_t selector_together(const struct selector *selector); /* images that decide together: 1 or decision_batch */
+
+/* least [n]: the smallest error of each image, or the smallest mean of those that decided together; infinite where no
+ * autoencoder gave a number. */
+void selector_least_errors(const struct selector *selector, const float *const *errors, size_t n, float *least);
+
+/* Frozen features of n items of a split (NULL: all), decoded on the way: means [n, image_width] and, unless NULL,
+ * features [n, embed], unnormalised, on the host. */
+status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split,
+                       const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
+                       struct error *error);
+
+#endif

@@ -1,0 +1,95 @@
+#include "harness/sweep/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_MOST = 128, CANNOT_START = 127 };
+
+static const int requests[] = {SIGINT, SIGTERM, SIGHUP}; /* to stop */
+
+/* --- Start --- */
+
+/* Between fork and exec: nothing that could wait for a lock that another thread held. */
+static void become(char *const *arguments, int log, pid_t parent, const sigset_t *unblocked)
+{
+    int nothing = open("/dev/null", O_RDONLY);
+    setpgid(0, 0);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        if (signal(requests[i], SIG_DFL) == SIG_IGN)
+            signal(requests[i], SIG_IGN);
+    sigprocmask(SIG_SETMASK, unblocked, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+        dup2(log, STDERR_FILENO) < 0)
+        _exit(CANNOT_START);
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+    execv("/proc/self/exe", arguments);
+    static const char message[] = "mtil: error: the program cannot be started again\n";
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0)
+        _exit(CANNOT_START + 1);
+    _exit(CANNOT_START);
+}
+
+/* Signals are held back meanwhile: one that came before exec would be taken by the parent's handler, and forgotten. */
+static status fork_child(struct child *child, char *const *arguments, int log, struct error *error)
+{
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        sigaddset(&held, requests[i]);
+    pid_t parent = getpid();
+    child->begin = lseek(log, 0, SEEK_END);
+    pthread_sigmask(SIG_BLOCK, &held, &before);
+    child->id = fork();
+    int number = errno;
+    if (child->id == 0)
+        become(arguments, log, parent, &before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return child->id > 0 ? OK : error_errno(error, number, "%s: cannot start another process", arguments[1]);
+}
+
+status child_start(struct child *child, const char *const *arguments, const char *log, struct error *error)
+{
+    static char name[] = "mtil";
+    char *copies[ARGUMENTS_MOST] = {name};
+    size_t count = 1;
+    for (; arguments[count - 1] != NULL; count++) {
+        if (count + 1 == ARGUMENTS_MOST)
+            return error_set(error, ERROR_ARGUMENT, "a run: expected at most %d arguments", ARGUMENTS_MOST - 2);
+        copies[count] = (char *)arguments[count - 1]; /* exec's type is older than const */
+    }
+    *child = (struct child){.log = log};
+    int descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return error_errno(error, errno, "%s: cannot be written", log);
+    status result = fork_child(child, copies, descriptor, error);
+    close(descriptor);
+    return result;
+}
+
+/* --- The end --- */
+
+bool child_ended(const struct child *child, struct child_end *end)
+{
+    int ended;
+    pid_t id = waitpid(child->id, &ended, WNOHANG);
+    if (id == 0 || (id < 0 && errno == EINTR))
+        return false;
+    *end = (struct child_end){.exit_status = id > 0 && WIFEXITED(ended) ? WEXITSTATUS(ended) : -1,
+                              .signal = id > 0 && WIFSIGNALED(ended) ? WTERMSIG(ended) : 0};
+    log_tail_error(child->log, child->begin, end->message);
+    return true;
+}
+
+void child_signal(const struct child *child, int number)
+{
+    kill(child->id, number);
+}

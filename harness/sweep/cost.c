@@ -1,0 +1,174 @@
+#include "harness/sweep/cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/threads.h"
+#include "harness/run/estimate.h"
+#include "results/query/suite_values.h"
+
+/* --- The past --- */
+
+/* Threads of a past run: its seconds times these are what one core would take. */
+static double past_threads(const char *suite_text)
+{
+    struct suite_values values;
+    int64_t threads = 0;
+    if (suite_values_read(&values, suite_text, NULL) == OK) {
+        const char *text = suite_values_find(&values, "run.threads");
+        if (text == NULL || !parse_integer(text, &threads))
+            threads = 0;
+    }
+    suite_values_free(&values);
+    return threads > 0 ? (double)threads : (double)threads_available();
+}
+
+static status read_past(struct sweep *sweep, struct store *store, size_t configuration, struct error *error)
+{
+    struct sweep_configuration *c = &sweep->configurations[configuration];
+    size_t finished = 0;
+    double core_seconds = 0;
+    for (size_t i = c->first; i < c->first + c->runs; i++) {
+        struct sweep_run *run = &sweep->runs[i];
+        struct run_record record;
+        if (run->row == 0)
+            continue;
+        TRY(store_read_record(store, run->row, &record, error));
+        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : past_threads(record.suite_text));
+        if ((double)record.peak_bytes > c->cost.memory)
+            c->cost.memory = (double)record.peak_bytes;
+        run_record_free(&record);
+        if (run->standing == SWEEP_FINISHED) {
+            core_seconds += run->spent;
+            finished++;
+        }
+    }
+    c->cost.measured = finished > 0;
+    if (finished > 0)
+        c->cost.core_seconds = core_seconds / (double)finished;
+    return OK;
+}
+
+/* --- The future --- */
+
+static bool has_work(const struct sweep *sweep, const struct sweep_configuration *c)
+{
+    for (size_t i = c->first; i < c->first + c->runs; i++)
+        if (sweep_wants(&sweep->runs[i]))
+            return true;
+    return false;
+}
+
+/* Whether two configurations differ in merge.* alone. */
+static bool same_cost(const struct sweep *sweep, size_t a, size_t b)
+{
+    for (size_t i = 0; i < sweep->grid.count; i++) {
+        const struct grid_axis *axis = &sweep->grid.axes[i];
+        if (!axis->seeds && strncmp(axis->key, "merge.", strlen("merge.")) != 0 &&
+            strcmp(grid_value(&sweep->grid, i, a), grid_value(&sweep->grid, i, b)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The cost of another configuration that costs the same, a measured one first; NULL: none is known. */
+static const struct sweep_cost *known_cost(const struct sweep *sweep, size_t configuration)
+{
+    const struct sweep_cost *known = NULL;
+    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+        const struct sweep_cost *cost = &sweep->configurations[i].cost;
+        if (isnan(cost->core_seconds) || (known != NULL && known->measured >= cost->measured) ||
+            !same_cost(sweep, i, configuration))
+            continue;
+        known = cost;
+    }
+    return known;
+}
+
+static status estimate_configuration(struct sweep *sweep, size_t configuration, struct error *error)
+{
+    struct sweep_configuration *c = &sweep->configurations[configuration];
+    struct suite *suite;
+    struct experiment *e;
+    struct estimate estimate;
+    TRY(sweep_suite(sweep, configuration, &suite, error));
+    status result = experiment_open(&e, suite, sweep->runs[c->first].seed, NULL, error);
+    if (result == OK) {
+        result = estimate_run(e, &estimate, error);
+        experiment_close(e);
+    }
+    suite_destroy(suite);
+    if (result != OK)
+        return result;
+    double threads = sweep->gpus > 0 ? 1 : c->threads > 0 ? (double)c->threads : (double)threads_available();
+    c->cost = (struct sweep_cost){.core_seconds = threads * estimate_seconds(&estimate),
+                                  .memory = fmax(c->cost.memory, estimate.memory),
+                                  .disk = estimate.disk};
+    return OK;
+}
+
+status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struct log *log, struct progress *progress,
+                           struct error *error)
+{
+    size_t count = sweep->grid.combinations;
+    for (size_t i = 0; store != NULL && i < count; i++)
+        TRY(read_past(sweep, store, i, error));
+    for (size_t i = 0; i < count; i++) {
+        struct sweep_configuration *c = &sweep->configurations[i];
+        if (!isnan(c->cost.core_seconds) || !has_work(sweep, c))
+            continue;
+        const struct sweep_cost *known = known_cost(sweep, i);
+        struct error reason;
+        if (known != NULL) {
+            c->cost = *known;
+            continue;
+        }
+        progress_report(progress, &(struct progress_state){.activity = "estimate", .step = i + 1, .steps = count});
+        if (estimate_configuration(sweep, i, &reason) != OK)
+            log_warn(log, "%s%sno estimate: %s", c->label, *c->label != 0 ? ": " : "", reason.message);
+    }
+    progress_end(progress);
+    return OK;
+}
+
+double sweep_cost_left(const struct sweep *sweep, const struct placement *placement)
+{
+    double sum = 0, longest = 0, speed = placement_speed(placement);
+    double places = (double)placement->cores;
+    if (placement->gpus > 0) {
+        size_t groups = placement->gpus / placement->gpus_each;
+        places = fmax((double)groups, 1);
+    }
+    double used = fmin(places, speed * (double)placement->jobs);
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct sweep_run *run = &sweep->runs[i];
+        if (!sweep_wants(run))
+            continue;
+        double left = sweep->configurations[run->configuration].cost.core_seconds - run->spent;
+        if (isnan(left))
+            return NAN;
+        sum += fmax(left, 0);
+        longest = fmax(longest, left);
+    }
+    return fmax(sum / used, longest / speed);
+}
+
+double sweep_cost_memory(const struct sweep *sweep)
+{
+    double most = 0;
+    for (size_t i = 0; i < sweep->grid.combinations; i++)
+        if (has_work(sweep, &sweep->configurations[i]))
+            most = fmax(most, sweep->configurations[i].cost.memory);
+    return most;
+}
+
+double sweep_cost_disk(const struct sweep *sweep)
+{
+    double sum = 0;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep_wants(&sweep->runs[i]))
+            sum += sweep->configurations[sweep->runs[i].configuration].cost.disk;
+    return sum;
+}

@@ -1,0 +1,26 @@
+/* What a sweep will take: measured in its finished runs where there are some, else estimated from the operations.
+ *
+ *     TRY(sweep_cost_estimate(sweep, store, log, progress, error));      // fills the configurations' cost, runs' spent
+ *     struct placement placement = placement_choose(&machine, &wish);    // wish.memory: sweep_cost_memory(sweep)
+ *     double seconds = sweep_cost_left(sweep, &placement);
+ */
+#ifndef MTIL_HARNESS_SWEEP_COST_H
+#define MTIL_HARNESS_SWEEP_COST_H
+
+#include "harness/sweep/placement.h"
+#include "harness/sweep/sweep.h"
+#include "harness/terminal/progress.h"
+
+/* Configurations that differ in merge.* alone are taken to cost the same. One that cannot be opened here (its data or
+ * weights are missing) has no cost, and a warning says why. store may be NULL. */
+status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struct log *log, struct progress *progress,
+                           struct error *error);
+
+/* Seconds until all is done; NAN when a configuration with work left has no cost. */
+double sweep_cost_left(const struct sweep *sweep, const struct placement *placement);
+
+/* The most that a run with work left needs, and what all of them will put on disk; bytes, 0: unknown. */
+double sweep_cost_memory(const struct sweep *sweep);
+double sweep_cost_disk(const struct sweep *sweep);
+
+#endif

@@ -1,0 +1,251 @@
+#include "harness/sweep/grid.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+
+enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000, KEYS = 256 };
+
+static const char seeds_key[] = "run.seeds";
+
+/* Short names that are not the last part of a key, or not of one alone. */
+static const struct {
+    const char *name, *key;
+} short_names[] = {{"seed", seeds_key}, {"method", "method.name"}, {"selector", "selector.kind"}};
+
+/* --- Keys --- */
+
+static const char *nearest_key(const char *name, const struct suite_section *sections)
+{
+    const char *names[KEYS];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
+        names[count++] = short_names[i].name;
+    for (; sections->name != NULL; sections++)
+        for (const struct option *option = sections->options; option->name != NULL && count < KEYS; option++)
+            names[count++] = option->name;
+    return nearest_word(name, names, count);
+}
+
+/* The whole key of a name; a name with a dot is one already. */
+static status find_key(const char *name, const struct suite_section *sections, char **key, struct error *error)
+{
+    const char *section = NULL;
+    *key = NULL;
+    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
+        if (strcmp(name, short_names[i].name) == 0)
+            *key = strdup(short_names[i].key);
+    if (strchr(name, '.') != NULL)
+        *key = strdup(name);
+    for (const struct suite_section *s = sections; *key == NULL && s->name != NULL; s++) {
+        if (s->each_of != NULL || options_find(s->options, name) == NULL)
+            continue;
+        if (section != NULL)
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: %s is a key of %s and of %s; expected %s.%s or %s.%s", name, section,
+                             s->name, section, name, s->name, name);
+        section = s->name;
+    }
+    if (*key == NULL && section == NULL) {
+        const char *near = nearest_key(name, sections);
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in "
+                         "merge.policy=none; mtil run SUITE --dry-run shows them",
+                         name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
+                         near != NULL ? "\"?)" : "");
+    }
+    if (*key == NULL)
+        *key = path_format("%s.%s", section, name);
+    if (*key == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    return OK;
+}
+
+/* --- Values --- */
+
+static status add_value(struct grid_axis *axis, const char *text, size_t length, struct error *error)
+{
+    if (length == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: %s: expected values with a comma between each two, found an empty one",
+                         axis->name);
+    if (axis->count == VALUES_MOST)
+        return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found more", axis->name,
+                         VALUES_MOST);
+    char **grown = realloc(axis->values, (axis->count + 1) * sizeof *grown);
+    char *value = strndup(text, length);
+    axis->values = grown != NULL ? grown : axis->values;
+    if (grown == NULL || value == NULL) {
+        free(value);
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count + 1);
+    }
+    axis->values[axis->count++] = value;
+    return OK;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static status refuse_twice(const struct grid_axis *axis, struct error *error)
+{
+    char **sorted = malloc((axis->count + 1) * sizeof *sorted);
+    if (sorted == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count);
+    memcpy(sorted, axis->values, axis->count * sizeof *sorted);
+    qsort(sorted, axis->count, sizeof *sorted, compare_values);
+    status result = OK;
+    for (size_t i = 1; result == OK && i < axis->count; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            result = error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is there twice", axis->name,
+                               sorted[i]);
+    free(sorted);
+    return result;
+}
+
+/* "1..5": true with both ends; "../data" is a value like any other. */
+static bool parse_range(const char *text, size_t length, int64_t *first, int64_t *last)
+{
+    char part[64];
+    if (length >= sizeof part)
+        return false;
+    memcpy(part, text, length);
+    part[length] = 0;
+    char *dots = strstr(part, "..");
+    if (dots == NULL || dots == part || isspace((unsigned char)*part))
+        return false;
+    *dots = 0;
+    return parse_integer(part, first) && parse_integer(dots + 2, last);
+}
+
+static status add_values(struct grid_axis *axis, const char *text, size_t length, struct error *error)
+{
+    int64_t first, last;
+    if (!parse_range(text, length, &first, &last))
+        return add_value(axis, text, length, error);
+    if (first > last)
+        return error_set(error, ERROR_ARGUMENT, "command line: %s: expected a range from low to high, found %.*s",
+                         axis->name, (int)length, text);
+    if ((uint64_t)last - (uint64_t)first >= VALUES_MOST)
+        return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found %.*s", axis->name,
+                         VALUES_MOST, (int)length, text);
+    for (int64_t i = first;; i++) {
+        char number[32];
+        int digits = snprintf(number, sizeof number, "%lld", (long long)i);
+        TRY(add_value(axis, number, (size_t)digits, error));
+        if (i == last)
+            return OK;
+    }
+}
+
+static status split_values(struct grid_axis *axis, const char *text, struct error *error)
+{
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        TRY(add_values(axis, text, length, error));
+        if (text[length] == 0)
+            return refuse_twice(axis, error);
+        text += length + 1;
+    }
+}
+
+/* --- The grid --- */
+
+static status read_axis(struct grid *grid, const char *word, enum grid_values values,
+                        const struct suite_section *sections, struct error *error)
+{
+    struct grid_axis *axis = &grid->axes[grid->count++];
+    const char *equals = strchr(word, '=');
+    if (equals == NULL || equals == word)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: expected KEY=VALUE,VALUE…, for example seed=1..5, found \"%s\"", word);
+    axis->name = strndup(word, (size_t)(equals - word));
+    if (axis->name == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    TRY(find_key(axis->name, sections, &axis->key, error));
+    for (size_t i = 0; i + 1 < grid->count; i++)
+        if (strcmp(grid->axes[i].key, axis->key) == 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: %s is there twice; expected all its values together, as in %s=1,2",
+                             axis->key, axis->name);
+    axis->seeds = strcmp(axis->key, seeds_key) == 0;
+    TRY(values == GRID_EXPAND ? split_values(axis, equals + 1, error)
+                              : add_value(axis, equals + 1, strlen(equals + 1), error));
+    if (!axis->seeds)
+        grid->combinations *= axis->count;
+    if (grid->combinations > COMBINATIONS_MOST)
+        return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d combinations, found more",
+                         COMBINATIONS_MOST);
+    return OK;
+}
+
+status grid_parse(struct grid *grid, const char *const *words, size_t count, enum grid_values values,
+                  const struct suite_section *sections, struct error *error)
+{
+    *grid = (struct grid){.combinations = 1};
+    if (count > AXES_MOST)
+        return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d keys, found %zu", AXES_MOST, count);
+    grid->axes = calloc(count + 1, sizeof *grid->axes);
+    if (grid->axes == NULL)
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu keys", count);
+    status result = OK;
+    for (size_t i = 0; result == OK && i < count; i++)
+        result = read_axis(grid, words[i], values, sections, error);
+    if (result != OK)
+        grid_free(grid);
+    return result;
+}
+
+void grid_free(struct grid *grid)
+{
+    for (size_t i = 0; i < grid->count; i++) {
+        for (size_t k = 0; k < grid->axes[i].count; k++)
+            free(grid->axes[i].values[k]);
+        free(grid->axes[i].values);
+        free(grid->axes[i].name);
+        free(grid->axes[i].key);
+    }
+    free(grid->axes);
+    *grid = (struct grid){0};
+}
+
+const char *grid_value(const struct grid *grid, size_t axis, size_t combination)
+{
+    if (grid->axes[axis].seeds)
+        return NULL;
+    for (size_t i = grid->count - 1; i > axis; i--)
+        if (!grid->axes[i].seeds)
+            combination /= grid->axes[i].count;
+    return grid->axes[axis].values[combination % grid->axes[axis].count];
+}
+
+static void write_override(struct text *out, const struct grid *grid, size_t axis, size_t combination)
+{
+    const struct grid_axis *a = &grid->axes[axis];
+    text_add(out, "%s=", a->key);
+    for (size_t i = 0; a->seeds && i < a->count; i++)
+        text_add(out, "%s%s", i > 0 ? "," : "", a->values[i]);
+    if (!a->seeds)
+        text_add(out, "%s", grid_value(grid, axis, combination));
+}
+
+status grid_overrides(const struct grid *grid, size_t combination, char **overrides, struct error *error)
+{
+    for (size_t i = 0; i < grid->count; i++) {
+        struct text text = {0};
+        write_override(&text, grid, i, combination);
+        overrides[i] = text.data;
+        if (!text.failed)
+            continue;
+        while (i-- > 0)
+            free(overrides[i]);
+        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", grid->count);
+    }
+    return OK;
+}

@@ -1,0 +1,53 @@
+/* The axes of a sweep, and their combinations.
+ *
+ *     struct grid grid;
+ *     const char *const words[] = {"policy=none,most_used", "merge.every=50,100", "seed=1..5"};
+ *     TRY(grid_parse(&grid, words, 3, GRID_EXPAND, settings_sections, error));
+ *     for (size_t c = 0; c < grid.combinations; c++)             // 4: seeds are runs of a combination, no combinations
+ *         grid_value(&grid, 1, c) …                              // "50" or "100"
+ *     grid_free(&grid);
+ *
+ * An axis is KEY=VALUE,VALUE… or KEY=FIRST..LAST (whole numbers, both included), also mixed: 1..3,10. The key is a suite's
+ * (merge.policy) or its last part, where that is clear by itself (policy). A value that is a list has spaces between its
+ * items: "data.order=mnist dtd,dtd mnist" are two orders.
+ */
+#ifndef MTIL_HARNESS_SWEEP_GRID_H
+#define MTIL_HARNESS_SWEEP_GRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "harness/config/suite.h"
+
+struct grid_axis {
+    char *name, *key; /* as it was written, "policy", and as suites have it, "merge.policy" */
+    char **values;
+    size_t count;
+    bool seeds; /* run.seeds: its values go together into every combination */
+};
+
+struct grid {
+    struct grid_axis *axes;
+    size_t count;
+    size_t combinations; /* of all axes but the seeds'; 1 without any */
+};
+
+enum grid_values {
+    GRID_EXPAND, /* commas and ranges make several values */
+    GRID_LITERAL /* one value each, as it stands */
+};
+
+/* Reads one axis per word. Keys that no section has, empty values and ranges, a key or value that is there twice, and more
+ * than 10,000 combinations are ERROR_ARGUMENT; what a key allows is the suite's to say. The caller frees the grid. */
+status grid_parse(struct grid *grid, const char *const *words, size_t count, enum grid_values values,
+                  const struct suite_section *sections, struct error *error);
+void grid_free(struct grid *grid); /* harmless when zero */
+
+/* The value of an axis in a combination; the last axis varies fastest. NULL for the seeds' axis. Borrowed. */
+const char *grid_value(const struct grid *grid, size_t axis, size_t combination);
+
+/* The combination as overrides of the suite, "merge.policy=none", one per axis; the seeds' has them all. [grid->count]
+ * texts in overrides, the caller frees each. ERROR_MEMORY leaves nothing to free. */
+status grid_overrides(const struct grid *grid, size_t combination, char **overrides, struct error *error);
+
+#endif

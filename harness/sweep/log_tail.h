@@ -1,0 +1,20 @@
+/* The end of a log that a run wrote: what it said last, and what went wrong.
+ *
+ *     char message[LOG_TAIL_MESSAGE];
+ *     log_tail_error("logs/3.log", 0, message);        // "expected 4 tensors, found 3"
+ */
+#ifndef MTIL_HARNESS_SWEEP_LOG_TAIL_H
+#define MTIL_HARNESS_SWEEP_LOG_TAIL_H
+
+#include <sys/types.h>
+
+enum { LOG_TAIL_MESSAGE = 600 };
+
+/* The last error after the offset `begin` without "mtil: error: ", or, where there is none, the last line. "" when there is
+ * nothing. The last 8 KiB are looked at. */
+void log_tail_error(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]);
+
+/* The last line that is not empty. */
+void log_tail_line(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]);
+
+#endif

@@ -1,0 +1,122 @@
+#include "harness/sweep/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/sweep/log_tail.h"
+#include "results/store/join.h"
+#include "results/store/live.h"
+
+char *sweep_part_database(const struct sweep *sweep, size_t run)
+{
+    return path_format("%s/databases/%zu.db", sweep->folder, run);
+}
+
+static status no_memory(const struct sweep *sweep, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: no memory for its databases", sweep->folder);
+}
+
+/* --- Standings --- */
+
+/* What a run that does not go on said last. */
+static status read_last_words(const struct sweep *sweep, size_t index, struct error *error)
+{
+    char message[LOG_TAIL_MESSAGE], *log = path_format("%s/logs/%zu.log", sweep->folder, index);
+    if (log == NULL)
+        return no_memory(sweep, error);
+    log_tail_line(log, 0, message);
+    free(sweep->runs[index].failure);
+    sweep->runs[index].failure = *message != 0 ? path_format("%s (%s)", message, log) : NULL;
+    free(log);
+    return OK;
+}
+
+/* A database without the run, or one that cannot be read yet, is that of a run which did not get far. */
+static status look_into(struct sweep *sweep, size_t index, struct store *store, enum sweep_parts parts,
+                        struct error *error)
+{
+    struct sweep_run *run = &sweep->runs[index];
+    enum run_status past = RUN_RUNNING;
+    int64_t row;
+    TRY(store_run_find(store, sweep->configurations[run->configuration].hash, (int64_t)run->seed, &row, &past, error));
+    if (row == 0)
+        return OK;
+    if (past == RUN_FINISHED) {
+        run->standing = SWEEP_FINISHED;
+        run->row = 0;
+        return OK;
+    }
+    if (live_has_process(store, row))
+        run->standing = SWEEP_ELSEWHERE;
+    else if (parts == PARTS_GO_ON)
+        run->standing = SWEEP_UNFINISHED;
+    return OK;
+}
+
+static status look_at(struct sweep *sweep, size_t index, enum sweep_parts parts, struct error *error)
+{
+    struct store *store;
+    char *path = sweep_part_database(sweep, index);
+    if (path == NULL)
+        return no_memory(sweep, error);
+    status result = OK;
+    if (file_exists(path)) {
+        if (store_open(&store, path, STORE_READ, NULL) == OK) {
+            result = look_into(sweep, index, store, parts, error);
+            store_close(store);
+        }
+    }
+    free(path);
+    if (result == OK && parts == PARTS_GO_ON && sweep_wants(&sweep->runs[index]))
+        result = read_last_words(sweep, index, error);
+    return result;
+}
+
+status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct error *error)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].standing != SWEEP_FINISHED) {
+            if (parts == PARTS_GO_ON)
+                sweep->runs[i].standing = SWEEP_MISSING;
+            TRY(look_at(sweep, i, parts, error));
+        }
+    return OK;
+}
+
+/* --- Joining --- */
+
+static status join(const struct sweep *sweep, const char *const *paths, size_t count, const struct log *log,
+                   struct error *error)
+{
+    struct join_counts *counts = calloc(count, sizeof *counts);
+    struct join_settings settings = {.log = log};
+    if (counts == NULL)
+        return no_memory(sweep, error);
+    status result = join_databases(sweep->database, paths, count, &settings, counts, error);
+    if (result == OK)
+        log_info(log, "%zu run%s joined into %s", count, count == 1 ? "" : "s", sweep->database);
+    free(counts);
+    return result;
+}
+
+status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error)
+{
+    size_t count = 0;
+    char **paths = calloc(sweep->run_count, sizeof *paths);
+    status result = paths != NULL ? OK : no_memory(sweep, error);
+    for (size_t i = 0; result == OK && i < sweep->run_count; i++) {
+        if (sweep->runs[i].standing != SWEEP_FINISHED || sweep->runs[i].row != 0)
+            continue;
+        paths[count] = sweep_part_database(sweep, i);
+        if (paths[count++] == NULL)
+            result = no_memory(sweep, error);
+    }
+    if (result == OK && count > 0)
+        result = join(sweep, (const char *const *)paths, count, log, error);
+    for (size_t i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+    return result;
+}

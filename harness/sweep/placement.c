@@ -1,0 +1,74 @@
+#include "harness/sweep/placement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/threads.h"
+
+static double free_memory(void)
+{
+    static const char available[] = "MemAvailable:";
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long long kilobytes = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, available, sizeof available - 1) == 0) {
+            kilobytes = strtoull(line + sizeof available - 1, NULL, 10);
+            break;
+        }
+    if (file != NULL)
+        fclose(file);
+    return 1024.0 * (double)kilobytes;
+}
+
+struct machine machine_look(void)
+{
+    return (struct machine){.cores = threads_available(), .memory = free_memory()};
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many runs of so many bytes have room; all of them when nothing is known. */
+static size_t fitting(const struct machine *machine, const struct placement_wish *wish)
+{
+    if (wish->memory <= 0 || machine->memory <= 0)
+        return wish->runs;
+    double count = 0.8 * machine->memory / wish->memory;
+    return count < (double)wish->runs ? (size_t)count : wish->runs;
+}
+
+struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish)
+{
+    size_t threads = wish->threads > 0 ? wish->threads : 1, each = wish->gpus > 0 ? wish->gpus : 1,
+           places = machine->gpus > 0 ? machine->gpus / each : machine->cores / threads;
+    size_t jobs = wish->jobs > 0 ? wish->jobs : least(places, fitting(machine, wish));
+    jobs = least(jobs, wish->runs);
+    return (struct placement){.jobs = jobs > 0 ? jobs : 1,
+                              .cores = machine->cores,
+                              .gpus = machine->gpus,
+                              .threads = wish->threads,
+                              .gpus_each = each};
+}
+
+size_t placement_threads(const struct placement *placement, size_t slot)
+{
+    if (placement->threads > 0)
+        return placement->threads;
+    size_t share = placement->cores / placement->jobs + (slot < placement->cores % placement->jobs ? 1 : 0);
+    return share > 0 ? share : 1;
+}
+
+size_t placement_gpu(const struct placement *placement, size_t slot)
+{
+    size_t places = placement->gpus / placement->gpus_each;
+    return places > 0 ? slot % places * placement->gpus_each : 0;
+}
+
+double placement_speed(const struct placement *placement)
+{
+    return placement->gpus > 0 ? 1 : (double)placement_threads(placement, 0);
+}

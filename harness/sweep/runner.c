@@ -1,0 +1,367 @@
+#include "harness/sweep/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/exit_status.h"
+#include "harness/sweep/child.h"
+#include "results/store/live.h"
+
+enum { LOOK_MS = 50, LOOKS_PER_REPORT = 10, PATIENCE_MS = 500, TRIES_MOST = 20 };
+
+struct slot {
+    bool busy;
+    size_t run;
+    time_t begun;
+    struct child child;
+};
+
+struct pool {
+    const struct sweep_runner *runner;
+    struct store *store;  /* to look at what the children are doing */
+    struct slot *slots;   /* [placement.jobs] */
+    unsigned char *tries; /* [runs] to begin a run, of which another process was quicker at all but the last */
+    bool *taken;          /* [runs] begun here, and not to be begun again */
+    size_t next;          /* no run before it is to be begun */
+    size_t work, done;    /* runs to do, and done */
+    size_t elsewhere;     /* runs that other processes are at */
+    bool stopping;
+};
+
+static struct sweep_run *run_of(const struct pool *pool, const struct slot *slot)
+{
+    return &pool->runner->sweep->runs[slot->run];
+}
+
+/* --- Begin and end of a run --- */
+
+static void fail(const struct pool *pool, struct sweep_run *run, const char *reason)
+{
+    run->failure = strdup(reason);
+    log_warn(pool->runner->log, "%s failed: %s", run->label, reason);
+}
+
+static status start(struct pool *pool, size_t slot, struct error *error)
+{
+    struct sweep *sweep = pool->runner->sweep;
+    struct slot *s = &pool->slots[slot];
+    struct sweep_run *run = run_of(pool, s);
+    const struct sweep_configuration *c = &sweep->configurations[run->configuration];
+    char threads[48], device[48], **arguments;
+    const char *more[4] = {threads};
+    size_t count = 1;
+    snprintf(threads, sizeof threads, "run.threads=%zu", placement_threads(&pool->runner->placement, slot));
+    snprintf(device, sizeof device, "run.device=%zu", placement_gpu(&pool->runner->placement, slot));
+    if (c->shares)
+        more[count++] = "run.cache=disk";
+    if (c->moves && sweep->gpus > 0)
+        more[count++] = device;
+    TRY(sweep_arguments(sweep, s->run, more, &arguments, error));
+    status result = child_start(&s->child, (const char *const *)arguments, run->log, error);
+    sweep_arguments_free(arguments);
+    if (result == OK)
+        log_info(pool->runner->log, "%s %s, %s, %s", run->label,
+                 run->standing == SWEEP_UNFINISHED ? "goes on" : "begins", threads, run->log);
+    return result;
+}
+
+/* --- Runs in the hands of others --- */
+
+/* Those in databases of a cluster's jobs (row 0) are left to it. */
+static bool is_waited_for(const struct sweep_run *run)
+{
+    return run->standing == SWEEP_ELSEWHERE && run->row != 0;
+}
+
+static void finish(struct pool *pool, const struct sweep_run *run, const char *how)
+{
+    pool->done++;
+    log_info(pool->runner->log, "%s finished %s (%zu of %zu)", run->label, how, pool->done, pool->work);
+}
+
+/* What the results say of it by now; what cannot be read is looked at again. */
+static void refresh(struct pool *pool, size_t index)
+{
+    struct sweep_run *run = &pool->runner->sweep->runs[index];
+    enum sweep_standing before = run->standing;
+    if (sweep_look_at(pool->runner->sweep, index, pool->store, NULL) != OK || run->standing == before)
+        return;
+    if (run->standing == SWEEP_FINISHED)
+        finish(pool, run, "in another process");
+    if (run->standing == SWEEP_ELSEWHERE)
+        log_info(pool->runner->log, "%s is in the hands of process %lld, which is waited for", run->label,
+                 (long long)store_run_process(pool->store, run->row));
+    if (sweep_wants(run) && index < pool->next)
+        pool->next = index;
+}
+
+static void look_elsewhere(struct pool *pool)
+{
+    pool->elsewhere = 0;
+    for (size_t i = 0; i < pool->runner->sweep->run_count; i++) {
+        if (is_waited_for(&pool->runner->sweep->runs[i]))
+            refresh(pool, i);
+        pool->elsewhere += is_waited_for(&pool->runner->sweep->runs[i]);
+    }
+}
+
+static void fill_slot(struct pool *pool, size_t slot)
+{
+    struct sweep *sweep = pool->runner->sweep;
+    struct slot *s = &pool->slots[slot];
+    while (!s->busy && pool->next < sweep->run_count) {
+        struct error error;
+        *s = (struct slot){.run = pool->next++, .begun = time(NULL)};
+        if (pool->taken[s->run] || !sweep_wants(run_of(pool, s)))
+            continue;
+        refresh(pool, s->run);
+        if (!sweep_wants(run_of(pool, s)))
+            continue;
+        pool->taken[s->run] = true;
+        s->busy = start(pool, slot, &error) == OK;
+        if (!s->busy)
+            fail(pool, run_of(pool, s), error.message);
+    }
+}
+
+/* It obeyed the request to stop; or did so before it could ask for signals. */
+static bool was_stopped(const struct pool *pool, const struct child_end *end)
+{
+    int number = atomic_load(&pool->runner->stop->signal);
+    return pool->stopping && (end->exit_status == EXIT_SIGNAL + number || end->signal == number);
+}
+
+/* Another process was at it. It may have ended by now, unfinished. */
+static bool try_again(struct pool *pool, size_t index, const struct child_end *end)
+{
+    struct sweep_run *run = &pool->runner->sweep->runs[index];
+    if (end->exit_status != EXIT_BUSY || pool->tries[index]++ == TRIES_MOST)
+        return false;
+    pool->taken[index] = false;
+    if (sweep_wants(run) && index < pool->next)
+        pool->next = index;
+    return true;
+}
+
+static void describe_end(const struct child_end *end, struct text *text)
+{
+    if (end->exit_status < 0)
+        text_add(text, "ended by signal %d (%s)", end->signal, strsignal(end->signal));
+    else
+        text_add(text, "exit status %d", end->exit_status);
+    if (*end->message != 0)
+        text_add(text, ": %s", end->message);
+}
+
+/* Whether a run is finished is for the results to say, not for the process. */
+static void end_run(struct pool *pool, struct slot *slot, const struct child_end *end)
+{
+    struct sweep_run *run = run_of(pool, slot);
+    struct text text = {0};
+    slot->busy = false;
+    run->standing = SWEEP_UNFINISHED;
+    status looked = sweep_look_at(pool->runner->sweep, slot->run, pool->store, NULL);
+    if (looked == OK && run->standing == SWEEP_FINISHED) {
+        text_add(&text, "after ");
+        text_add_duration(&text, difftime(time(NULL), slot->begun));
+        finish(pool, run, text.failed ? "" : text.data);
+    } else if (!was_stopped(pool, end) && !try_again(pool, slot->run, end)) {
+        describe_end(end, &text);
+        fail(pool, run, text.failed ? "no memory for its message" : text.data);
+    }
+    text_free(&text);
+}
+
+/* --- All runs --- */
+
+/* What a child tells of itself; false before it told something. */
+static bool hear(const struct pool *pool, const struct slot *slot, struct live *live)
+{
+    struct sweep_run *run = run_of(pool, slot);
+    enum run_status past;
+    if (run->row == 0 && store_run_find(pool->store, pool->runner->sweep->configurations[run->configuration].hash,
+                                        (int64_t)run->seed, &run->row, &past, NULL) != OK)
+        return false;
+    return run->row != 0 && live_read(pool->store, run->row, live) && live->tasks > 0;
+}
+
+/* The first of them: "process 123 (policy=none seed=1)". */
+static void add_waited_for(const struct pool *pool, struct text *text)
+{
+    const struct sweep *sweep = pool->runner->sweep;
+    size_t i = 0;
+    while (i < sweep->run_count && !is_waited_for(&sweep->runs[i]))
+        i++;
+    if (i < sweep->run_count)
+        text_add(text, "process %lld (%s)", (long long)store_run_process(pool->store, sweep->runs[i].row),
+                 sweep->runs[i].label);
+}
+
+/* Every child with its task: "policy=none seed=1 4/11, policy=none seed=2 3/11". */
+static void report(const struct pool *pool)
+{
+    struct text children = {0};
+    double share = (double)pool->done;
+    for (size_t i = 0; i < pool->runner->placement.jobs; i++) {
+        const struct slot *slot = &pool->slots[i];
+        struct live live;
+        if (!slot->busy)
+            continue;
+        text_add(&children, "%s%s", children.size > 0 ? ", " : "", run_of(pool, slot)->label);
+        if (hear(pool, slot, &live)) {
+            text_add(&children, " %lld/%lld", (long long)live.task, (long long)live.tasks);
+            share += live.done;
+        }
+    }
+    const char *activity = pool->stopping ? "stop" : children.data != NULL ? "sweep" : "wait";
+    if (children.data == NULL)
+        add_waited_for(pool, &children);
+    if (children.data != NULL)
+        progress_report(pool->runner->progress, &(struct progress_state){.activity = activity,
+                                                                         .subject = children.data,
+                                                                         .step = pool->done,
+                                                                         .steps = pool->work,
+                                                                         .done = share / (double)pool->work});
+    text_free(&children);
+}
+
+static void pass_on_stop(struct pool *pool)
+{
+    if (pool->stopping || !stop_requested(pool->runner->stop))
+        return;
+    pool->stopping = true;
+    for (size_t i = 0; i < pool->runner->placement.jobs; i++)
+        if (pool->slots[i].busy)
+            child_signal(&pool->slots[i].child, atomic_load(&pool->runner->stop->signal));
+}
+
+/* Reaps, stops, fills; returns the number of children that run. */
+static size_t look(struct pool *pool)
+{
+    size_t busy = 0;
+    pass_on_stop(pool);
+    for (size_t i = 0; i < pool->runner->placement.jobs; i++) {
+        struct slot *slot = &pool->slots[i];
+        struct child_end end;
+        if (slot->busy && child_ended(&slot->child, &end))
+            end_run(pool, slot, &end);
+        if (!pool->stopping)
+            fill_slot(pool, i);
+        busy += slot->busy;
+    }
+    return busy;
+}
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+}
+
+static status run_pool(struct pool *pool, struct error *error)
+{
+    for (size_t looks = 0;; looks++) {
+        size_t busy = look(pool);
+        bool due = looks % LOOKS_PER_REPORT == 0;
+        if (due || (busy == 0 && pool->elsewhere == 0))
+            look_elsewhere(pool);
+        bool left = pool->elsewhere > 0 || pool->next < pool->runner->sweep->run_count;
+        if (busy == 0 && (pool->stopping || !left))
+            break;
+        if (due)
+            report(pool);
+        pause_briefly();
+    }
+    progress_end(pool->runner->progress);
+    if (!pool->stopping)
+        return OK;
+    return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu runs; the same command goes on from here",
+                     pool->done, pool->work);
+}
+
+/* Two processes of one sweep would get into each other's way at every run: the second one waits, and computes what the
+ * first one leaves. A file system without locks is no reason to stop. */
+static status lock_folder(const struct sweep_runner *runner, int *lock, struct error *error)
+{
+    const char *folder = runner->sweep->folder;
+    *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0)
+        return error_errno(error, errno, "%s: cannot open the sweep's folder", folder);
+    for (bool told = false; flock(*lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; told = true) {
+        if (!told)
+            log_info(runner->log, "%s: in use: another process is running this sweep; it is waited for", folder);
+        if (stop_requested(runner->stop)) {
+            close(*lock);
+            return error_set(error, ERROR_STOPPED, "stopped while another process was running the same sweep");
+        }
+        progress_report(runner->progress, &(struct progress_state){.activity = "wait", .subject = "the same sweep"});
+        pause_briefly();
+    }
+    progress_end(runner->progress);
+    return OK;
+}
+
+static status make_folders(const struct sweep *sweep, struct error *error)
+{
+    char *logs = path_format("%s/logs", sweep->folder);
+    if (logs == NULL)
+        return error_set(error, ERROR_MEMORY, "sweep: no memory for a path");
+    status result = directory_create(logs, error);
+    free(logs);
+    return result;
+}
+
+static status run_all(struct pool *pool, struct error *error)
+{
+    const struct sweep_runner *runner = pool->runner;
+    pool->slots = calloc(runner->placement.jobs, sizeof *pool->slots);
+    pool->tries = calloc(runner->sweep->run_count, sizeof *pool->tries);
+    pool->taken = calloc(runner->sweep->run_count, sizeof *pool->taken);
+    status result = OK;
+    if (pool->slots == NULL || pool->tries == NULL || pool->taken == NULL)
+        result = error_set(error, ERROR_MEMORY, "sweep: no memory for %zu runs", runner->sweep->run_count);
+    if (result == OK)
+        result = store_open(&pool->store, runner->sweep->database, STORE_READ, error);
+    if (result == OK) {
+        store_set_patience(pool->store, PATIENCE_MS); /* what is locked now is looked at again */
+        stop_hold(runner->stop);
+        result = run_pool(pool, error);
+        stop_release(runner->stop);
+    }
+    store_close(pool->store);
+    free(pool->slots);
+    free(pool->tries);
+    free(pool->taken);
+    return result;
+}
+
+status sweep_runner_run(const struct sweep_runner *runner, struct error *error)
+{
+    struct sweep *sweep = runner->sweep;
+    struct pool pool = {.runner = runner, .work = sweep_work(sweep)};
+    int lock;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        pool.work += is_waited_for(&sweep->runs[i]);
+    if (pool.work == 0)
+        return OK;
+    TRY(make_folders(sweep, error));
+    TRY(lock_folder(runner, &lock, error));
+    status result = run_all(&pool, error);
+    close(lock);
+    return result;
+}
+
+size_t sweep_runner_failures(const struct sweep *sweep)
+{
+    size_t failures = 0;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        failures += sweep->runs[i].failure != NULL;
+    return failures;
+}

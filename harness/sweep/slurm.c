@@ -1,0 +1,316 @@
+#include "harness/sweep/slurm.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/evaluate/tool.h"
+#include "harness/sweep/parts.h"
+
+enum {
+    SECONDS_TO_STOP = 120, /* between the wish to stop and the end of a job's time */
+    USUAL_ARRAY = 1001     /* Slurm's default of MaxArraySize */
+};
+
+/* Absolute paths of what the scripts name. */
+struct places {
+    char program[PATH_MAX], here[PATH_MAX], folder[PATH_MAX], suite[PATH_MAX];
+    char *batch, *collect, *job; /* files in the folder */
+};
+
+/* --- Text --- */
+
+/* A word as a shell reads it: plain where it can be. */
+static void add_word(struct text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=._/:,+-%@";
+    text_add(text, " ");
+    if (*word != 0 && word[strspn(word, plain)] == 0) {
+        text_add(text, "%s", word);
+        return;
+    }
+    text_add(text, "'");
+    for (; *word != 0; word++)
+        text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
+    text_add(text, "'");
+}
+
+static void add_setting(struct text *text, const char *name, const char *value)
+{
+    if (value != NULL)
+        text_add(text, "#SBATCH --%s=\"%s\"\n", name, value);
+}
+
+/* --- Scripts --- */
+
+/* What both jobs are told; settings of a line each, so that one can be changed by hand. */
+static void add_head(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish,
+                     const struct places *places, const char *suffix, const char *log)
+{
+    const char *slash = strrchr(sweep->suite, '/'), *name = slash != NULL ? slash + 1 : sweep->suite;
+    text_add(text, "#SBATCH --job-name=\"mtil-%.*s%s\"\n", (int)strcspn(name, "."), name, suffix);
+    text_add(text, "#SBATCH --output=\"%s/logs/%s\"\n#SBATCH --open-mode=append\n", places->folder, log);
+    add_setting(text, "partition", wish->partition);
+    add_setting(text, "time", wish->time);
+    for (const char *word = wish->arguments; word != NULL && *(word += strspn(word, " ")) != 0;
+         word += strcspn(word, " "))
+        text_add(text, "#SBATCH %.*s\n", (int)strcspn(word, " "), word);
+}
+
+/* "0-3,7,9-11": the runs to be computed. */
+static void add_array(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish)
+{
+    text_add(text, "#SBATCH --array=");
+    const char *separator = "";
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        if (!sweep_wants(&sweep->runs[i]))
+            continue;
+        size_t first = i;
+        while (i + 1 < sweep->run_count && sweep_wants(&sweep->runs[i + 1]))
+            i++;
+        text_add(text, first == i ? "%s%zu" : "%s%zu-%zu", separator, first, i);
+        separator = ",";
+    }
+    if (wish->jobs > 0)
+        text_add(text, "%%%zu", wish->jobs);
+    text_add(text, "\n");
+}
+
+static status add_runs(struct text *text, const struct sweep *sweep, struct error *error)
+{
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        char **arguments;
+        if (!sweep_wants(&sweep->runs[i]))
+            continue;
+        TRY(sweep_arguments(sweep, i, NULL, &arguments, error));
+        text_add(text, "%zu) run", i);
+        for (size_t k = 2; arguments[k] != NULL; k++) /* after "run" and the suite */
+            add_word(text, arguments[k]);
+        text_add(text, " ;;\n");
+        sweep_arguments_free(arguments);
+    }
+    return OK;
+}
+
+static void add_place(struct text *text, const char *name, const char *path)
+{
+    struct text word = {0};
+    add_word(&word, path);
+    text_add(text, "%s=%s\n", name, word.failed ? "" : word.data + 1);
+    text_free(&word);
+}
+
+static status write_batch(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish,
+                          const struct places *places, struct error *error)
+{
+    text_add(
+        text,
+        "#!/bin/bash\n"
+        "# A sweep's runs, one per task of the array; written by mtil sweep --slurm, which submits those that are\n"
+        "# not finished. Each goes on where it was stopped and has a database of its own: collect.sh joins them.\n");
+    add_head(text, sweep, wish, places, "", "%a.log");
+    add_array(text, sweep, wish);
+    if (wish->cpus > 0)
+        text_add(text, "#SBATCH --cpus-per-task=%zu\n", wish->cpus);
+    add_setting(text, "mem", wish->memory);
+    text_add(
+        text,
+        "# Before its time is over, a run is asked to save and stop; a job that the cluster takes back starts again.\n"
+        "#SBATCH --signal=B:TERM@%d\n#SBATCH --requeue\n\nset -eu\ncd",
+        SECONDS_TO_STOP);
+    add_word(text, places->here);
+    text_add(text, "\n");
+    add_place(text, "program", places->program);
+    add_place(text, "suite", places->suite);
+    add_place(text, "folder", places->folder);
+    text_add(
+        text,
+        "run() {\n"
+        "    exec \"$program\" run \"$suite\" \"$@\" run.database=\"$folder/databases/$SLURM_ARRAY_TASK_ID.db\" \\\n"
+        "        run.folder=\"$folder/runs\" run.threads=\"${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-0}}\"\n"
+        "}\n\ncase \"$SLURM_ARRAY_TASK_ID\" in\n");
+    TRY(add_runs(text, sweep, error));
+    text_add(text, "*) echo \"this sweep has no run $SLURM_ARRAY_TASK_ID left\" >&2; exit 2 ;;\nesac\n");
+    return OK;
+}
+
+static void write_collect(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish,
+                          const struct places *places)
+{
+    text_add(text, "#!/bin/bash\n# Joins the databases of a sweep's runs; written by mtil sweep --slurm.\n");
+    add_head(text, sweep, wish, places, "-collect", "collect.log");
+    text_add(text, "\nset -eu\ncd");
+    add_word(text, places->here);
+    text_add(text, "\nexec");
+    add_word(text, places->program);
+    text_add(text, " sweep --collect%s", wish->request->values == GRID_LITERAL ? " --grid=false" : "");
+    add_word(text, sweep->suite);
+    for (size_t i = 0; i < wish->request->count; i++)
+        add_word(text, wish->request->words[i]);
+    text_add(text, "\n");
+}
+
+static status save_script(const char *path, struct text *text, status made, struct error *error)
+{
+    if (made == OK && text->failed)
+        made = error_set(error, ERROR_MEMORY, "%s: no memory", path);
+    if (made == OK)
+        made = file_write(path, text->data, text->size, error);
+    if (made == OK)
+        chmod(path, 0755); /* to be started by hand; sbatch does not ask for it */
+    text_free(text);
+    return made;
+}
+
+static status write_scripts(const struct sweep *sweep, const struct slurm_wish *wish, const struct places *places,
+                            struct error *error)
+{
+    struct text batch = {0}, collect = {0};
+    TRY(save_script(places->batch, &batch, write_batch(&batch, sweep, wish, places, error), error));
+    write_collect(&collect, sweep, wish, places);
+    return save_script(places->collect, &collect, OK, error);
+}
+
+/* --- Places --- */
+
+/* sbatch reads its settings word by word, and file names as patterns. */
+static status check_place(const char *path, struct error *error)
+{
+    if (strpbrk(path, "\"\\%\n") == NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: sbatch does not take quotes, backslashes, %% and line ends in a file name; name another "
+                     "run.folder",
+                     path);
+}
+
+static status make_folder(const struct sweep *sweep, const char *name, struct error *error)
+{
+    char *path = path_format("%s/%s", sweep->folder, name);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "sweep: no memory for a path");
+    status result = directory_create(path, error);
+    free(path);
+    return result;
+}
+
+static status find_places(const struct sweep *sweep, struct places *places, struct error *error)
+{
+    TRY(make_folder(sweep, "logs", error));
+    TRY(make_folder(sweep, "databases", error));
+    bool is_file = strpbrk(sweep->suite, "/.") != NULL;
+    if (realpath("/proc/self/exe", places->program) == NULL || getcwd(places->here, sizeof places->here) == NULL ||
+        realpath(sweep->folder, places->folder) == NULL || (is_file && realpath(sweep->suite, places->suite) == NULL))
+        return error_set(error, ERROR_IO, "%s: the folders of the sweep cannot be named", sweep->folder);
+    if (!is_file)
+        snprintf(places->suite, sizeof places->suite, "%s", sweep->suite);
+    TRY(check_place(places->folder, error));
+    places->batch = path_format("%s/batch.sh", places->folder);
+    places->collect = path_format("%s/collect.sh", places->folder);
+    places->job = path_format("%s/job", places->folder);
+    if (places->batch == NULL || places->collect == NULL || places->job == NULL)
+        return error_set(error, ERROR_MEMORY, "sweep: no memory for a path");
+    return OK;
+}
+
+static void free_places(struct places *places)
+{
+    free(places->batch);
+    free(places->collect);
+    free(places->job);
+}
+
+/* They become lines of a script. */
+static status check_wish(const struct slurm_wish *wish, struct error *error)
+{
+    const char *const words[] = {wish->partition, wish->time, wish->memory, wish->arguments};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i] != NULL && strpbrk(words[i], "\"\\\n") != NULL)
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: %s: sbatch does not take quotes, backslashes and line ends here", words[i]);
+    return OK;
+}
+
+/* --- Submission --- */
+
+/* The number that "sbatch --parsable" answers, in the last line that begins with one: "12;cluster". */
+static status read_job(const char *output, char job[SLURM_JOB], struct error *error)
+{
+    job[0] = 0;
+    for (const char *line = output; *line != 0; line += strcspn(line, "\n"), line += *line != 0) {
+        size_t length = strspn(line, "0123456789");
+        if (length > 0 && length < SLURM_JOB && strchr(";\n", line[length]) != NULL)
+            snprintf(job, SLURM_JOB, "%.*s", (int)length, line);
+    }
+    if (*job != 0)
+        return OK;
+    return error_set(error, ERROR_FORMAT, "sbatch: expected the number of a job, found \"%.200s\"", output);
+}
+
+static status submit(const char *dependency, const char *script, char job[SLURM_JOB], struct error *error)
+{
+    struct text output = {0};
+    status result = dependency == NULL
+                        ? tool_run((const char *[]){"sbatch", "--parsable", script, NULL}, &output, error)
+                        : tool_run((const char *[]){"sbatch", "--parsable", dependency, script, NULL}, &output, error);
+    if (result == OK)
+        result = read_job(output.data, job, error);
+    text_free(&output);
+    return result;
+}
+
+/* Two arrays of the same runs would write the same databases. A job that squeue does not know has ended long ago. */
+static status refuse_queued(const struct sweep *sweep, const char *path, struct error *error)
+{
+    struct bytes bytes;
+    struct text output = {0};
+    char job[SLURM_JOB];
+    if (!file_exists(path))
+        return OK;
+    TRY(file_read(path, SLURM_JOB - 1, &bytes, error));
+    snprintf(job, sizeof job, "%.*s", (int)strspn((const char *)bytes.data, "0123456789"), (const char *)bytes.data);
+    bytes_free(&bytes);
+    bool known =
+        tool_run((const char *[]){"squeue", "--noheader", "--jobs", job, NULL}, &output, NULL) == OK && output.size > 0;
+    text_free(&output);
+    if (!known)
+        return OK;
+    return error_set(
+        error, ERROR_BUSY,
+        "%s: job %s of this sweep is in the queue; wait for it (squeue --jobs %s) or cancel it (scancel %s)",
+        sweep->folder, job, job, job);
+}
+
+static status submit_both(const struct sweep *sweep, const struct slurm_wish *wish, const struct places *places,
+                          char job[SLURM_JOB], struct error *error)
+{
+    char dependency[SLURM_JOB + 32], collecting[SLURM_JOB];
+    TRY(refuse_queued(sweep, places->job, error));
+    TRY(write_scripts(sweep, wish, places, error));
+    if (submit(NULL, places->batch, job, error) != OK)
+        return sweep->run_count > USUAL_ARRAY
+                   ? error_context(error, "%zu runs, and a cluster's MaxArraySize is %d if nobody raised it",
+                                   sweep->run_count, USUAL_ARRAY)
+                   : error->code;
+    TRY(file_write(places->job, job, strlen(job), error));
+    snprintf(dependency, sizeof dependency, "--dependency=afterany:%s", job);
+    if (submit(dependency, places->collect, collecting, error) != OK)
+        return error_context(error, "job %s is submitted, but not the one that joins its databases", job);
+    return OK;
+}
+
+status slurm_submit(const struct sweep *sweep, const struct slurm_wish *wish, char job[SLURM_JOB], struct error *error)
+{
+    struct places places = {.batch = NULL};
+    TRY(check_wish(wish, error));
+    status result = find_places(sweep, &places, error);
+    if (result == OK)
+        result = submit_both(sweep, wish, &places, job, error);
+    free_places(&places);
+    return result;
+}

@@ -1,0 +1,438 @@
+#include "harness/sweep/sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/run/inputs.h"
+#include "results/store/live.h"
+
+enum { RUNS_MOST = 100000 };
+
+static status no_memory(const struct sweep *sweep, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: no memory for a sweep of %zu configurations", sweep->suite,
+                     sweep->grid.combinations);
+}
+
+static void free_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; texts != NULL && i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+/* --- Configurations --- */
+
+/* The axes with several values, as they were written; "" when there are none. NULL: no memory. */
+static char *make_label(const struct grid *grid, size_t combination)
+{
+    struct text text = {0};
+    text_add(&text, "%s", "");
+    for (size_t i = 0; i < grid->count; i++)
+        if (!grid->axes[i].seeds && grid->axes[i].count > 1)
+            text_add(&text, "%s%s=%s", text.size > 0 ? " " : "", grid->axes[i].name, grid_value(grid, i, combination));
+    return text.data;
+}
+
+static status load(const struct sweep *sweep, char **overrides, size_t configuration, struct suite **suite,
+                   struct error *error)
+{
+    TRY(grid_overrides(&sweep->grid, configuration, overrides, error));
+    status result =
+        suite_load(suite, sweep->suite, settings_sections, (const char *const *)overrides, sweep->grid.count, error);
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        free(overrides[i]);
+    return result;
+}
+
+status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite **suite, struct error *error)
+{
+    char **overrides = calloc(sweep->grid.count + 1, sizeof *overrides);
+    if (overrides == NULL)
+        return no_memory(sweep, error);
+    status result = load(sweep, overrides, configuration, suite, error);
+    free(overrides);
+    const char *label = sweep->configurations[configuration].label;
+    if (result != OK && label != NULL && *label != 0)
+        error_context(error, "%s", label);
+    return result;
+}
+
+/* One log per run: its number, and what a person can read of its label. */
+static char *log_path(const struct sweep *sweep, size_t number, const char *label)
+{
+    enum { LONGEST = 120 };
+    char name[LONGEST + 1];
+    snprintf(name, sizeof name, "%s", label);
+    for (char *p = name; *p != 0; p++)
+        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=._+-", *p) == NULL)
+            *p = *p == ' ' ? ',' : '_';
+    return path_format("%s/logs/%04zu-%s.log", sweep->folder, number, name);
+}
+
+static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, struct error *error)
+{
+    const struct sweep_configuration *c = &sweep->configurations[configuration];
+    for (size_t i = c->first; i < sweep->run_count; i++)
+        if (sweep->runs[i].seed == seed)
+            return error_set(error, ERROR_ARGUMENT, "run.seeds: seed %llu is there twice", (unsigned long long)seed);
+    if (sweep->run_count == RUNS_MOST)
+        return error_set(error, ERROR_ARGUMENT, "a sweep has at most %d runs, found more", RUNS_MOST);
+    struct sweep_run *grown = realloc(sweep->runs, (sweep->run_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return no_memory(sweep, error);
+    sweep->runs = grown;
+    struct sweep_run *run = &sweep->runs[sweep->run_count++];
+    *run = (struct sweep_run){
+        .configuration = configuration,
+        .seed = seed,
+        .label = path_format("%s%sseed=%llu", c->label, *c->label != 0 ? " " : "", (unsigned long long)seed)};
+    return run->label != NULL ? OK : no_memory(sweep, error);
+}
+
+/* Those that a run may choose from. */
+static size_t count_gpus(const struct settings *settings)
+{
+    struct gpus gpus;
+    struct error none;
+    if (strcmp(settings->backend.name, "cpu") == 0 || backend_gpus(&gpus, &none) != OK)
+        return 0;
+    return gpus.count;
+}
+
+/* Of settings and paths; what identifies a configuration until its inputs are known. */
+static status identify_words(const struct sweep *sweep, struct sweep_configuration *c, const struct suite *suite,
+                             struct error *error)
+{
+    char key[DIGEST_SIZE];
+    TRY(inputs_key(suite, key, error));
+    char *words = path_format("%s %s", suite_settings_hash(suite), key);
+    if (words == NULL)
+        return no_memory(sweep, error);
+    digest_text(words, c->asked);
+    memcpy(c->hash, c->asked, sizeof c->hash);
+    free(words);
+    return OK;
+}
+
+static status add_runs(struct sweep *sweep, size_t configuration, const struct suite *suite, struct error *error)
+{
+    struct sweep_configuration *c = &sweep->configurations[configuration];
+    struct settings settings;
+    TRY(settings_read(&settings, suite, error));
+    TRY(settings_check_seeds(suite, error));
+    c->first = sweep->run_count;
+    c->runs = settings_seeds(suite);
+    c->threads = settings.threads;
+    c->gpus = settings.gpus;
+    c->shares = !options_given(suite_options(suite, "run"), "cache");
+    c->moves = !options_given(suite_options(suite, "run"), "device");
+    TRY(identify_words(sweep, c, suite, error));
+    for (size_t i = 0; i < c->runs; i++) {
+        uint64_t seed;
+        TRY(settings_seed(suite, i, &seed, error));
+        TRY(add_run(sweep, configuration, seed, error));
+    }
+    if (sweep->database == NULL) {
+        sweep->gpus = count_gpus(&settings);
+        sweep->database = strdup(settings.database);
+        sweep->run_folder = strdup(settings.folder);
+    }
+    return sweep->database != NULL && sweep->run_folder != NULL ? OK : no_memory(sweep, error);
+}
+
+static status read_configuration(struct sweep *sweep, size_t index, struct error *error)
+{
+    struct sweep_configuration *c = &sweep->configurations[index];
+    struct suite *suite;
+    c->label = make_label(&sweep->grid, index);
+    if (c->label == NULL)
+        return no_memory(sweep, error);
+    TRY(sweep_suite(sweep, index, &suite, error));
+    status result = add_runs(sweep, index, suite, error);
+    suite_destroy(suite);
+    return result == OK || *c->label == 0 ? result : error_context(error, "%s", c->label);
+}
+
+/* --- What they are computed from --- */
+
+/* Inputs that some configurations have in common. */
+struct common_inputs {
+    char key[DIGEST_SIZE];
+    struct inputs inputs;
+};
+
+struct identification {
+    struct sweep *sweep;
+    const struct sweep_request *request;
+    struct common_inputs *known;
+    size_t count;
+};
+
+/* Inputs that cannot be read are none: their digest is that of no run's. */
+static status read_inputs(struct identification *id, const struct suite *suite, const char *key, struct error *error)
+{
+    struct settings settings;
+    struct surveyor surveyor;
+    struct common_inputs *larger = realloc(id->known, (id->count + 1) * sizeof *larger);
+    if (larger == NULL)
+        return no_memory(id->sweep, error);
+    id->known = larger;
+    struct common_inputs *common = &larger[id->count++];
+    *common = (struct common_inputs){0};
+    memcpy(common->key, key, sizeof common->key);
+    TRY(settings_read(&settings, suite, error));
+    TRY(surveyor_open(&surveyor, &settings, NULL, id->request->progress, id->request->stop, error));
+    status result = inputs_read(&common->inputs, &surveyor, suite, NULL, error);
+    surveyor_close(&surveyor);
+    if (result == OK || result == ERROR_STOPPED || result == ERROR_MEMORY)
+        return result;
+    inputs_free(&common->inputs);
+    return OK;
+}
+
+static status identify_suite(struct identification *id, struct sweep_configuration *c, const struct suite *suite,
+                             struct error *error)
+{
+    char key[DIGEST_SIZE];
+    size_t i = 0;
+    TRY(inputs_key(suite, key, error));
+    while (i < id->count && strcmp(id->known[i].key, key) != 0)
+        i++;
+    if (i == id->count)
+        TRY(read_inputs(id, suite, key, error));
+    bool readable = id->known[i].inputs.count > 0;
+    return readable ? inputs_identify(&id->known[i].inputs, suite_settings_hash(suite), c->hash, error) : OK;
+}
+
+static status identify(struct identification *id, size_t configuration, struct error *error)
+{
+    struct sweep_configuration *c = &id->sweep->configurations[configuration];
+    struct suite *suite;
+    TRY(sweep_suite(id->sweep, configuration, &suite, error));
+    status result = identify_suite(id, c, suite, error);
+    suite_destroy(suite);
+    return result;
+}
+
+/* After all of them were read as suites, so that a mistake is told before files are. */
+static status identify_all(struct sweep *sweep, const struct sweep_request *request, struct error *error)
+{
+    struct identification id = {.sweep = sweep, .request = request};
+    status result = OK;
+    for (size_t i = 0; result == OK && i < sweep->grid.combinations; i++)
+        result = identify(&id, i, error);
+    for (size_t i = 0; i < id.count; i++)
+        inputs_free(&id.known[i].inputs);
+    free(id.known);
+    return result;
+}
+
+/* --- Configurations that are one --- */
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const struct sweep_configuration *const *x = a, *const *y = b;
+    return strcmp((*x)->hash, (*y)->hash);
+}
+
+/* Two configurations of one hash are one to the results. */
+static status check_distinct(const struct sweep *sweep, struct error *error)
+{
+    size_t count = sweep->grid.combinations;
+    const struct sweep_configuration **sorted = calloc(count, sizeof *sorted);
+    if (sorted == NULL)
+        return no_memory(sweep, error);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &sweep->configurations[i];
+    qsort(sorted, count, sizeof *sorted, compare_hashes);
+    status result = OK;
+    for (size_t i = 1; result == OK && i < count; i++)
+        if (strcmp(sorted[i - 1]->hash, sorted[i]->hash) == 0)
+            result = error_set(error, ERROR_ARGUMENT,
+                               "command line: \"%s\" and \"%s\" compute the same; expected axes that change what is "
+                               "computed, each value once",
+                               sorted[i - 1]->label, sorted[i]->label);
+    free(sorted);
+    return result;
+}
+
+/* --- The sweep --- */
+
+static status name_folder(struct sweep *sweep, struct error *error)
+{
+    struct digest digest = digest_begin();
+    char hash[DIGEST_SIZE], identity[DIGEST_SIZE + 32];
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct sweep_run *run = &sweep->runs[i];
+        int length = snprintf(identity, sizeof identity, "%s %llu\n", sweep->configurations[run->configuration].asked,
+                              (unsigned long long)run->seed);
+        digest_add(&digest, identity, (size_t)length);
+    }
+    digest_end(&digest, hash);
+    const char *slash = strrchr(sweep->suite, '/'), *name = slash != NULL ? slash + 1 : sweep->suite;
+    sweep->folder = path_format("%s/sweep-%.*s-%.12s", sweep->run_folder, (int)strcspn(name, "."), name, hash);
+    bool made = sweep->folder != NULL;
+    for (size_t i = 0; made && i < sweep->run_count; i++) {
+        sweep->runs[i].log = log_path(sweep, i, sweep->runs[i].label);
+        made = sweep->runs[i].log != NULL;
+    }
+    return made ? OK : no_memory(sweep, error);
+}
+
+static status open_sweep(struct sweep *sweep, const struct sweep_request *request, struct error *error)
+{
+    sweep->suite = strdup(request->suite);
+    if (sweep->suite == NULL)
+        return error_set(error, ERROR_MEMORY, "sweep: no memory");
+    TRY(grid_parse(&sweep->grid, request->words, request->count, request->values, settings_sections, error));
+    sweep->configurations = calloc(sweep->grid.combinations, sizeof *sweep->configurations);
+    if (sweep->configurations == NULL)
+        return no_memory(sweep, error);
+    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+        sweep->configurations[i].cost.core_seconds = NAN;
+        TRY(read_configuration(sweep, i, error));
+    }
+    TRY(check_distinct(sweep, error)); /* before files are read */
+    TRY(identify_all(sweep, request, error));
+    TRY(check_distinct(sweep, error));
+    return name_folder(sweep, error);
+}
+
+status sweep_open(struct sweep **result, const struct sweep_request *request, struct error *error)
+{
+    struct sweep *sweep = calloc(1, sizeof *sweep);
+    if (sweep == NULL)
+        return error_set(error, ERROR_MEMORY, "sweep: no memory");
+    status opened = open_sweep(sweep, request, error);
+    if (opened == OK)
+        *result = sweep;
+    else
+        sweep_close(sweep);
+    return opened;
+}
+
+void sweep_close(struct sweep *sweep)
+{
+    if (sweep == NULL)
+        return;
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        free(sweep->runs[i].label);
+        free(sweep->runs[i].log);
+        free(sweep->runs[i].failure);
+    }
+    for (size_t i = 0; sweep->configurations != NULL && i < sweep->grid.combinations; i++)
+        free(sweep->configurations[i].label);
+    free(sweep->runs);
+    free(sweep->configurations);
+    grid_free(&sweep->grid);
+    free(sweep->database);
+    free(sweep->run_folder);
+    free(sweep->folder);
+    free(sweep->suite);
+    free(sweep);
+}
+
+/* The lock first: a run that is finished and let go in between would look like one that nobody is at. */
+status sweep_look_at(struct sweep *sweep, size_t index, struct store *store, struct error *error)
+{
+    struct sweep_run *run = &sweep->runs[index];
+    const char *hash = sweep->configurations[run->configuration].hash;
+    enum run_status past = RUN_RUNNING;
+    int64_t row;
+    TRY(store_run_find(store, hash, (int64_t)run->seed, &row, &past, error));
+    bool has_process = row != 0 && live_has_process(store, row);
+    if (row != 0)
+        TRY(store_run_find(store, hash, (int64_t)run->seed, &row, &past, error));
+    run->row = row;
+    run->standing = row == 0               ? SWEEP_MISSING
+                    : past == RUN_FINISHED ? SWEEP_FINISHED
+                    : has_process          ? SWEEP_ELSEWHERE
+                                           : SWEEP_UNFINISHED;
+    return OK;
+}
+
+status sweep_look(struct sweep *sweep, struct store *store, struct error *error)
+{
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        sweep->runs[i].row = 0;
+        sweep->runs[i].standing = SWEEP_MISSING;
+        if (store != NULL)
+            TRY(sweep_look_at(sweep, i, store, error));
+    }
+    return OK;
+}
+
+size_t sweep_count(const struct sweep *sweep, enum sweep_standing standing)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        count += sweep->runs[i].standing == standing;
+    return count;
+}
+
+bool sweep_wants(const struct sweep_run *run)
+{
+    return run->standing == SWEEP_MISSING || run->standing == SWEEP_UNFINISHED;
+}
+
+size_t sweep_work(const struct sweep *sweep)
+{
+    return sweep_count(sweep, SWEEP_MISSING) + sweep_count(sweep, SWEEP_UNFINISHED);
+}
+
+/* --- The command of a run --- */
+
+static size_t count_texts(const char *const *texts)
+{
+    size_t count = 0;
+    while (texts != NULL && texts[count] != NULL)
+        count++;
+    return count;
+}
+
+/* Overrides but the seeds', then what is more; all copies. False: no memory. */
+static bool fill_arguments(const struct sweep *sweep, size_t run, char **overrides, const char *const *more,
+                           char **arguments)
+{
+    size_t count = 0;
+    bool filled = true;
+    arguments[count++] = strdup("run");
+    arguments[count++] = strdup(sweep->suite);
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        if (!sweep->grid.axes[i].seeds)
+            arguments[count++] = strdup(overrides[i]);
+    arguments[count++] = path_format("run.seeds=%llu", (unsigned long long)sweep->runs[run].seed);
+    for (size_t i = 0; i < count_texts(more); i++)
+        arguments[count++] = strdup(more[i]);
+    for (size_t i = 0; i < count; i++)
+        filled = filled && arguments[i] != NULL;
+    return filled;
+}
+
+status sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more, char ***result,
+                       struct error *error)
+{
+    size_t axes = sweep->grid.count, most = axes + count_texts(more) + 4;
+    char **overrides = calloc(axes + 1, sizeof *overrides), **arguments = calloc(most, sizeof *arguments);
+    status made = overrides != NULL && arguments != NULL ? OK : no_memory(sweep, error);
+    if (made == OK)
+        made = grid_overrides(&sweep->grid, sweep->runs[run].configuration, overrides, error);
+    if (made == OK && !fill_arguments(sweep, run, overrides, more, arguments))
+        made = no_memory(sweep, error);
+    free_texts(overrides, axes);
+    if (made == OK)
+        *result = arguments;
+    else
+        free_texts(arguments, arguments != NULL ? most : 0);
+    return made;
+}
+
+void sweep_arguments_free(char **arguments)
+{
+    free_texts(arguments, count_texts((const char *const *)arguments));
+}

@@ -1,0 +1,136 @@
+#include "harness/sweep/tables.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "results/metrics.h"
+
+static bool varies(const struct grid_axis *axis)
+{
+    return !axis->seeds && axis->count > 1;
+}
+
+static void add_axis_columns(const struct sweep *sweep, struct table *table)
+{
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        if (varies(&sweep->grid.axes[i]))
+            table_add_column(table, &(struct table_column){.title = sweep->grid.axes[i].name});
+}
+
+static void add_axis_cells(const struct sweep *sweep, size_t configuration, struct table *table)
+{
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        if (varies(&sweep->grid.axes[i]))
+            table_add_text(table, grid_value(&sweep->grid, i, configuration));
+}
+
+/* --- The plan --- */
+
+static void add_duration(struct table *table, double seconds)
+{
+    struct text text = {0};
+    if (isnan(seconds)) {
+        table_add_empty(table);
+        return;
+    }
+    text_add_duration(&text, seconds);
+    table_add_text(table, text.data);
+    text_free(&text);
+}
+
+void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table)
+{
+    static const char *const titles[] = {"runs", "finished", "to go on with", "missing"};
+    bool elsewhere = sweep_count(sweep, SWEEP_ELSEWHERE) > 0;
+    add_axis_columns(sweep, table);
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        table_add_column(table, &(struct table_column){.title = titles[i]});
+    if (elsewhere)
+        table_add_column(table, &(struct table_column){.title = "elsewhere"});
+    table_add_column(table, &(struct table_column){.title = "time of a run", .align = ALIGN_RIGHT});
+    double speed = placement_speed(placement);
+    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+        const struct sweep_configuration *c = &sweep->configurations[i];
+        int64_t counts[SWEEP_STANDINGS] = {0};
+        for (size_t k = c->first; k < c->first + c->runs; k++)
+            counts[sweep->runs[k].standing]++;
+        add_axis_cells(sweep, i, table);
+        table_add_integer(table, (int64_t)c->runs);
+        table_add_integer(table, counts[SWEEP_FINISHED]);
+        table_add_integer(table, counts[SWEEP_UNFINISHED]);
+        table_add_integer(table, counts[SWEEP_MISSING]);
+        if (elsewhere)
+            table_add_integer(table, counts[SWEEP_ELSEWHERE]);
+        add_duration(table, c->cost.core_seconds / speed);
+    }
+}
+
+/* --- The results --- */
+
+static const char *const shown_metrics[] = {"transfer", "average", "last"};
+enum { METRICS = sizeof shown_metrics / sizeof *shown_metrics };
+
+/* Running mean and sum of squared differences from it (Welford). */
+struct spread {
+    size_t count;
+    double mean, squares;
+};
+
+static void spread_add(struct spread *spread, double value)
+{
+    double difference = value - spread->mean;
+    spread->mean += difference / (double)++spread->count;
+    spread->squares += difference * (value - spread->mean);
+}
+
+static status read_configuration(const struct sweep *sweep, const struct sweep_configuration *c, struct store *store,
+                                 struct spread spreads[METRICS], int64_t *finished, struct error *error)
+{
+    *finished = 0;
+    for (size_t i = c->first; i < c->first + c->runs; i++) {
+        struct run_matrix read;
+        if (sweep->runs[i].standing != SWEEP_FINISHED)
+            continue;
+        TRY(store_read_matrix(store, sweep->runs[i].row, &read, error));
+        for (size_t m = 0; m < METRICS; m++) {
+            double value = metric_mean(metric_find(shown_metrics[m]), &read.matrix);
+            if (!isnan(value)) /* methods that learn every task alone have no sequence to measure */
+                spread_add(&spreads[m], value);
+        }
+        run_matrix_free(&read);
+        ++*finished;
+    }
+    return OK;
+}
+
+static void add_result_columns(const struct sweep *sweep, struct table *table)
+{
+    add_axis_columns(sweep, table);
+    table_add_column(table, &(struct table_column){.title = "seeds"});
+    for (size_t m = 0; m < METRICS; m++) {
+        struct text title = {0};
+        text_add(&title, "%s ±", shown_metrics[m]);
+        table_add_column(table, &(struct table_column){.title = shown_metrics[m], .decimals = 1, .best = BEST_HIGHEST});
+        table_add_column(table, &(struct table_column){.title = title.failed ? "±" : title.data, .decimals = 1});
+        text_free(&title);
+    }
+}
+
+status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error)
+{
+    add_result_columns(sweep, table);
+    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+        struct spread spreads[METRICS] = {{0}};
+        int64_t finished;
+        TRY(read_configuration(sweep, &sweep->configurations[i], store, spreads, &finished, error));
+        add_axis_cells(sweep, i, table);
+        table_add_integer(table, finished);
+        for (size_t m = 0; m < METRICS; m++) {
+            const struct spread *s = &spreads[m];
+            table_add_real(table, s->count > 0 ? s->mean : NAN);
+            table_add_real(table, s->count > 1 ? sqrt(s->squares / (double)(s->count - 1)) : NAN);
+        }
+    }
+    return OK;
+}

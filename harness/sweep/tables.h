@@ -1,0 +1,23 @@
+/* A sweep in tables: its plan before, its results after.
+ *
+ *     struct table table = {0};
+ *     TRY(sweep_tables_plan(sweep, &placement, &table, error));       // a row per configuration: axes, runs by standing
+ *     TRY(sweep_tables_results(sweep, store, &results, error));       // axes, metrics as means over the finished seeds
+ *     table_free(&table); ...
+ *
+ * The caller frees the tables, after a failure too.
+ */
+#ifndef MTIL_HARNESS_SWEEP_TABLES_H
+#define MTIL_HARNESS_SWEEP_TABLES_H
+
+#include "harness/sweep/placement.h"
+#include "harness/sweep/sweep.h"
+#include "results/table.h"
+
+/* Core seconds become what one run takes with the threads of the placement. */
+void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table);
+
+/* "±" is the standard deviation over the seeds, of at least two. Configurations without a finished run have empty cells. */
+status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error);
+
+#endif

@@ -1,0 +1,22 @@
+/* What a person sees while files of decoded images are made, and how Ctrl-C ends it.
+ *
+ *     struct cache_progress decoding = {progress, stop};
+ *     cache_progress_begin(experiment->cache, &decoding);       // decoding lives until …
+ *     cache_progress_end(experiment->cache);
+ */
+#ifndef MTIL_HARNESS_TERMINAL_CACHE_PROGRESS_H
+#define MTIL_HARNESS_TERMINAL_CACHE_PROGRESS_H
+
+#include "datasets/cache/cache.h"
+#include "harness/terminal/progress.h"
+#include "harness/terminal/stop.h"
+
+struct cache_progress {
+    struct progress *progress; /* either may be NULL */
+    const struct stop *stop;
+};
+
+void cache_progress_begin(struct cache *cache, struct cache_progress *shown);
+void cache_progress_end(struct cache *cache);
+
+#endif

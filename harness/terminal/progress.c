@@ -1,0 +1,257 @@
+#include "harness/terminal/progress.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/characters.h"
+
+enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
+static const double line_seconds = 0.1, plain_seconds = 5, listener_seconds = 1;
+static const double last_seconds = 1; /* the end of what took no time is no news */
+
+struct progress {
+    FILE *stream;
+    enum progress_style style;
+    int columns;
+    double (*clock)(void);
+    pthread_mutex_t mutex;
+    char activity[NAME], subject[NAME]; /* of the last report */
+    double begin, begin_done;           /* when the first report came, and the share of the run it spoke of */
+    double activity_begin, shown;       /* shown: when something was printed last */
+    uint64_t activity_images, activity_step;
+    bool begun, line_open;
+    struct text line;
+    progress_listener *tell;
+    void *listener;
+    double told; /* when the listener heard something last */
+};
+
+static double system_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int terminal_columns(FILE *stream)
+{
+    struct winsize size;
+    int descriptor = fileno(stream);
+    if (descriptor < 0 || !isatty(descriptor) || ioctl(descriptor, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+status progress_create(struct progress **result, const struct progress_settings *settings, struct error *error)
+{
+    struct progress *progress = calloc(1, sizeof *progress);
+    if (progress == NULL)
+        return error_set(error, ERROR_MEMORY, "progress: no memory");
+    progress->stream = settings->stream;
+    progress->clock = settings->clock != NULL ? settings->clock : system_clock;
+    progress->columns = settings->columns;
+    progress->style = settings->style;
+    if (settings->style == PROGRESS_AUTOMATIC)
+        progress->style = terminal_columns(settings->stream) >= NARROWEST ? PROGRESS_LINE : PROGRESS_PLAIN;
+    pthread_mutex_init(&progress->mutex, NULL);
+    *result = progress;
+    return OK;
+}
+
+static double share_done(const struct progress_state *state)
+{
+    if (state->done > 0)
+        return fmin(state->done, 1);
+    return state->steps > 0 ? fmin((double)state->step / (double)state->steps, 1) : 0;
+}
+
+static struct progress_news derive_news(const struct progress *progress, const struct progress_state *state, double now)
+{
+    struct progress_news news = {.state = state, .seconds_left = -1};
+    double elapsed = now - progress->activity_begin;
+    if (state->images > progress->activity_images && elapsed > 0.5)
+        news.images_per_second = (double)(state->images - progress->activity_images) / elapsed;
+    /* What the run did before it was stopped and went on says nothing about the speed of today. */
+    double done = share_done(state), gained = done - progress->begin_done;
+    if (gained > 0.001 && done < 1 && now - progress->begin > 2)
+        news.seconds_left = (now - progress->begin) / gained * (1 - done);
+    return news;
+}
+
+static void format_line(struct progress *progress, const struct progress_news *news)
+{
+    const struct progress_state *state = news->state;
+    struct text *line = &progress->line;
+    text_clear(line);
+    if (state->tasks > 0)
+        text_add(line, "task %zu of %zu  ", state->task, state->tasks);
+    text_add(line, "%s", state->activity);
+    if (state->subject != NULL) {
+        text_add(line, " ");
+        text_add_visible(line, state->subject);
+    }
+    if (state->steps > 0)
+        text_add(line, "  %llu/%llu", (unsigned long long)state->step, (unsigned long long)state->steps);
+    else if (state->step > 0)
+        text_add(line, "  %llu", (unsigned long long)state->step);
+    if (state->loss != 0 && isfinite(state->loss))
+        text_add(line, "  loss %.3f", state->loss);
+    if (news->images_per_second > 0)
+        text_add(line, news->images_per_second < 10 ? "  %.1f images/s" : "  %.0f images/s", news->images_per_second);
+    if (news->seconds_left >= 0) {
+        text_add(line, "  ");
+        text_add_duration(line, news->seconds_left);
+        text_add(line, " left");
+    }
+}
+
+static void erase_line(struct progress *progress)
+{
+    if (progress->line_open)
+        fputs("\r\033[K", progress->stream);
+    progress->line_open = false;
+}
+
+/* Cuts to the terminal's width, between characters of UTF-8, so that the line never wraps. */
+static int fitting_bytes(const struct text *line, int columns)
+{
+    int bytes = 0;
+    for (int column = 0; line->data[bytes] != 0; bytes++)
+        if (((unsigned char)line->data[bytes] & 0xc0) != 0x80 && ++column >= columns)
+            break;
+    return bytes;
+}
+
+static void show(struct progress *progress, double now)
+{
+    if (progress->line.failed || progress->line.data == NULL)
+        return;
+    progress->shown = now;
+    if (progress->style == PROGRESS_PLAIN) {
+        fprintf(progress->stream, "mtil: %s\n", progress->line.data);
+    } else {
+        int columns = progress->columns > 0 ? progress->columns : terminal_columns(progress->stream);
+        if (columns <= 0 || columns > WIDEST)
+            columns = NARROWEST;
+        erase_line(progress);
+        fprintf(progress->stream, "%.*s", fitting_bytes(&progress->line, columns), progress->line.data);
+        progress->line_open = true;
+    }
+    fflush(progress->stream);
+}
+
+/* Another activity or subject than before: rates count from here. */
+static bool begin_activity(struct progress *progress, const struct progress_state *state, double now)
+{
+    const char *subject = state->subject != NULL ? state->subject : "";
+    if (progress->begun && strncmp(progress->activity, state->activity, NAME - 1) == 0 &&
+        strncmp(progress->subject, subject, NAME - 1) == 0 && state->step >= progress->activity_step)
+        return false;
+    snprintf(progress->activity, NAME, "%s", state->activity);
+    snprintf(progress->subject, NAME, "%s", subject);
+    if (!progress->begun) {
+        progress->begin = now;
+        progress->begin_done = share_done(state);
+    }
+    progress->begun = true;
+    progress->activity_begin = now;
+    progress->activity_images = state->images;
+    progress->activity_step = state->step;
+    return true;
+}
+
+static bool is_due(const struct progress *progress, const struct progress_state *state, bool is_new, double now)
+{
+    bool is_last = state->steps > 0 && state->step >= state->steps;
+    double interval = progress->style == PROGRESS_LINE ? line_seconds : is_last ? last_seconds : plain_seconds;
+    return progress->style != PROGRESS_QUIET &&
+           (is_new || (is_last && progress->style == PROGRESS_LINE) || now - progress->shown >= interval);
+}
+
+void progress_report(struct progress *progress, const struct progress_state *state)
+{
+    if (progress == NULL)
+        return;
+    pthread_mutex_lock(&progress->mutex);
+    double now = progress->clock();
+    bool is_new = begin_activity(progress, state, now), due = is_due(progress, state, is_new, now);
+    bool tells = progress->tell != NULL && (is_new || now - progress->told >= listener_seconds);
+    if (due || tells) {
+        struct progress_news news = derive_news(progress, state, now);
+        if (due) {
+            format_line(progress, &news);
+            show(progress, now);
+        }
+        if (tells) {
+            progress->told = now;
+            progress->tell(progress->listener, &news);
+        }
+    }
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+void progress_listen(struct progress *progress, progress_listener *tell, void *context)
+{
+    if (progress == NULL)
+        return;
+    pthread_mutex_lock(&progress->mutex);
+    progress->tell = tell;
+    progress->listener = context;
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+static void end_line(struct progress *progress)
+{
+    if (progress->line_open)
+        fputc('\n', progress->stream);
+    progress->line_open = false;
+    fflush(progress->stream);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress == NULL)
+        return;
+    pthread_mutex_lock(&progress->mutex);
+    end_line(progress);
+    progress->begun = false;
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+void progress_destroy(struct progress *progress)
+{
+    if (progress == NULL)
+        return;
+    end_line(progress);
+    pthread_mutex_destroy(&progress->mutex);
+    text_free(&progress->line);
+    free(progress);
+}
+
+static void write_message(void *context, enum log_level level, const char *message)
+{
+    struct progress *progress = context;
+    pthread_mutex_lock(&progress->mutex);
+    bool reopen = progress->line_open;
+    erase_line(progress);
+    struct text visible = {0};
+    text_add_visible(&visible, message);
+    fprintf(progress->stream, "mtil: %s%s\n", level == LOG_WARN ? "warning: " : "",
+            visible.failed ? "no memory for a message" : visible.data);
+    text_free(&visible);
+    if (reopen)
+        show(progress, progress->shown);
+    fflush(progress->stream);
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+struct log progress_log(struct progress *progress, enum log_level least)
+{
+    return (struct log){.write = write_message, .context = progress, .least = least};
+}

@@ -1,0 +1,73 @@
+/* How far a command has come: one line that rewrites itself on a terminal, now and then a plain line elsewhere.
+ *
+ *     struct progress *progress;
+ *     TRY(progress_create(&progress, &(struct progress_settings){.stream = stderr}, error));
+ *     struct log log = progress_log(progress, LOG_INFO);              // messages that do not tear the line
+ *     progress_report(progress, &(struct progress_state){.activity = "train", .subject = "dtd", .task = 4, .tasks = 11,
+ *                                                        .step = 40, .steps = 100, .loss = 1.25, .images = 2560});
+ *     progress_destroy(progress);                                     // leaves the last state on its own line
+ *
+ * Reports are cheap: nearly all are dropped by a look at the clock. Safe from several threads.
+ */
+#ifndef MTIL_HARNESS_TERMINAL_PROGRESS_H
+#define MTIL_HARNESS_TERMINAL_PROGRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/log.h"
+#include "core/status.h"
+
+enum progress_style {
+    PROGRESS_AUTOMATIC, /* a line when the stream is a terminal of at least 60 columns, else plain */
+    PROGRESS_LINE,      /* rewritten, at most ten times a second */
+    PROGRESS_PLAIN,     /* one line at every new activity or subject, and every five seconds */
+    PROGRESS_QUIET      /* nothing but warnings */
+};
+
+struct progress_settings {
+    FILE *stream; /* borrowed */
+    enum progress_style style;
+    double (*clock)(void); /* seconds, monotonic; NULL: the system's */
+    int columns;           /* of PROGRESS_LINE; 0: ask the terminal */
+};
+
+/* What is being done. What is zero or NULL is not shown. */
+struct progress_state {
+    const char *activity; /* "train", "evaluate"; needed */
+    const char *subject;  /* a dataset, a file */
+    size_t task, tasks;   /* task of tasks, from 1 */
+    uint64_t step, steps; /* iterations or items done, of how many */
+    double loss;
+    uint64_t images; /* since the activity began on this subject; the rate is derived */
+    double done;     /* share of the whole run in (0, 1]; 0: step / steps. Time left is derived */
+};
+
+/* What a line shows, for whoever shows it elsewhere. */
+struct progress_news {
+    const struct progress_state *state;
+    double images_per_second; /* 0: unknown */
+    double seconds_left;      /* negative: unknown */
+};
+
+struct progress;
+
+status progress_create(struct progress **progress, const struct progress_settings *settings, struct error *error);
+void progress_destroy(struct progress *progress); /* NULL is allowed */
+
+/* progress may be NULL: nothing happens. The state's strings are read during the call alone. */
+void progress_report(struct progress *progress, const struct progress_state *state);
+
+/* tell hears of every new activity and of what follows once a second, whatever the style, in the thread that reports;
+ * NULL: nobody does any more. */
+typedef void progress_listener(void *context, const struct progress_news *news);
+void progress_listen(struct progress *progress, progress_listener *tell, void *context);
+
+/* Ends the rewritten line, so that something else can be printed; time left counts from the next report. */
+void progress_end(struct progress *progress);
+
+/* A sink that writes messages of level least and above above the progress line. Valid while progress lives. */
+struct log progress_log(struct progress *progress, enum log_level least);
+
+#endif

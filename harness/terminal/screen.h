@@ -1,0 +1,39 @@
+/* A text that is shown anew again and again: over the whole terminal, or as plain lines where there is none.
+ *
+ *     struct screen screen;
+ *     screen_open(&screen, stdin, stdout);
+ *     do
+ *         screen_show(&screen, text.data);                     // cut to the terminal
+ *     while (screen_wait(&screen, 1.0, stop));                 // false: q was pressed, stop raised, or out cannot be written
+ *     screen_close(&screen);                                   // the terminal is as it was, the last text stays on it
+ */
+#ifndef MTIL_HARNESS_TERMINAL_SCREEN_H
+#define MTIL_HARNESS_TERMINAL_SCREEN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <termios.h>
+
+#include "core/text.h"
+#include "harness/terminal/stop.h"
+
+struct screen {
+    FILE *in, *out; /* borrowed */
+    bool whole;     /* out is a terminal */
+    bool keys;      /* in is one, and tells each key at once */
+    struct termios before;
+    struct text shown; /* last */
+};
+
+void screen_open(struct screen *screen, FILE *in, FILE *out);
+
+/* text: lines of valid UTF-8 without control characters. Plain lines are printed only when they differ from the last. */
+void screen_show(struct screen *screen, const char *text);
+
+bool screen_wait(struct screen *screen, double seconds, const struct stop *stop);
+void screen_close(struct screen *screen);
+
+/* Appends text's lines, each cut to columns and all to rows. */
+void screen_fit(struct text *fitted, const char *text, size_t columns, size_t rows);
+
+#endif

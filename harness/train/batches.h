@@ -1,0 +1,33 @@
+/* Batches of images on their way to the device: decoded by threads of the host, copied while the one before is computed.
+ *
+ *     struct batches *batches;
+ *     TRY(batches_open(&batches, e, &loader_settings, first, end, error));    // batches first … end − 1 of the loader
+ *     for (each of them) {
+ *         TRY(batches_take(batches, &batch, error));                  // in the step's arena, which the caller has reset
+ *         ... operations ...
+ *         batches_advance(batches);                                   // the next one sets out
+ *         ... what waits for the device ...
+ *     }
+ *     batches_close(batches);
+ */
+#ifndef MTIL_HARNESS_TRAIN_BATCHES_H
+#define MTIL_HARNESS_TRAIN_BATCHES_H
+
+#include "datasets/loader.h"
+#include "harness/run/experiment.h"
+
+struct batches;
+
+/* settings as for loader_create; threads and `ahead` are chosen here. */
+status batches_open(struct batches **batches, struct experiment *experiment, const struct loader_settings *settings,
+                    size_t first, size_t end, struct error *error);
+
+/* The next batch, at the same addresses for every batch of a size. An image that cannot be read is an error here. */
+status batches_take(struct batches *batches, struct batch *batch, struct error *error);
+
+/* Decodes the batch after it, unless there is none, and lets it be copied. Takes no longer than that. */
+void batches_advance(struct batches *batches);
+
+void batches_close(struct batches *batches); /* NULL is allowed */
+
+#endif

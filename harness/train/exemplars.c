@@ -1,0 +1,133 @@
+#include "harness/train/exemplars.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+size_t exemplars_share(const struct exemplars *exemplars)
+{
+    return exemplars->capacity / (exemplars->tasks + 1);
+}
+
+struct herding {
+    size_t n, width;
+    double *rows, *mean, *sum; /* [n, width] normalised; [width]; [width] of the picks so far */
+    bool *picked;              /* [n] */
+};
+
+static void normalise_rows(struct herding *h, const float *features)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        double length = 0;
+        for (size_t j = 0; j < h->width; j++)
+            length += (double)features[i * h->width + j] * (double)features[i * h->width + j];
+        for (size_t j = 0; j < h->width; j++) {
+            double value = length > 0 ? (double)features[i * h->width + j] / sqrt(length) : 0;
+            h->rows[i * h->width + j] = value;
+            h->mean[j] += value / (double)h->n;
+        }
+    }
+}
+
+/* ‖μ − (f_i + Σ earlier picks' f) / k‖² */
+static double distance_with(const struct herding *h, size_t i, size_t k)
+{
+    double total = 0;
+    for (size_t j = 0; j < h->width; j++) {
+        double gap = h->mean[j] - (h->rows[i * h->width + j] + h->sum[j]) / (double)k;
+        total += gap * gap;
+    }
+    return total;
+}
+
+static void pick(struct herding *h, size_t count, uint32_t *picks, double *distances)
+{
+    for (size_t k = 0; k < count; k++) {
+        double least = DBL_MAX;
+        size_t best = 0;
+        for (size_t i = 0; i < h->n; i++) {
+            double distance = h->picked[i] ? DBL_MAX : distance_with(h, i, k + 1);
+            if (distance < least) {
+                least = distance;
+                best = i;
+            }
+        }
+        h->picked[best] = true;
+        picks[k] = (uint32_t)best;
+        if (distances != NULL)
+            distances[k] = sqrt(least);
+        for (size_t j = 0; j < h->width; j++)
+            h->sum[j] += h->rows[best * h->width + j];
+    }
+}
+
+status exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances,
+                      struct error *error)
+{
+    struct herding h = {.n = n,
+                        .width = width,
+                        .rows = malloc(array_size(n, width * sizeof(double))),
+                        .mean = calloc(2 * width, sizeof(double)),
+                        .picked = calloc(n, sizeof(bool))};
+    status result = h.rows != NULL && h.mean != NULL && h.picked != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu features", n);
+    if (result == OK) {
+        h.sum = h.mean + width;
+        normalise_rows(&h, features);
+        pick(&h, count < n ? count : n, picks, distances);
+    }
+    free(h.picked);
+    free(h.mean);
+    free(h.rows);
+    return result;
+}
+
+status exemplars_add(struct exemplars *e, const uint32_t *picks, size_t count, struct error *error)
+{
+    size_t share = exemplars_share(e), kept = count < share ? count : share;
+    void *grown = realloc(e->of_task, (e->tasks + 1) * sizeof *e->of_task);
+    uint32_t *items = malloc(array_size(kept + 1, sizeof *items));
+    if (grown != NULL)
+        e->of_task = grown;
+    if (grown == NULL || items == NULL) {
+        free(items);
+        return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", kept);
+    }
+    memcpy(items, picks, kept * sizeof *items);
+    for (size_t t = 0; t < e->tasks; t++)
+        if (e->of_task[t].count > share)
+            e->of_task[t].count = share;
+    e->of_task[e->tasks].count = kept;
+    e->of_task[e->tasks].items = items;
+    e->tasks++;
+    return OK;
+}
+
+size_t exemplars_count(const struct exemplars *e)
+{
+    size_t total = 0;
+    for (size_t t = 0; t < e->tasks; t++)
+        total += e->of_task[t].count;
+    return total;
+}
+
+void exemplars_at(const struct exemplars *e, size_t i, size_t *task, uint32_t *item)
+{
+    size_t t = 0;
+    for (; i >= e->of_task[t].count; t++)
+        i -= e->of_task[t].count;
+    *task = t;
+    *item = e->of_task[t].items[i];
+}
+
+void exemplars_free(struct exemplars *e)
+{
+    for (size_t t = 0; t < e->tasks; t++)
+        free(e->of_task[t].items);
+    free(e->of_task);
+    *e = (struct exemplars){.capacity = e->capacity};
+}

@@ -1,0 +1,44 @@
+/* Exemplars: the images of earlier tasks that a method keeps (iCaRL: Rebuffi et al., CVPR 2017, with one pool per task).
+ *
+ *     struct exemplars memory = {.capacity = 10000};
+ *     TRY(exemplars_herd(features, n, width, exemplars_share(&memory), picks, NULL, error));
+ *     TRY(exemplars_add(&memory, picks, exemplars_share(&memory), error));      // after the task; older shares shrink
+ *     ... exemplars_at(&memory, i, &task, &item) ...
+ *     exemplars_free(&memory);
+ */
+#ifndef MTIL_HARNESS_TRAIN_EXEMPLARS_H
+#define MTIL_HARNESS_TRAIN_EXEMPLARS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct exemplars {
+    size_t capacity; /* images of all tasks together */
+    size_t tasks;    /* that have given some */
+    struct {
+        size_t count;
+        uint32_t *items; /* in the order of picking */
+    } * of_task;
+};
+
+/* What each task may keep once one more has given its images: ⌊capacity / (tasks + 1)⌋. */
+size_t exemplars_share(const struct exemplars *exemplars);
+
+/* Greedy herding: pick k is the row whose addition brings the mean of the picks nearest to μ, the mean of all rows after
+ * normalising each (μ is not normalised again); ties: the lowest row. features [n, width]; picks [min(count, n)];
+ * distances of the same length, or NULL: ‖μ − mean of the first k picks‖. */
+status exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances,
+                      struct error *error);
+
+/* Keeps the first picks of the task that ended, at most a share, and shortens those of the tasks before. */
+status exemplars_add(struct exemplars *exemplars, const uint32_t *picks, size_t count, struct error *error);
+
+size_t exemplars_count(const struct exemplars *exemplars);
+/* Exemplar i, oldest task first, each in the order of picking. */
+void exemplars_at(const struct exemplars *exemplars, size_t i, size_t *task, uint32_t *item);
+void exemplars_free(struct exemplars *exemplars); /* keeps capacity */
+
+#endif

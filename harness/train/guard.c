@@ -1,0 +1,240 @@
+#include "harness/train/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "adapters/files/adapter_file.h"
+
+/* --- Memory --- */
+
+static size_t counts_of(const struct experiment *e, int tower)
+{
+    return e->adapters->towers[tower].blocks * e->adapters->settings.experts;
+}
+
+status guard_create(struct experiment *e, struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, &e->model, TENSOR_U8, "guard", 1, (size_t[]){sizeof *e->guard}, error));
+    e->guard = memory.data;
+    TRY(tensor_take(&memory, &e->model, TENSOR_I32, "found", 1, (size_t[]){1}, error));
+    e->found = memory.data;
+    for (int t = 0; e->adapters != NULL && t < TOWERS; t++) {
+        size_t n = counts_of(e, t);
+        TRY(tensor_take(&memory, &e->model, TENSOR_I32, "counts before a step", 1, &n, error));
+        e->counts_before[t] = memory.data;
+    }
+    return guard_begin_task(e, error);
+}
+
+status guard_begin_task(struct experiment *e, struct error *error)
+{
+    return e->backend->ops->zero(e->backend, e->guard, sizeof *e->guard, error);
+}
+
+/* --- A step --- */
+
+static bool skips(const struct task *task)
+{
+    return task->settings.on_nan == ON_NAN_SKIP;
+}
+
+status guard_begin_step(struct experiment *e, const struct task *task, struct error *error)
+{
+    const struct backend_ops *ops = e->backend->ops;
+    if (!skips(task))
+        return OK;
+    TRY(ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
+    for (int t = 0; e->adapters != NULL && t < TOWERS; t++)
+        TRY(ops->copy(e->backend, e->counts_before[t], e->adapters->towers[t].banks[0].counts,
+                      counts_of(e, t) * sizeof(int32_t), error));
+    return OK;
+}
+
+/* The groups that are trained, one after the other; NULL past the last one. */
+static const struct parameters *trained_group(const struct experiment *e, size_t index)
+{
+    if (e->trains == TRAINS_ADAPTERS)
+        return index < TOWERS ? e->adapters->towers[index].parameters : NULL;
+    return e->trains == TRAINS_WEIGHTS && index == 0 ? e->clip->parameters : NULL;
+}
+
+static status find(const struct experiment *e, const float *values, size_t n, int32_t *found, struct error *error)
+{
+    return e->backend->ops->find_not_finite(e->backend,
+                                            &(struct find_not_finite){.n = n, .values = values, .found = found}, error);
+}
+
+status guard_end_step(struct experiment *e, const struct task *task, struct error *error)
+{
+    const struct parameters *group;
+    struct hold_step hold = {.guard = e->guard, .state = e->state};
+    TRY(find(e, e->loss, 1, &e->guard->held, error));
+    for (size_t i = 0; (group = trained_group(e, i)) != NULL; i++)
+        TRY(find(e, group->gradients, group->values_count, &e->guard->held, error));
+    for (int t = 0; skips(task) && e->adapters != NULL && t < TOWERS; t++) {
+        hold.lists[t].n = counts_of(e, t);
+        hold.lists[t].counts = e->adapters->towers[t].banks[0].counts;
+        hold.lists[t].before = e->counts_before[t];
+    }
+    return e->backend->ops->hold_step(e->backend, &hold, error);
+}
+
+struct update_rule guard_rule(const struct experiment *e, const struct task *task, struct update_rule rule)
+{
+    rule.guard = e->guard;
+    rule.clear_held = skips(task);
+    return rule;
+}
+
+/* --- What became of them --- */
+
+static status read_guard(const struct experiment *e, struct step_guard *guard, struct error *error)
+{
+    return e->backend->ops->download(e->backend, guard, e->guard, sizeof *guard, error);
+}
+
+/* What of a tensor is looked at. */
+enum part { PART_GRADIENT, PART_VALUE, PART_FIRST_MOMENT, PART_SECOND_MOMENT, PARTS };
+
+static const char *const part_names[PARTS] = {"gradient", "value", "first moment", "second moment"};
+
+static const float *part_of(const struct parameters *group, enum part part)
+{
+    const float *const parts[PARTS] = {group->gradients, group->values, group->first_moment, group->second_moment};
+    return parts[part];
+}
+
+/* Under the name that it has in files. */
+struct trained_tensor {
+    char name[128];
+    const struct parameters *group;
+    size_t offset, size;
+};
+
+static bool trained_tensor_at(const struct experiment *e, size_t index, struct trained_tensor *tensor)
+{
+    if (e->trains == TRAINS_ADAPTERS && index < adapters_tensor_count(e->adapters)) {
+        struct adapter_tensor t;
+        adapters_tensor_at(e->adapters, index, &t);
+        *tensor = (struct trained_tensor){
+            .group = e->adapters->towers[t.tower].parameters, .offset = t.offset, .size = t.size};
+        snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
+        return true;
+    }
+    if (e->trains == TRAINS_WEIGHTS && index < e->clip->parameters->count) {
+        const struct parameter *p = &e->clip->parameters->list[index];
+        *tensor = (struct trained_tensor){.group = e->clip->parameters, .offset = p->offset, .size = p->size};
+        snprintf(tensor->name, sizeof tensor->name, "%s", p->name);
+        return true;
+    }
+    return false;
+}
+
+static status is_finite(const struct trained_tensor *tensor, enum part part, bool *finite, struct error *error)
+{
+    const struct backend_ops *ops = tensor->group->backend->ops;
+    float *values = malloc(array_size(tensor->size, sizeof *values));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "training: no memory to look at %s", tensor->name);
+    status result = ops->download(tensor->group->backend, values, part_of(tensor->group, part) + tensor->offset,
+                                  tensor->size * sizeof *values, error);
+    *finite = not_finite_at(values, tensor->size) == tensor->size;
+    free(values);
+    return result;
+}
+
+/* "gradient of visual.transformer.resblocks.0.…", of the first tensor that is not finite; otherwise where there is none. */
+static status name_first(const struct experiment *e, enum part first, enum part last, const char *otherwise, char *name,
+                         size_t capacity, struct error *error)
+{
+    struct trained_tensor tensor;
+    bool finite = true;
+    snprintf(name, capacity, "%s", otherwise);
+    for (size_t i = 0; finite && trained_tensor_at(e, i, &tensor); i++)
+        for (enum part part = first; finite && part <= last; part++) {
+            TRY(is_finite(&tensor, part, &finite, error));
+            if (!finite)
+                snprintf(name, capacity, "%s of %s", part_names[part], tensor.name);
+        }
+    return OK;
+}
+
+static status held_step(const struct experiment *e, const struct task *task, const struct step_guard *guard,
+                        struct error *error)
+{
+    char name[192];
+    TRY(name_first(e, PART_GRADIENT, PART_GRADIENT, "loss", name, sizeof name, error));
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: iteration %d: the loss or its gradients are not finite (the %s); lower training.learning_rate "
+        "(it peaks at %g), lengthen training.warmup, or leave such iterations out with "
+        "training.on_nan=skip",
+        task->settings.name, guard->first, name, task->settings.rate);
+}
+
+status guard_check_steps(const struct experiment *e, const struct task *task, struct error *error)
+{
+    struct step_guard guard;
+    if (skips(task))
+        return OK;
+    TRY(read_guard(e, &guard, error));
+    return guard.held ? held_step(e, task, &guard, error) : OK;
+}
+
+status guard_check(const struct experiment *e, const struct task *task, size_t iteration, struct error *error)
+{
+    const struct parameters *group;
+    struct step_guard guard;
+    char name[192];
+    if (skips(task)) /* what the last step found is settled */
+        TRY(e->backend->ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
+    for (size_t i = 0; (group = trained_group(e, i)) != NULL; i++)
+        for (enum part part = PART_VALUE; part < PARTS; part++)
+            TRY(find(e, part_of(group, part), group->values_count, &e->guard->held, error));
+    TRY(read_guard(e, &guard, error));
+    if (!guard.held)
+        return OK;
+    if (guard.first > 0 && !skips(task))
+        return held_step(e, task, &guard, error);
+    TRY(name_first(e, PART_VALUE, PART_SECOND_MOMENT, "model", name, sizeof name, error));
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: after iteration %zu the %s is not finite; lower training.learning_rate (it peaks at %g) or "
+                     "lengthen training.warmup",
+                     task->settings.name, iteration, name, task->settings.rate);
+}
+
+status guard_skipped(const struct experiment *e, size_t *steps, size_t *first, struct error *error)
+{
+    struct step_guard guard;
+    TRY(read_guard(e, &guard, error));
+    *steps = (size_t)guard.skipped;
+    *first = (size_t)guard.first;
+    return OK;
+}
+
+status guard_finite(const struct experiment *e, const float *values, size_t n, bool *finite, struct error *error)
+{
+    int32_t found;
+    TRY(e->backend->ops->zero(e->backend, e->found, sizeof *e->found, error));
+    TRY(find(e, values, n, e->found, error));
+    TRY(e->backend->ops->download(e->backend, &found, e->found, sizeof found, error));
+    *finite = !found;
+    return OK;
+}
+
+status guard_images(const struct guarded_images *images, struct error *error)
+{
+    size_t at = not_finite_at(images->features, images->n * images->width);
+    if (at == images->n * images->width)
+        return OK;
+    size_t place = images->first + at / images->width, item = images->items != NULL ? images->items[place] : place;
+    char *name = dataset_item_name(images->dataset, images->split, item);
+    error_set(
+        error, ERROR_FORMAT,
+        "%s: image %s: its features are not finite: numbers overflow on their way through the model; are these the "
+        "right weights?",
+        dataset_name(images->dataset), name != NULL ? name : "?");
+    free(name);
+    return ERROR_FORMAT;
+}

@@ -1,0 +1,51 @@
+/* What is not a number never becomes a result: loss and gradients of every training step are looked at before they
+ * change anything, without the host waiting for the device.
+ *
+ *     TRY(guard_begin_task(e, error));
+ *     TRY(guard_begin_step(e, task, error));
+ *     ... loss and gradients, summed up over all replicas ...
+ *     TRY(guard_end_step(e, task, error));               // a step that is not finite is held from here on
+ *     TRY(... update with guard_rule(e, task, rule) ...);
+ *     TRY(guard_check(e, task, error));                  // before anything is saved, evaluated or recorded
+ *
+ * training.on_nan: stop holds this step and all that follow, until guard_check sees it: weights stay as they were before.
+ * skip holds this step alone: weights, moments, step counts and selection counts stay as they were, as on every replica.
+ */
+#ifndef MTIL_HARNESS_TRAIN_GUARD_H
+#define MTIL_HARNESS_TRAIN_GUARD_H
+
+#include "harness/run/experiment.h"
+
+status guard_create(struct experiment *experiment, struct error *error);
+status guard_begin_task(struct experiment *experiment, struct error *error);
+status guard_begin_step(struct experiment *experiment, const struct task *task, struct error *error);
+status guard_end_step(struct experiment *experiment, const struct task *task, struct error *error);
+
+/* The rule of an update that a held step leaves out. */
+struct update_rule guard_rule(const struct experiment *experiment, const struct task *task, struct update_rule rule);
+
+/* ERROR_ARGUMENT with task, iteration and tensor where a step was held (on_nan: stop). Waits for the device. */
+status guard_check_steps(const struct experiment *experiment, const struct task *task, struct error *error);
+
+/* And where a weight or a moment is not finite after `iteration` iterations, which a step may do whose gradients are. */
+status guard_check(const struct experiment *experiment, const struct task *task, size_t iteration, struct error *error);
+
+/* Steps of the task so far that were left out, and the first of them (on_nan: skip). */
+status guard_skipped(const struct experiment *experiment, size_t *steps, size_t *first, struct error *error);
+
+/* Whether all of values [n], on the device, are numbers. Waits for the device. */
+status guard_finite(const struct experiment *experiment, const float *values, size_t n, bool *finite,
+                    struct error *error);
+
+/* Rows of features [n, width] on the host, of items first … first + n − 1 of a list (NULL: of the split): ERROR_FORMAT with
+ * the first image whose row is not finite, as when finite weights overflow on the way. */
+struct guarded_images {
+    const struct dataset *dataset;
+    enum split split;
+    const uint32_t *items;
+    size_t first, n, width;
+    const float *features;
+};
+status guard_images(const struct guarded_images *images, struct error *error);
+
+#endif

@@ -1,0 +1,365 @@
+#include "harness/train/replicas.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/statistics.h"
+#include "harness/train/trainer.h"
+
+struct member {
+    struct replicas *replicas;
+    struct experiment *experiment;
+    struct training training;
+    pthread_t thread;
+    bool started;
+    status result;
+    struct error error;
+};
+
+struct replicas {
+    struct experiment *leader;
+    struct team team;
+    struct member *members; /* members[0] is the leader, without a thread */
+    size_t size;
+    replicas_body body;
+    pthread_mutex_t mutex;
+    pthread_cond_t moved; /* all have come, or one has left */
+    size_t arrived;
+    uint64_t steps;
+    bool left;
+};
+
+/* --- Opening --- */
+
+static status open_members(struct replicas *r, struct error *error)
+{
+    struct backend *backends[GPUS];
+    r->members[0] = (struct member){.replicas = r, .experiment = r->leader};
+    backends[0] = r->leader->backend;
+    for (size_t i = 1; i < r->size; i++) {
+        r->members[i].replicas = r;
+        TRY(experiment_open_replica(&r->members[i].experiment, r->leader, i, error));
+        backends[i] = r->members[i].experiment->backend;
+    }
+    r->team.size = r->size;
+    TRY(backends[0]->ops->team_create(backends, &r->team, error));
+    for (size_t i = 0; i < r->size; i++) {
+        struct experiment *e = r->members[i].experiment;
+        e->work = (struct teamwork){.team = &r->team, .member = i, .members = r->size};
+        e->replicas = r;
+    }
+    return backends[0]->ops->bind(backends[0], error);
+}
+
+status replicas_open(struct experiment *leader, struct error *error)
+{
+    size_t size = leader->settings.gpus;
+    const struct method *method = leader->settings.method;
+    if (size <= 1 || leader->trains == TRAINS_NOTHING)
+        return OK;
+    if (method->loss != NULL)
+        return error_set(error, ERROR_ARGUMENT, "method %s: it cannot be trained on %zu GPUs; set run.gpus=1",
+                         method->name, size);
+    if (!leader->backend->asynchronous)
+        log_warn(leader->log, "run.gpus=%zu, but there is no GPU: as many replicas share the cores, which is no faster",
+                 size);
+    struct replicas *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return error_set(error, ERROR_MEMORY, "replicas: no memory for their description");
+    *r = (struct replicas){.leader = leader, .size = size, .members = calloc(size, sizeof *r->members)};
+    pthread_mutex_init(&r->mutex, NULL);
+    pthread_cond_init(&r->moved, NULL);
+    leader->replicas = r;
+    status opened = r->members != NULL ? open_members(r, error)
+                                       : error_set(error, ERROR_MEMORY, "replicas: no memory for %zu", size);
+    if (opened != OK) {
+        error_context(error, "run.gpus=%zu", size);
+        replicas_close(leader);
+    }
+    return opened;
+}
+
+void replicas_close(struct experiment *leader)
+{
+    struct replicas *r = leader->replicas;
+    struct error ignored;
+    if (r == NULL)
+        return;
+    leader->backend->ops->team_destroy(leader->backend, &r->team);
+    for (size_t i = 1; r->members != NULL && i < r->size; i++)
+        experiment_close_replica(r->members[i].experiment);
+    leader->backend->ops->bind(leader->backend, &ignored);
+    pthread_cond_destroy(&r->moved);
+    pthread_mutex_destroy(&r->mutex);
+    free(r->members);
+    free(r);
+    leader->replicas = NULL;
+    leader->work = (struct teamwork){0};
+}
+
+struct experiment *replicas_at(const struct replicas *r, size_t member)
+{
+    return member < r->size ? r->members[member].experiment : NULL;
+}
+
+/* --- What the leader has, to another member --- */
+
+struct copying {
+    struct backend *from, *to;
+    void *chunk; /* of the host */
+};
+enum { CHUNK = 16 << 20 };
+
+static status copy_memory(const struct copying *c, void *to, const void *from, size_t bytes, struct error *error)
+{
+    for (size_t done = 0; done < bytes;) {
+        size_t part = bytes - done < CHUNK ? bytes - done : CHUNK;
+        TRY(c->from->ops->bind(c->from, error));
+        TRY(c->from->ops->download(c->from, c->chunk, (const char *)from + done, part, error));
+        TRY(c->to->ops->bind(c->to, error));
+        TRY(c->to->ops->upload(c->to, (char *)to + done, c->chunk, part, error));
+        done += part;
+    }
+    return OK;
+}
+
+static status copy_group(const struct copying *c, const struct parameters *to, const struct parameters *from,
+                         struct error *error)
+{
+    size_t bytes = from->values_count * sizeof(float);
+    TRY(copy_memory(c, to->values, from->values, bytes, error));
+    TRY(copy_memory(c, to->first_moment, from->first_moment, bytes, error));
+    TRY(copy_memory(c, to->second_moment, from->second_moment, bytes, error));
+    TRY(copy_memory(c, to->steps, from->steps, from->segments * sizeof *from->steps, error));
+    TRY(copy_memory(c, to->flags, from->flags, from->flags_count * sizeof *from->flags, error));
+    return c->to->ops->zero(c->to, to->gradients, bytes, error);
+}
+
+/* Selection counts and the frozen sets, which lie behind one another. */
+static status copy_marks(const struct copying *c, const struct adapter_tower *to, const struct adapter_tower *from,
+                         struct error *error)
+{
+    size_t values = 2 * from->blocks * from->adapters->settings.experts;
+    return copy_memory(c, to->banks[0].counts, from->banks[0].counts, values * sizeof(int32_t), error);
+}
+
+static status copy_statistics(const struct copying *c, const struct adapters *to, const struct adapters *from,
+                              enum tower tower, struct error *error)
+{
+    struct statistic a, b;
+    for (size_t i = 0; adapters_statistic(from, tower, i, &a) && adapters_statistic(to, tower, i, &b); i++)
+        TRY(copy_memory(c, b.data, a.data, a.n * sizeof(float), error));
+    return OK;
+}
+
+static status copy_state(const struct copying *c, struct experiment *to, struct experiment *from, struct error *error)
+{
+    TRY(copy_memory(c, to->guard, from->guard, sizeof *from->guard, error));
+    if (from->trains == TRAINS_WEIGHTS)
+        return copy_group(c, to->clip->parameters, from->clip->parameters, error);
+    for (int t = 0; t < TOWERS; t++) {
+        TRY(copy_group(c, to->adapters->towers[t].parameters, from->adapters->towers[t].parameters, error));
+        TRY(copy_marks(c, &to->adapters->towers[t], &from->adapters->towers[t], error));
+        TRY(copy_statistics(c, to->adapters, from->adapters, (enum tower)t, error));
+    }
+    if (from->merge_state != NULL)
+        memcpy(to->merge_state, from->merge_state, from->settings.merge.policy->state_size);
+    return OK;
+}
+
+static status copy_to_members(struct replicas *r, struct error *error)
+{
+    struct copying c = {.from = r->leader->backend, .chunk = malloc(CHUNK)};
+    status result = c.chunk != NULL ? OK : error_set(error, ERROR_MEMORY, "replicas: no memory to copy weights");
+    for (size_t i = 1; result == OK && i < r->size; i++) {
+        c.to = r->members[i].experiment->backend;
+        result = copy_state(&c, r->members[i].experiment, r->leader, error);
+    }
+    free(c.chunk);
+    TRY(result);
+    return c.from->ops->bind(c.from, error);
+}
+
+/* --- Together --- */
+
+bool replicas_agree(struct replicas *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    uint64_t step = r->steps;
+    if (!r->left && ++r->arrived == r->size) {
+        r->arrived = 0;
+        r->steps++;
+        pthread_cond_broadcast(&r->moved);
+    }
+    while (r->steps == step && !r->left)
+        pthread_cond_wait(&r->moved, &r->mutex);
+    bool agreed = r->steps != step;
+    pthread_mutex_unlock(&r->mutex);
+    return agreed;
+}
+
+/* Whoever ends before the others lets them know; what was half done with a device that failed is given up. */
+static void leave(struct replicas *r, status result)
+{
+    if (result != OK && result != ERROR_STOPPED)
+        r->leader->backend->ops->team_abort(r->leader->backend, &r->team);
+    pthread_mutex_lock(&r->mutex);
+    r->left = r->left || result != OK;
+    pthread_cond_broadcast(&r->moved);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+static void *follow(void *context)
+{
+    struct member *m = context;
+    struct backend *backend = m->experiment->backend;
+    m->result = backend->ops->bind(backend, &m->error);
+    if (m->result == OK)
+        m->result = m->replicas->body(&m->training, &m->error);
+    leave(m->replicas, m->result);
+    return NULL;
+}
+
+/* The leader's changes are the ones that are recorded. */
+static status forget_changes(void *context, const struct step_report *report, struct error *error)
+{
+    struct experiment *e = context;
+    (void)report;
+    (void)error;
+    expert_changes_clear(&e->changes);
+    return OK;
+}
+
+status replicas_start(struct replicas *r, const struct training *training, replicas_body body, struct error *error)
+{
+    if (r == NULL)
+        return OK;
+    TRY(copy_to_members(r, error));
+    r->arrived = 0;
+    r->left = false;
+    r->body = body;
+    for (size_t i = 1; i < r->size; i++) {
+        struct member *m = &r->members[i];
+        m->training = (struct training){.experiment = m->experiment,
+                                        .task = training->task,
+                                        .first = training->first,
+                                        .after = forget_changes,
+                                        .context = m->experiment};
+        int number = pthread_create(&m->thread, NULL, follow, m);
+        m->started = number == 0;
+        if (number != 0)
+            return replicas_finish(
+                r, error_errno(error, number, "replicas: cannot start thread %zu of %zu", i, r->size - 1), error);
+    }
+    return OK;
+}
+
+status replicas_finish(struct replicas *r, status result, struct error *error)
+{
+    if (r == NULL)
+        return result;
+    leave(r, result);
+    for (size_t i = 1; i < r->size; i++) {
+        struct member *m = &r->members[i];
+        if (!m->started)
+            continue;
+        pthread_join(m->thread, NULL);
+        m->started = false;
+        if (m->result == OK || m->result == ERROR_STOPPED || (result != OK && result != ERROR_STOPPED))
+            continue;
+        result = m->result;
+        *error = m->error;
+    }
+    return result;
+}
+
+/* --- Within a step --- */
+
+static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
+{
+    const struct adapter_tower *t = &e->adapters->towers[tower];
+    return e->backend->ops->zero(e->backend, t->banks[0].counts,
+                                 t->blocks * e->adapters->settings.experts * sizeof(int32_t), error);
+}
+
+static status clear_statistics(struct experiment *e, enum tower tower, struct error *error)
+{
+    struct statistic s;
+    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+        if (s.integers)
+            TRY(e->backend->ops->zero(e->backend, s.data, s.n * sizeof(float), error));
+    return OK;
+}
+
+status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
+{
+    if (e->work.team == NULL || e->adapters == NULL)
+        return compute ? OK : e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
+    if (e->work.member > 0) { /* the leader has the counts of the steps before */
+        TRY(clear_counts(e, TOWER_IMAGE, error));
+        TRY(clear_statistics(e, TOWER_IMAGE, error));
+    }
+    if (compute)
+        return OK;
+    for (int t = 0; t < TOWERS; t++) {
+        const struct parameters *group = e->adapters->towers[t].parameters;
+        TRY(e->backend->ops->zero(e->backend, group->flags, group->flags_count * sizeof *group->flags, error));
+    }
+    return e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
+}
+
+static status reduce(struct experiment *e, enum reduction reduction, void *values, size_t n, struct error *error)
+{
+    return e->backend->ops->all_reduce(
+        e->backend,
+        &(struct all_reduce){
+            .team = e->work.team, .member = e->work.member, .reduction = reduction, .values = values, .n = n},
+        error);
+}
+
+static status clear_leaders(struct experiment *e, enum tower tower, struct error *error)
+{
+    struct statistic s;
+    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+        if (s.of_leader)
+            TRY(e->backend->ops->zero(e->backend, s.data, s.n * sizeof(float), error));
+    return OK;
+}
+
+static status reduce_statistics(struct experiment *e, enum tower tower, struct error *error)
+{
+    struct statistic s;
+    if (e->work.member > 0)
+        TRY(clear_leaders(e, tower, error));
+    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+        if (s.integers || s.of_leader)
+            TRY(reduce(e, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
+    return OK;
+}
+
+/* Every member encodes all prompts: the leader's counts of the text tower stand for all. */
+static status reduce_tower(struct experiment *e, enum tower tower, struct error *error)
+{
+    const struct adapter_tower *t = &e->adapters->towers[tower];
+    if (tower == TOWER_TEXT && e->work.member > 0) {
+        TRY(clear_counts(e, tower, error));
+        TRY(clear_statistics(e, tower, error));
+    }
+    TRY(reduce_statistics(e, tower, error));
+    TRY(reduce(e, SUM_INTEGERS, t->banks[0].counts, t->blocks * e->adapters->settings.experts, error));
+    TRY(reduce(e, MAX_INTEGERS, t->parameters->flags, t->parameters->flags_count, error));
+    return reduce(e, SUM_FLOATS, t->parameters->gradients, t->parameters->values_count, error);
+}
+
+status replicas_share(struct experiment *e, struct error *error)
+{
+    if (e->work.team == NULL)
+        return OK;
+    TRY(reduce(e, SUM_FLOATS, e->loss, 1, error));
+    if (e->adapters == NULL)
+        return reduce(e, SUM_FLOATS, e->clip->parameters->gradients, e->clip->parameters->values_count, error);
+    for (int t = 0; t < TOWERS; t++)
+        TRY(reduce_tower(e, (enum tower)t, error));
+    return OK;
+}

@@ -1,0 +1,234 @@
+#include "harness/train/trainer.h"
+
+#include <math.h>
+
+#include "harness/train/batches.h"
+#include "harness/train/guard.h"
+#include "harness/train/replicas.h"
+#include "models/clip/cost.h"
+#include "models/contrastive.h"
+#include "models/schedule.h"
+
+static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS])
+{
+    for (int t = 0; t < TOWERS; t++) {
+        encodings[t] = (struct encoding){.arena = &e->step, .training = true, .state = e->state};
+        if (e->trains != TRAINS_ADAPTERS)
+            continue;
+        hooks[t] = adapters_hook(e->adapters, (enum tower)t);
+        encodings[t].hook = &hooks[t];
+        encodings[t].router = t == TOWER_IMAGE ? e->routers.images : e->routers.texts;
+    }
+}
+
+status contrastive_task_loss(struct experiment *e, const struct task *task, const struct batch *batch,
+                             struct error *error)
+{
+    struct block_hook hooks[TOWERS];
+    struct encoding encodings[TOWERS];
+    struct tower_pass passes[TOWERS];
+    struct tensor features[TOWERS], dfeatures[TOWERS];
+    struct contrastive c;
+    float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
+    encodings_of(e, hooks, encodings);
+    encodings[TOWER_IMAGE].first = batch->first;
+    struct image_batch images = {.images = batch->images};
+    TRY(clip_encode_images(e->clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE], &features[TOWER_IMAGE],
+                           error));
+    TRY(clip_encode_texts(e->clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT], &features[TOWER_TEXT],
+                          error));
+    TRY(contrastive_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT], e->logit_scale, &c,
+                           error));
+    TRY(contrastive_loss(e->backend, &c, batch->labels, task->settings.smoothing, share, e->loss, error));
+    TRY(contrastive_backward(e->backend, &e->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
+    for (int t = 0; t < TOWERS; t++)
+        TRY(clip_encode_backward(e->clip, &encodings[t], &passes[t], &dfeatures[t], error));
+    return OK;
+}
+
+static status update(struct experiment *e, const struct task *task, struct error *error)
+{
+    struct update_rule rule =
+        guard_rule(e, task,
+                   (struct update_rule){
+                       .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay});
+    if (e->trains == TRAINS_ADAPTERS)
+        return adapters_step(e->adapters, e->state, &rule, error);
+    return parameters_step(e->clip->parameters, e->state, &rule, error);
+}
+
+/* One task's iterations. Batches of one size repeat the same operations, which are recorded the second time. */
+struct iterations {
+    const struct training *training;
+    struct experiment *experiment;
+    const struct task *task;
+    struct batches *batches;
+    struct batch batch;
+    struct arena_mark start; /* of the step's memory after the batch */
+    struct recording recording;
+    size_t largest, recorded; /* images of the largest batch so far, of the recorded one (0: none), with all shares */
+    bool may_record;
+};
+
+/* Loss and gradients of the batch. */
+static status compute(void *context, struct error *error)
+{
+    struct iterations *i = context;
+    struct experiment *e = i->experiment;
+    const struct method *method = e->settings.method;
+    arena_release(&e->step, i->start); /* what could not be recorded begins anew */
+    TRY(e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    return (method->loss != NULL ? method->loss : contrastive_task_loss)(e, i->task, &i->batch, error);
+}
+
+static status record(struct iterations *i, struct error *error)
+{
+    struct backend *backend = i->experiment->backend;
+    i->may_record = false;
+    TRY(backend->ops->record(backend, &i->recording, compute, i, error));
+    if (i->recording.owner != NULL)
+        i->recorded = i->batch.total;
+    else if (i->recording.refused.code != OK)
+        log_warn(i->experiment->log, "%s: iterations cannot be recorded, so each is launched anew, which is slower: %s",
+                 i->task->settings.name, i->recording.refused.message);
+    return OK;
+}
+
+static status compute_or_replay(struct iterations *i, struct error *error)
+{
+    struct backend *backend = i->experiment->backend;
+    if (i->recorded == i->batch.total)
+        return backend->ops->replay(backend, &i->recording, error);
+    if (i->may_record && i->largest == i->batch.total)
+        return record(i, error);
+    if (i->largest < i->batch.total)
+        i->largest = i->batch.total;
+    return compute(i, error);
+}
+
+/* The host's memory is looked at after every step, a device's when the host waits for it anyway. */
+static status look(const struct iterations *i, struct step_report *report, struct error *error)
+{
+    struct experiment *e = i->experiment;
+    const struct training *training = i->training;
+    float loss;
+    report->loss = NAN;
+    report->looked =
+        training->wants_loss != NULL && training->wants_loss(training->context, report->iteration, report->iterations);
+    if (report->looked || !e->backend->asynchronous)
+        TRY(guard_check_steps(e, i->task, error));
+    if (!report->looked)
+        return OK;
+    TRY(e->backend->ops->download(e->backend, &loss, e->loss, sizeof loss, error));
+    report->loss = (double)loss;
+    return OK;
+}
+
+static status one_iteration(struct iterations *i, size_t step, struct step_report *report, struct error *error)
+{
+    struct experiment *e = i->experiment;
+    const struct method *method = e->settings.method;
+    struct schedule schedule = {i->task->settings.rate, i->task->settings.warmup, i->task->settings.schedule_end};
+    report->rate = schedule_rate(&schedule, step);
+    arena_reset(&e->step);
+    TRY(batches_take(i->batches, &i->batch, error));
+    i->start = arena_mark(&e->step);
+    if (e->replicas != NULL && !replicas_agree(e->replicas))
+        return error_set(error, ERROR_STOPPED, "%s: another GPU stopped before iteration %zu", i->task->settings.name,
+                         step + 1);
+    TRY(experiment_set_step(e, i->task->index, step, report->rate, error));
+    TRY(guard_begin_step(e, i->task, error));
+    TRY(replicas_begin_step(e, i->batch.count > 0, error));
+    if (i->batch.count > 0)
+        TRY(compute_or_replay(i, error));
+    TRY(replicas_share(e, error));
+    TRY(guard_end_step(e, i->task, error));
+    TRY(update(e, i->task, error));
+    batches_advance(i->batches);
+    report->images += i->batch.total;
+    report->iteration = step + 1;
+    if (method->after_step != NULL)
+        TRY(method->after_step(e, i->task, step + 1, error));
+    return look(i, report, error);
+}
+
+static status run_iterations(struct iterations *i, struct error *error)
+{
+    const struct training *training = i->training;
+    struct step_report report = {.iterations = i->task->settings.iterations};
+    for (size_t step = training->first; step < report.iterations; step++) {
+        TRY(one_iteration(i, step, &report, error));
+        if (training->after != NULL)
+            TRY(training->after(training->context, &report, error));
+        if (step + 1 < report.iterations && stop_requested(training->stop))
+            return error_set(error, ERROR_STOPPED, "%s: stopped after iteration %zu of %zu", i->task->settings.name,
+                             step + 1, report.iterations);
+    }
+    return guard_check(i->experiment, i->task, report.iterations, error);
+}
+
+/* What a user can judge what to lower by. */
+static status tell_need(const struct experiment *e, const struct task *task, struct error *error)
+{
+    const struct adapter_settings *adapter = &e->settings.adapter;
+    size_t images = loader_share_of(task->settings.batch, e->work.member, e->work.members).count,
+           bytes = cost_step_bytes(&e->clip->dimensions, images, e->prompts.count, e->prompts.positions, adapter->top_k,
+                                   adapter->bottleneck);
+    return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
+                         images, e->prompts.count, (bytes >> 20) + 1);
+}
+
+static status open_batches(struct iterations *i, struct error *error)
+{
+    struct experiment *e = i->experiment;
+    const struct task *task = i->task;
+    struct loader_settings settings = {.dataset = task->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .batch = task->settings.batch,
+                                       .shuffle = true,
+                                       .augment = true,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index,
+                                       .cache = e->cache,
+                                       .part = e->work.member,
+                                       .parts = e->work.members};
+    return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);
+}
+
+/* The iterations of one member: the whole of them where it works alone. */
+static status train_share(const struct training *training, struct error *error)
+{
+    struct experiment *e = training->experiment;
+    const struct task *task = training->task;
+    const struct method *method = e->settings.method;
+    struct iterations iterations = {.training = training,
+                                    .experiment = e,
+                                    .task = task,
+                                    .may_record = method->loss == NULL || method->loss_repeats};
+    arena_reset(&e->per_task);
+    TRY(texts_create(&e->prompts, e->clip, &e->per_task, task->prompts, dataset_classes(task->dataset), error));
+    TRY(experiment_fill(e, &e->per_task, task->settings.batch, (int32_t)task->index, &e->routers.images, error));
+    TRY(experiment_fill(e, &e->per_task, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
+    TRY(clip_logit_scale(e->clip, &e->logit_scale, error));
+    TRY(open_batches(&iterations, error));
+    status result = run_iterations(&iterations, error);
+    e->backend->ops->recording_destroy(e->backend, &iterations.recording);
+    batches_close(iterations.batches);
+    return result == ERROR_MEMORY ? tell_need(e, task, error) : result;
+}
+
+status train_task(const struct training *training, struct error *error)
+{
+    struct experiment *e = training->experiment;
+    const struct task *task = training->task;
+    const struct method *method = e->settings.method;
+    arena_reset(&e->per_task);
+    if (training->first == 0)
+        TRY(guard_begin_task(e, error));
+    if (training->first == 0 && method->begin_task != NULL)
+        TRY(method->begin_task(e, task, error));
+    TRY(replicas_start(e->replicas, training, train_share, error));
+    TRY(replicas_finish(e->replicas, train_share(training, error), error));
+    return method->end_task != NULL ? method->end_task(e, task, error) : OK;
+}

@@ -1,0 +1,35 @@
+/* How much work a model is: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
+ *
+ *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, 2, 64);   // 16 images, 100 prompts of 14 tokens: 1.4e12
+ *     double share = step / seconds / rate;
+ */
+#ifndef MTIL_MODELS_CLIP_COST_H
+#define MTIL_MODELS_CLIP_COST_H
+
+#include "models/files/clip_file.h"
+
+/* The matrix products of one forward pass. */
+double cost_images(const struct clip_dimensions *dimensions, size_t images);
+double cost_texts(const struct clip_dimensions *dimensions, size_t texts, size_t positions);
+
+/* The adapters' products of one forward pass beside it: top_k experts at every position of every block. */
+double cost_image_experts(const struct clip_dimensions *dimensions, size_t images, size_t top_k, size_t bottleneck);
+double cost_text_experts(const struct clip_dimensions *dimensions, size_t texts, size_t positions, size_t top_k,
+                         size_t bottleneck);
+
+/* A training step of the adapters: both forward passes, the gradient of every activation above the first block's
+ * attention, and the experts' weights. */
+double cost_adapter_step(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
+                         size_t top_k, size_t bottleneck);
+
+/* Values of all weights. */
+size_t cost_weights(const struct clip_dimensions *dimensions);
+
+/* Bytes that a training step keeps of both towers' forward passes. */
+size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
+                       size_t top_k, size_t bottleneck);
+
+/* Bytes that encoding images without a backward pass needs at a time. */
+size_t cost_evaluation_bytes(const struct clip_dimensions *dimensions, size_t images, size_t top_k, size_t bottleneck);
+
+#endif

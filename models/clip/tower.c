@@ -1,0 +1,441 @@
+/* The two towers: embedding, blocks, pooling, projection (spec 1). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/clip.h"
+
+static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
+{
+    *end = 0;
+    for (size_t l = 0; l < clip->dimensions.context; l++) {
+        if (row[l] < 0 || (size_t)row[l] >= clip->dimensions.vocabulary)
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "prompt %zu: token %d at position %zu is not among the model's %zu; the vocabulary file and the "
+                "weights do not belong together",
+                index, row[l], l, clip->dimensions.vocabulary);
+        if (row[l] > row[*end])
+            *end = l;
+    }
+    return *end > 0 ? OK
+                    : error_set(error, ERROR_ARGUMENT,
+                                "prompt %zu: expected a start token and then an end token, the highest id; found "
+                                "no token above the first",
+                                index);
+}
+
+static status upload_numbers(const struct clip *clip, struct arena *arena, const char *name, const int32_t *host,
+                             size_t count, int32_t **device, struct error *error)
+{
+    struct tensor tensor;
+    TRY(tensor_take(&tensor, arena, TENSOR_I32, name, 1, &count, error));
+    *device = tensor.data;
+    return clip->backend->ops->upload(clip->backend, tensor.data, host, count * sizeof *host, error);
+}
+
+/* rows [C, 2] and end_of_two [C], from the prompts' end positions in ends. */
+static void number_rows(const struct texts *texts, const int32_t *ends, int32_t *rows, int32_t *end_of_two)
+{
+    for (size_t c = 0; c < texts->count; c++) {
+        rows[2 * c] = (int32_t)(c * texts->positions);
+        rows[2 * c + 1] = rows[2 * c] + ends[c];
+        end_of_two[c] = (int32_t)(2 * c + 1);
+    }
+}
+
+status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
+                    size_t count, struct error *error)
+{
+    *texts = (struct texts){.count = count};
+    int32_t *numbers = malloc(array_size(count, 4 * sizeof *numbers));
+    if (numbers == NULL)
+        return error_set(error, ERROR_MEMORY, "prompts: no memory for %zu", count);
+    int32_t *ends = numbers, *rows = numbers + count, *end_of_two = numbers + 3 * count;
+    status result = OK;
+    for (size_t c = 0; result == OK && c < count; c++) {
+        size_t end;
+        result = check_prompt(clip, tokens + c * clip->dimensions.context, c, &end, error);
+        ends[c] = (int32_t)end;
+        texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
+    }
+    if (result == OK) {
+        number_rows(texts, ends, rows, end_of_two);
+        result = upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error);
+    }
+    if (result == OK)
+        result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error);
+    free(numbers);
+    return result;
+}
+
+static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
+                   size_t columns, struct error *error)
+{
+    return tensor_take(tensor, encoding->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error);
+}
+
+static status take_positions(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass,
+                             size_t positions, size_t width, struct error *error)
+{
+    return tensor_take(tensor, encoding->arena, TENSOR_F32, "residual stream", 3,
+                       (size_t[]){pass->batch, positions, width}, error);
+}
+
+static status take_stream(struct tensor *tensor, const struct encoding *encoding, const struct tower_pass *pass,
+                          size_t width, struct error *error)
+{
+    return take_positions(tensor, encoding, pass, pass->positions, width, error);
+}
+
+static struct block_site site_of(const struct clip *clip, const struct encoding *encoding,
+                                 const struct tower_pass *pass, size_t block, size_t experts_noise)
+{
+    bool last = block + 1 == clip->towers[pass->tower].count;
+    return (struct block_site){.backend = clip->backend,
+                               .arena = encoding->arena,
+                               .tower = pass->tower,
+                               .block = block,
+                               .training = encoding->training,
+                               .router = encoding->router,
+                               .state = encoding->state,
+                               .first = encoding->first,
+                               .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
+                               .rows = last ? pass->last_rows : NULL,
+                               .rows_per_sample = pass->last_positions};
+}
+
+/* Blocks, then the pooled rows through the final norm and the projection. x is the embedded input. */
+static status run_blocks(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor x,
+                         struct error *error)
+{
+    size_t count = clip->towers[pass->tower].count, width = clip->towers[pass->tower].width;
+    struct tensor spare = {0};
+    if (!encoding->training)
+        TRY(take_stream(&spare, encoding, pass, width, error));
+    for (size_t i = 0; i < count; i++) {
+        struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
+        struct tensor y = spare;
+        if (encoding->training || site.rows != NULL)
+            TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width,
+                               error));
+        TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], encoding->hook, &x, &y,
+                          encoding->training ? &pass->blocks[i] : NULL, error));
+        spare = x;
+        x = y;
+    }
+    pass->last = x;
+    return OK;
+}
+
+static status pool(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor *features,
+                   struct error *error)
+{
+    struct backend *backend = clip->backend;
+    size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
+    struct layer_norm_weights *ln = &clip->towers[pass->tower].ln_final;
+    struct tensor statistics;
+    TRY(take(&pass->pooled, encoding, "pooled rows", pass->batch, width, error));
+    TRY(take(&pass->normal, encoding, "pooled rows after the norm", pass->batch, width, error));
+    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch, 2, error));
+    TRY(take(features, encoding, "features", pass->batch, embed, error));
+    pass->final_statistics = statistics.data;
+    TRY(backend->ops->gather_rows(
+        backend,
+        &(struct gather_rows){.x = matrix_of(&pass->last), .out = matrix_of(&pass->pooled), .rows = pass->pool_rows},
+        error));
+    TRY(backend->ops->layer_norm(backend,
+                                 &(struct layer_norm){.x = matrix_of(&pass->pooled),
+                                                      .y = matrix_of(&pass->normal),
+                                                      .gain = ln->gain.value,
+                                                      .bias = ln->bias.value,
+                                                      .statistics = pass->final_statistics},
+                                 error));
+    return backend->ops->gemm(
+        backend,
+        &(struct gemm){.a = matrix_of(&pass->normal),
+                       .out = matrix_of(features),
+                       .b = matrix_rows(clip->towers[pass->tower].projection.value, width, embed)},
+        error);
+}
+
+/* 0, step, 2 · step, …: one row per sample */
+static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step,
+                          const int32_t **rows, struct error *error)
+{
+    struct tensor numbers;
+    TRY(tensor_take(&numbers, encoding->arena, TENSOR_I32, "rows", 1, &batch, error));
+    *rows = numbers.data;
+    return clip->backend->ops->number_rows(
+        clip->backend, &(struct number_rows){.count = batch, .step = (int32_t)step, .out = numbers.data}, error);
+}
+
+/* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */
+static status choose_class_rows(const struct clip *clip, const struct encoding *encoding, struct tower_pass *pass,
+                                struct error *error)
+{
+    pass->last_positions = encoding->whole ? pass->positions : 1;
+    if (!encoding->whole)
+        TRY(sample_rows(clip, encoding, pass->batch, pass->positions, &pass->last_rows, error));
+    return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
+}
+
+static status embed_image(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+                          struct tower_pass *pass, struct tensor *x, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    const struct clip_dimensions *n = &clip->dimensions;
+    size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->kept;
+    struct tensor tokens, statistics;
+    TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
+    TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
+    TRY(take_stream(x, encoding, pass, n->image_width, error));
+    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * pass->positions, 2, error));
+    pass->pre_statistics = statistics.data;
+    TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
+    struct patchify patchify = {.images = &batch->images,
+                                .patch = n->patch,
+                                .kept = pass->kept,
+                                .indices = pass->kept_patches,
+                                .out = pass->patches.data};
+    memcpy(patchify.mean, clip_pixel_mean, sizeof clip_pixel_mean);
+    memcpy(patchify.std, clip_pixel_deviation, sizeof clip_pixel_deviation);
+    TRY(backend->ops->patchify(backend, &patchify, error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_of(&pass->patches),
+                                          .transpose_b = true,
+                                          .out = matrix_of(&tokens),
+                                          .b = matrix_rows(clip->conv1.value, n->image_width, patch_values)},
+                           error));
+    TRY(backend->ops->assemble_tokens(backend,
+                                      &(struct assemble_tokens){.batch = pass->batch,
+                                                                .kept = pass->kept,
+                                                                .width = n->image_width,
+                                                                .indices = pass->kept_patches,
+                                                                .patches = tokens.data,
+                                                                .class_embedding = clip->class_embedding.value,
+                                                                .position = clip->image_position.value,
+                                                                .x = pass->embedded.data},
+                                      error));
+    return backend->ops->layer_norm(backend,
+                                    &(struct layer_norm){.x = matrix_of(&pass->embedded),
+                                                         .y = matrix_of(x),
+                                                         .gain = clip->ln_pre.gain.value,
+                                                         .bias = clip->ln_pre.bias.value,
+                                                         .statistics = pass->pre_statistics},
+                                    error);
+}
+
+static status check_images(const struct clip *clip, const struct tensor *images, struct error *error)
+{
+    size_t r = clip->dimensions.resolution;
+    const size_t *s = images->shape;
+    bool good = images->rank == 4 &&
+                (images->type == TENSOR_U8 ? s[1] == r && s[2] == r && s[3] == 3 : s[1] == 3 && s[2] == r && s[3] == r);
+    if (good)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "images: expected %zu × %zu pixels of 3 colours as the model was trained with, found shape "
+                     "[%zu, %zu, %zu, %zu]",
+                     r, r, s[0], s[1], s[2], s[3]);
+}
+
+status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+                          struct tower_pass *pass, struct tensor *features, struct error *error)
+{
+    size_t grid = clip->dimensions.resolution / clip->dimensions.patch;
+    struct tensor x;
+    TRY(check_images(clip, &batch->images, error));
+    *pass = (struct tower_pass){.tower = TOWER_IMAGE,
+                                .batch = batch->images.shape[0],
+                                .kept_patches = batch->kept_patches,
+                                .kept = batch->kept_patches != NULL ? batch->kept : grid * grid};
+    pass->positions = pass->kept + 1;
+    TRY(choose_class_rows(clip, encoding, pass, error));
+    TRY(embed_image(clip, encoding, batch, pass, &x, error));
+    TRY(run_blocks(clip, encoding, pass, x, error));
+    return pool(clip, encoding, pass, features, error);
+}
+
+status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
+                         struct tower_pass *pass, struct tensor *features, struct error *error)
+{
+    struct tensor x;
+    *pass = (struct tower_pass){.tower = TOWER_TEXT,
+                                .batch = texts->count,
+                                .positions = texts->positions,
+                                .last_rows = texts->last_rows,
+                                .last_positions = 2,
+                                .pool_rows = texts->end_of_two,
+                                .texts = texts};
+    TRY(take_stream(&x, encoding, pass, clip->dimensions.text_width, error));
+    TRY(clip->backend->ops->embed_tokens(clip->backend,
+                                         &(struct embed_tokens){.batch = texts->count,
+                                                                .positions = texts->positions,
+                                                                .context = clip->dimensions.context,
+                                                                .width = clip->dimensions.text_width,
+                                                                .tokens = texts->tokens,
+                                                                .table = clip->token_embedding.value,
+                                                                .position = clip->text_position.value,
+                                                                .x = x.data},
+                                         error));
+    TRY(run_blocks(clip, encoding, pass, x, error));
+    return pool(clip, encoding, pass, features, error);
+}
+
+static status image_embedding_backward(struct clip *clip, const struct encoding *encoding,
+                                       const struct tower_pass *pass, const struct tensor *dx, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    size_t width = clip->dimensions.image_width;
+    struct tensor dembedded, dtokens;
+    TRY(take_stream(&dembedded, encoding, pass, width, error));
+    TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->kept, width, error));
+    TRY(backend->ops->zero(backend, dembedded.data, tensor_bytes(&dembedded), error));
+    TRY(backend->ops->layer_norm_backward(backend,
+                                          &(struct layer_norm_backward){.x = matrix_of(&pass->embedded),
+                                                                        .dy = matrix_of(dx),
+                                                                        .dx = matrix_of(&dembedded),
+                                                                        .gain = clip->ln_pre.gain.value,
+                                                                        .statistics = pass->pre_statistics,
+                                                                        .dgain = clip->ln_pre.gain.gradient,
+                                                                        .dbias = clip->ln_pre.bias.gradient},
+                                          error));
+    TRY(backend->ops->assemble_tokens_backward(
+        backend,
+        &(struct assemble_tokens_backward){.batch = pass->batch,
+                                           .kept = pass->kept,
+                                           .width = width,
+                                           .indices = pass->kept_patches,
+                                           .dx = dembedded.data,
+                                           .dpatches = dtokens.data,
+                                           .dclass = clip->class_embedding.gradient,
+                                           .dposition = clip->image_position.gradient},
+        error));
+    size_t patch_values = pass->patches.shape[1];
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = matrix_of(&dtokens),
+                                             .transpose_a = true,
+                                             .b = matrix_of(&pass->patches),
+                                             .out = matrix_rows(clip->conv1.gradient, width, patch_values),
+                                             .accumulate = true},
+                              error);
+}
+
+static status text_embedding_backward(struct clip *clip, const struct tower_pass *pass, const struct tensor *dx,
+                                      struct error *error)
+{
+    return clip->backend->ops->embed_tokens_backward(
+        clip->backend,
+        &(struct embed_tokens_backward){.batch = pass->batch,
+                                        .positions = pass->positions,
+                                        .context = clip->dimensions.context,
+                                        .width = clip->dimensions.text_width,
+                                        .tokens = pass->texts->tokens,
+                                        .dx = dx->data,
+                                        .dtable = clip->token_embedding.gradient,
+                                        .dposition = clip->text_position.gradient},
+        error);
+}
+
+/* dx of the last block's output, from the features' gradient. */
+static status pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                            const struct tensor *dfeatures, struct tensor *dx, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
+    struct weight projection = clip->towers[pass->tower].projection;
+    struct layer_norm_weights *ln = &clip->towers[pass->tower].ln_final;
+    struct tensor dnormal, dpooled;
+    TRY(take(&dnormal, encoding, "gradient of the pooled rows", pass->batch, width, error));
+    TRY(take(&dpooled, encoding, "gradient of the pooled rows", pass->batch, width, error));
+    if (projection.gradient != NULL)
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = matrix_of(&pass->normal),
+                                              .transpose_a = true,
+                                              .b = matrix_of(dfeatures),
+                                              .out = matrix_rows(projection.gradient, width, embed),
+                                              .accumulate = true},
+                               error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_of(dfeatures),
+                                          .b = matrix_rows(projection.value, width, embed),
+                                          .transpose_b = true,
+                                          .out = matrix_of(&dnormal)},
+                           error));
+    TRY(backend->ops->zero(backend, dpooled.data, tensor_bytes(&dpooled), error));
+    TRY(backend->ops->layer_norm_backward(backend,
+                                          &(struct layer_norm_backward){.x = matrix_of(&pass->pooled),
+                                                                        .dy = matrix_of(&dnormal),
+                                                                        .dx = matrix_of(&dpooled),
+                                                                        .gain = ln->gain.value,
+                                                                        .statistics = pass->final_statistics,
+                                                                        .dgain = ln->gain.gradient,
+                                                                        .dbias = ln->bias.gradient},
+                                          error));
+    TRY(backend->ops->zero(backend, dx->data, tensor_bytes(dx), error));
+    return backend->ops->scatter_rows(
+        backend, &(struct scatter_rows){.x = matrix_of(&dpooled), .out = matrix_of(dx), .rows = pass->pool_rows},
+        error);
+}
+
+static bool adapters_trained(const struct encoding *encoding)
+{
+    return encoding->hook != NULL && encoding->hook->trained;
+}
+
+status clip_encode_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                            const struct tensor *dfeatures, struct error *error)
+{
+    struct arena_mark mark = arena_mark(encoding->arena);
+    const struct block *blocks = clip->towers[pass->tower].blocks;
+    bool weights_trained = clip->conv1.gradient != NULL;
+    struct tensor dy, dx, spare;
+    size_t width = clip->towers[pass->tower].width;
+    TRY(take_positions(&dy, encoding, pass, pass->last_positions, width, error));
+    TRY(take_stream(&dx, encoding, pass, width, error));
+    TRY(take_stream(&spare, encoding, pass, width, error));
+    TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));
+    for (size_t i = clip->towers[pass->tower].count; i-- > 0;) {
+        struct block_site site = site_of(clip, encoding, pass, i, 0);
+        bool below = weights_trained || (i > 0 && adapters_trained(encoding));
+        TRY(block_backward(&site, &blocks[i], encoding->hook, &pass->blocks[i], &dy, &dx, below, error));
+        dy = dx;
+        dx = spare;
+        spare = dy;
+    }
+    if (weights_trained)
+        TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)
+                                       : text_embedding_backward(clip, pass, &dy, error));
+    arena_release(encoding->arena, mark);
+    return OK;
+}
+
+status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
+                         struct error *error)
+{
+    struct backend *backend = clip->backend;
+    struct layer_norm_weights *ln = &clip->towers[TOWER_IMAGE].ln_final;
+    size_t width = clip->towers[TOWER_IMAGE].width;
+    TRY(tensor_take(means, arena, TENSOR_F32, "mean of the patches", 2, (size_t[]){pass->batch, width}, error));
+    struct arena_mark mark = arena_mark(arena);
+    struct tensor normal;
+    TRY(tensor_take(&normal, arena, TENSOR_F32, "patches after ln_post", 3, pass->last.shape, error));
+    TRY(backend->ops->layer_norm(
+        backend,
+        &(struct layer_norm){
+            .x = matrix_of(&pass->last), .y = matrix_of(&normal), .gain = ln->gain.value, .bias = ln->bias.value},
+        error));
+    TRY(backend->ops->mean_positions(backend,
+                                     &(struct mean_positions){.batch = pass->batch,
+                                                              .positions = pass->positions,
+                                                              .first = 1,
+                                                              .width = width,
+                                                              .x = normal.data,
+                                                              .out = means->data},
+                                     error));
+    arena_release(arena, mark);
+    return OK;
+}

@@ -1,0 +1,276 @@
+#include "models/files/clip_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+
+enum { CLAIMS_MOST = 4, CONFIG_LIMIT = 1 << 20 };
+
+/* One voice of those that may say something, and what it is called in messages. */
+struct claim {
+    struct clip_config config;
+    const char *heads_by, *activation_by;
+    char *path; /* owned; of a configuration file */
+};
+
+struct claims {
+    const struct clip_file *file;
+    size_t count;
+    struct claim list[CLAIMS_MOST];
+};
+
+static struct claim *add_claim(struct claims *claims, const char *heads_by, const char *activation_by)
+{
+    struct claim *claim = &claims->list[claims->count++];
+    *claim = (struct claim){.heads_by = heads_by, .activation_by = activation_by};
+    return claim;
+}
+
+/* ---- activations ---- */
+
+static const struct {
+    const char *name;
+    enum activation activation;
+} activations[] = {{"quick_gelu", ACTIVATION_QUICK_GELU}, {"gelu", ACTIVATION_GELU}};
+
+enum { ACTIVATIONS = sizeof activations / sizeof *activations };
+
+enum activation clip_activation_parse(const char *word)
+{
+    for (size_t i = 0; i < ACTIVATIONS; i++)
+        if (strcmp(word, activations[i].name) == 0)
+            return activations[i].activation;
+    return ACTIVATION_NONE;
+}
+
+const char *clip_activation_name(enum activation activation)
+{
+    for (size_t i = 0; i < ACTIVATIONS; i++)
+        if (activation == activations[i].activation)
+            return activations[i].name;
+    return "none";
+}
+
+/* ---- the file's own metadata ---- */
+
+static const char image_heads_key[] = "image_heads", text_heads_key[] = "text_heads", activation_key[] = "activation";
+
+void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config *config)
+{
+    snprintf(metadata->image_heads, sizeof metadata->image_heads, "%zu", config->image_heads);
+    snprintf(metadata->text_heads, sizeof metadata->text_heads, "%zu", config->text_heads);
+    metadata->entries[0] = (struct safetensors_metadata){image_heads_key, metadata->image_heads};
+    metadata->entries[1] = (struct safetensors_metadata){text_heads_key, metadata->text_heads};
+    metadata->entries[2] = (struct safetensors_metadata){activation_key, clip_activation_name(config->activation)};
+}
+
+static status read_heads(const struct clip_file *file, const char *key, size_t *heads, struct error *error)
+{
+    const char *text = clip_file_metadata(file, key);
+    int64_t value;
+    if (text == NULL)
+        return OK;
+    if (!parse_integer(text, &value) || value < 1)
+        return error_set(error, ERROR_FORMAT, "%s: metadata '%s': expected a whole number from 1, found \"%s\"",
+                         clip_file_path(file), key, text);
+    *heads = (size_t)value;
+    return OK;
+}
+
+static status read_metadata(struct claims *claims, struct error *error)
+{
+    struct clip_config *config = &add_claim(claims, "the file's metadata", "the file's metadata")->config;
+    TRY(read_heads(claims->file, image_heads_key, &config->image_heads, error));
+    TRY(read_heads(claims->file, text_heads_key, &config->text_heads, error));
+    const char *word = clip_file_metadata(claims->file, activation_key);
+    if (word == NULL)
+        return OK;
+    config->activation = clip_activation_parse(word);
+    if (config->activation == ACTIVATION_NONE)
+        return error_set(error, ERROR_FORMAT, "%s: metadata '%s': expected quick_gelu or gelu, found \"%s\"",
+                         clip_file_path(claims->file), activation_key, word);
+    return OK;
+}
+
+/* ---- configurations beside the file ---- */
+
+/* path is taken over. A file of a common name may be about something else; one that is called like the weights may not. */
+static status read_config(struct claims *claims, char *path, bool must_be_clip, struct error *error)
+{
+    struct claim *claim = add_claim(claims, path, path);
+    struct bytes bytes;
+    bool is_clip;
+    claim->path = path;
+    TRY(file_read(path, CONFIG_LIMIT, &bytes, error));
+    status result = clip_config_parse(&claim->config, &is_clip, clip_file_dimensions(claims->file), path,
+                                      (const char *)bytes.data, bytes.size, error);
+    bytes_free(&bytes);
+    if (result == OK && !is_clip && must_be_clip)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected the configuration of a CLIP, with vision_cfg (open_clip) or vision_config "
+                         "(transformers), found neither",
+                         path);
+    return result;
+}
+
+static status read_if_there(struct claims *claims, char *path, bool must_be_clip, bool *there, struct error *error)
+{
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", clip_file_path(claims->file));
+    *there = file_exists(path);
+    if (*there)
+        return read_config(claims, path, must_be_clip, error);
+    free(path);
+    return OK;
+}
+
+static status read_configs(struct claims *claims, struct error *error)
+{
+    const char *weights = clip_file_path(claims->file), *slash = strrchr(weights, '/');
+    const char *name = slash != NULL ? slash + 1 : weights, *dot = strrchr(name, '.');
+    int folder = (int)(name - weights),
+        stem = (int)(dot != NULL && dot != name ? dot - weights : (long)strlen(weights));
+    bool there;
+    TRY(read_if_there(claims, path_format("%.*s.json", stem, weights), true, &there, error));
+    if (there)
+        return OK;
+    TRY(read_if_there(claims, path_format("%.*sopen_clip_config.json", folder, weights), true, &there, error));
+    return read_if_there(claims, path_format("%.*sconfig.json", folder, weights), false, &there, error);
+}
+
+/* ---- what OpenAI published ---- */
+
+/* Its build_model takes heads of 64 columns for every vision transformer. */
+static bool is_published(const struct clip_dimensions *d)
+{
+    static const struct {
+        size_t embed, resolution, patch, image_width, image_blocks, text_width;
+    } published[] = {{512, 224, 32, 768, 12, 512},   /* ViT-B/32 */
+                     {512, 224, 16, 768, 12, 512},   /* ViT-B/16 */
+                     {768, 224, 14, 1024, 24, 768},  /* ViT-L/14 */
+                     {768, 336, 14, 1024, 24, 768}}; /* ViT-L/14@336px */
+    if (d->context != 77 || d->vocabulary != 49408 || d->text_blocks != 12 || d->image_hidden != 4 * d->image_width ||
+        d->text_hidden != 4 * d->text_width)
+        return false;
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        if (d->embed == published[i].embed && d->resolution == published[i].resolution &&
+            d->patch == published[i].patch && d->image_width == published[i].image_width &&
+            d->image_blocks == published[i].image_blocks && d->text_width == published[i].text_width)
+            return true;
+    return false;
+}
+
+static void fill_in_published(struct clip_config *config, const struct clip_file *file)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(file);
+    if (!is_published(d))
+        return;
+    if (config->image_heads == 0)
+        config->image_heads = d->image_width / 64;
+    if (config->text_heads == 0)
+        config->text_heads = d->text_width / 64;
+    if (config->activation == ACTIVATION_NONE && clip_file_is_openai_archive(file))
+        config->activation = ACTIVATION_QUICK_GELU;
+}
+
+/* ---- all together ---- */
+
+/* Takes over what a claim says of one tower's heads, unless an earlier one says something else. */
+static status settle_heads(const struct claims *claims, const char *tower, size_t width, size_t claimed, const char *by,
+                           size_t *heads, const char **heads_by, struct error *error)
+{
+    if (claimed == 0)
+        return OK;
+    if (width % claimed != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected a number of heads that divides the %s tower's width of %zu, found %zu (%s)",
+                         clip_file_path(claims->file), tower, width, claimed, by);
+    if (*heads != 0 && *heads != claimed)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the %s tower has %zu heads according to %s, but %zu according to %s; correct one of them",
+                         clip_file_path(claims->file), tower, *heads, *heads_by, claimed, by);
+    *heads = claimed;
+    *heads_by = by;
+    return OK;
+}
+
+static status settle_activation(const struct claims *claims, const struct claim *claim, enum activation *activation,
+                                const char **activation_by, struct error *error)
+{
+    enum activation claimed = claim->config.activation;
+    if (claimed == ACTIVATION_NONE)
+        return OK;
+    if (*activation != ACTIVATION_NONE && *activation != claimed)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the activation is %s according to %s, but %s according to %s; correct one of them",
+                         clip_file_path(claims->file), clip_activation_name(*activation), *activation_by,
+                         clip_activation_name(claimed), claim->activation_by);
+    *activation = claimed;
+    *activation_by = claim->activation_by;
+    return OK;
+}
+
+static status settle(const struct claims *claims, struct clip_config *config, struct error *error)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(claims->file);
+    const char *image_by = NULL, *text_by = NULL, *activation_by = NULL;
+    for (size_t i = 0; i < claims->count; i++) {
+        const struct claim *c = &claims->list[i];
+        TRY(settle_heads(claims, "image", d->image_width, c->config.image_heads, c->heads_by, &config->image_heads,
+                         &image_by, error));
+        TRY(settle_heads(claims, "text", d->text_width, c->config.text_heads, c->heads_by, &config->text_heads,
+                         &text_by, error));
+        TRY(settle_activation(claims, c, &config->activation, &activation_by, error));
+    }
+    fill_in_published(config, claims->file);
+    return OK;
+}
+
+static status check_known(const struct clip_config *config, const struct clip_file *file,
+                          const struct clip_stated *stated, struct error *error)
+{
+    static const char where[] = "a configuration beside the weights (NAME.json, open_clip_config.json or config.json)";
+    const char *heads_by = stated != NULL ? stated->heads_by : "the caller",
+               *activation_by = stated != NULL ? stated->activation_by : "the caller";
+    if (config->image_heads == 0 || config->text_heads == 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the number of attention heads is unknown, since the shapes of the weights do not show "
+                         "it; expected %s, or IMAGE,TEXT from %s",
+                         clip_file_path(file), where, heads_by);
+    if (config->activation == ACTIVATION_NONE)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the activation is unknown, since the weights do not show it; expected %s, or from %s: "
+                         "quick_gelu for OpenAI's weights, gelu for most others",
+                         clip_file_path(file), where, activation_by);
+    return OK;
+}
+
+status clip_config_find(struct clip_config *config, const struct clip_file *file, const struct clip_stated *stated,
+                        struct error *error)
+{
+    struct claims claims = {.file = file};
+    *config = (struct clip_config){0};
+    if (stated != NULL)
+        add_claim(&claims, stated->heads_by, stated->activation_by)->config = stated->config;
+    status result = read_metadata(&claims, error);
+    if (result == OK)
+        result = read_configs(&claims, error);
+    if (result == OK)
+        result = settle(&claims, config, error);
+    for (size_t i = 0; i < claims.count; i++)
+        free(claims.list[i].path);
+    return result == OK ? check_known(config, file, stated, error) : result;
+}
+
+status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
+                      struct error *error)
+{
+    struct clip_file *file;
+    TRY(clip_file_open_header(&file, path, error));
+    status result = clip_config_find(config, file, stated, error);
+    clip_file_close(file);
+    return result;
+}

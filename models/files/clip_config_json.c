@@ -1,0 +1,275 @@
+/* open_clip's and transformers' descriptions of a CLIP. A key that is left out has the default of the program that the
+ * file was written for. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/characters.h"
+#include "models/files/clip_config.h"
+
+/* A part of the configuration: "vision_cfg", and what it must hold. */
+struct section {
+    const char *path, *name;
+    const json_t *object, *overriding; /* overriding: transformers' vision_config_dict, or NULL */
+    struct error *error;
+};
+
+struct size_key {
+    const char *name;
+    size_t fallback, expected; /* expected: what the weights have */
+};
+
+static const json_t *value_of(const struct section *section, const char *key)
+{
+    const json_t *value = json_object_get(section->overriding, key);
+    if (value == NULL)
+        value = json_object_get(section->object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+static status read_size(const struct section *section, const char *key, size_t fallback, size_t *size)
+{
+    const json_t *value = value_of(section, key);
+    *size = fallback;
+    if (value == NULL)
+        return OK;
+    if (!json_is_integer(value) || json_integer_value(value) < 1)
+        return error_set(section->error, ERROR_FORMAT, "%s: %s.%s: expected a whole number from 1", section->path,
+                         section->name, key);
+    *size = (size_t)json_integer_value(value);
+    return OK;
+}
+
+static status read_real(const struct section *section, const char *key, double fallback, double *real)
+{
+    const json_t *value = value_of(section, key);
+    *real = fallback;
+    if (value == NULL)
+        return OK;
+    if (!json_is_number(value))
+        return error_set(section->error, ERROR_FORMAT, "%s: %s.%s: expected a number", section->path, section->name,
+                         key);
+    *real = json_number_value(value);
+    return OK;
+}
+
+static status differs(const struct section *section, const char *key, size_t found, size_t expected)
+{
+    return error_set(section->error, ERROR_FORMAT,
+                     "%s: %s.%s is %zu%s, but the weights beside it have %zu: it is the configuration of other weights",
+                     section->path, section->name, key, found, value_of(section, key) == NULL ? " by default" : "",
+                     expected);
+}
+
+static status check_sizes(const struct section *section, const struct size_key *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t found;
+        TRY(read_size(section, keys[i].name, keys[i].fallback, &found));
+        if (found != keys[i].expected)
+            return differs(section, keys[i].name, found, keys[i].expected);
+    }
+    return OK;
+}
+
+#define CHECK_SIZES(section, ...)                                                                                      \
+    check_sizes(section, (const struct size_key[]){__VA_ARGS__},                                                       \
+                sizeof((const struct size_key[]){__VA_ARGS__}) / sizeof(struct size_key))
+
+/* ---- open_clip ---- */
+
+/* Its keys change what a tower computes; those of others than CLIP's own towers are not known here. */
+static status check_keys(const struct section *section, const char *const *known)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)section->object, key, value)
+    {
+        const char *const *name = known;
+        while (*name != NULL && strcmp(*name, key) != 0)
+            name++;
+        if (*name == NULL && !json_is_null(value) && !json_is_false(value))
+            return error_set(section->error, ERROR_FORMAT,
+                             "%s: %s.%s: not known of the CLIP that this program computes; leave it out only if the "
+                             "weights do without it",
+                             section->path, section->name, key);
+    }
+    return OK;
+}
+
+/* int(width · mlp_ratio), as open_clip. */
+static status check_mlp(const struct section *section, size_t width, size_t hidden)
+{
+    double ratio;
+    TRY(read_real(section, "mlp_ratio", 4, &ratio));
+    double units = (double)width * ratio;
+    if (!(units >= 1 && units < 1e9) || (size_t)units != hidden)
+        return error_set(section->error, ERROR_FORMAT,
+                         "%s: %s.mlp_ratio is %g, but the MLPs of the weights beside it have %zu units for a width of "
+                         "%zu: it is the configuration of other weights",
+                         section->path, section->name, ratio, hidden, width);
+    return OK;
+}
+
+static status read_vision_cfg(struct clip_config *config, const struct section *section,
+                              const struct clip_dimensions *d)
+{
+    static const char *const known[] = {"layers",     "width",      "head_width",    "mlp_ratio",
+                                        "patch_size", "image_size", "patch_dropout", NULL};
+    size_t head;
+    TRY(check_keys(section, known));
+    TRY(CHECK_SIZES(section, {"layers", 12, d->image_blocks}, {"width", 768, d->image_width},
+                    {"patch_size", 16, d->patch}, {"image_size", 224, d->resolution}));
+    TRY(check_mlp(section, d->image_width, d->image_hidden));
+    TRY(read_size(section, "head_width", 64, &head));
+    if (d->image_width % head != 0)
+        return error_set(section->error, ERROR_FORMAT,
+                         "%s: %s.head_width: expected a divisor of the width %zu, found %zu", section->path,
+                         section->name, d->image_width, head);
+    config->image_heads = d->image_width / head;
+    return OK;
+}
+
+static status read_text_cfg(struct clip_config *config, const struct section *section, const struct clip_dimensions *d)
+{
+    static const char *const known[] = {"context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", NULL};
+    TRY(check_keys(section, known));
+    TRY(CHECK_SIZES(section, {"context_length", 77, d->context}, {"vocab_size", 49408, d->vocabulary},
+                    {"width", 512, d->text_width}, {"layers", 12, d->text_blocks}));
+    TRY(check_mlp(section, d->text_width, d->text_hidden));
+    return read_size(section, "heads", 8, &config->text_heads);
+}
+
+static bool is_three(const json_t *array, const float *expected)
+{
+    bool same = json_array_size(array) == 3;
+    for (size_t i = 0; same && i < 3; i++)
+        same = fabs(json_number_value(json_array_get(array, i)) - (double)expected[i]) < 1e-6;
+    return same;
+}
+
+/* Images are normalised with OpenAI's mean and deviation; some weights want others. */
+static status check_preprocessing(const json_t *root, const char *path, struct error *error)
+{
+    const json_t *preprocess = json_object_get(root, "preprocess_cfg");
+    const struct {
+        const char *key;
+        const float *expected;
+    } lists[] = {{"mean", clip_pixel_mean}, {"std", clip_pixel_deviation}};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *found = json_object_get(preprocess, lists[i].key);
+        if (found != NULL && !is_three(found, lists[i].expected))
+            return error_set(error, ERROR_FORMAT,
+                             "%s: preprocess_cfg.%s: the weights want images that are normalised otherwise than this "
+                             "program does, with OpenAI's [%g, %g, %g]",
+                             path, lists[i].key, (double)lists[i].expected[0], (double)lists[i].expected[1],
+                             (double)lists[i].expected[2]);
+    }
+    return OK;
+}
+
+static status read_open_clip(struct clip_config *config, const json_t *root, const struct clip_dimensions *d,
+                             const char *path, struct error *error)
+{
+    const json_t *model = json_object_get(root, "model_cfg"), *quick;
+    if (model == NULL)
+        model = root;
+    const struct section top = {path, "model_cfg", model, NULL, error};
+    TRY(check_preprocessing(root, path, error));
+    TRY(CHECK_SIZES(&top, {"embed_dim", 512, d->embed}));
+    TRY(read_vision_cfg(config,
+                        &(struct section){path, "vision_cfg", json_object_get(model, "vision_cfg"), NULL, error}, d));
+    TRY(read_text_cfg(config, &(struct section){path, "text_cfg", json_object_get(model, "text_cfg"), NULL, error}, d));
+    quick = value_of(&top, "quick_gelu");
+    if (quick != NULL && !json_is_boolean(quick))
+        return error_set(error, ERROR_FORMAT, "%s: model_cfg.quick_gelu: expected true or false", path);
+    config->activation = json_is_true(quick) ? ACTIVATION_QUICK_GELU : ACTIVATION_GELU;
+    return OK;
+}
+
+/* ---- transformers ---- */
+
+/* What both towers have: transformers' names for it. */
+static status read_tower(const struct section *section, enum activation *activation)
+{
+    const json_t *word = value_of(section, "hidden_act");
+    double epsilon;
+    TRY(read_real(section, "layer_norm_eps", 1e-5, &epsilon));
+    if (!(fabs(epsilon - 1e-5) < 1e-9))
+        return error_set(section->error, ERROR_FORMAT, "%s: %s.layer_norm_eps: expected 1e-5, found %g", section->path,
+                         section->name, epsilon);
+    if (word != NULL && !json_is_string(word))
+        return error_set(section->error, ERROR_FORMAT, "%s: %s.hidden_act: expected a text", section->path,
+                         section->name);
+    const char *name = word != NULL ? json_string_value(word) : "quick_gelu";
+    *activation = clip_activation_parse(name);
+    if (*activation == ACTIVATION_NONE)
+        return error_set(section->error, ERROR_FORMAT, "%s: %s.hidden_act: expected quick_gelu or gelu, found \"%s\"",
+                         section->path, section->name, name);
+    return OK;
+}
+
+static status read_transformers(struct clip_config *config, const json_t *root, const struct clip_dimensions *d,
+                                const char *path, struct error *error)
+{
+    const struct section top = {path, "CLIPConfig", root, NULL, error},
+                         vision = {path, "vision_config", json_object_get(root, "vision_config"),
+                                   json_object_get(root, "vision_config_dict"), error},
+                         text = {path, "text_config", json_object_get(root, "text_config"),
+                                 json_object_get(root, "text_config_dict"), error};
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    enum activation of_text;
+    if (type != NULL && strcmp(type, "clip") != 0)
+        return error_set(error, ERROR_FORMAT, "%s: model_type: expected clip, found \"%s\"", path, type);
+    TRY(CHECK_SIZES(&top, {"projection_dim", 512, d->embed}));
+    TRY(CHECK_SIZES(&vision, {"hidden_size", 768, d->image_width}, {"intermediate_size", 3072, d->image_hidden},
+                    {"num_hidden_layers", 12, d->image_blocks}, {"patch_size", 32, d->patch},
+                    {"image_size", 224, d->resolution}, {"num_channels", 3, 3}));
+    TRY(CHECK_SIZES(&text, {"hidden_size", 512, d->text_width}, {"intermediate_size", 2048, d->text_hidden},
+                    {"num_hidden_layers", 12, d->text_blocks}, {"vocab_size", 49408, d->vocabulary},
+                    {"max_position_embeddings", 77, d->context}));
+    TRY(read_size(&vision, "num_attention_heads", 12, &config->image_heads));
+    TRY(read_size(&text, "num_attention_heads", 8, &config->text_heads));
+    TRY(read_tower(&vision, &config->activation));
+    TRY(read_tower(&text, &of_text));
+    if (of_text != config->activation)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: hidden_act: expected the same in both towers, found %s (vision) and %s (text)", path,
+                         clip_activation_name(config->activation), clip_activation_name(of_text));
+    return OK;
+}
+
+/* ---- either ---- */
+
+static bool has_object(const json_t *root, const char *key)
+{
+    return json_is_object(json_object_get(root, key));
+}
+
+static status read_root(struct clip_config *config, bool *is_clip, const json_t *root,
+                        const struct clip_dimensions *dimensions, const char *path, struct error *error)
+{
+    const json_t *model = json_object_get(root, "model_cfg");
+    *is_clip = true;
+    if (has_object(model != NULL ? model : root, "vision_cfg"))
+        return read_open_clip(config, root, dimensions, path, error);
+    if (has_object(root, "vision_config") || has_object(root, "vision_config_dict"))
+        return read_transformers(config, root, dimensions, path, error);
+    *is_clip = false;
+    return OK;
+}
+
+status clip_config_parse(struct clip_config *config, bool *is_clip, const struct clip_dimensions *dimensions,
+                         const char *path, const char *bytes, size_t size, struct error *error)
+{
+    json_error_t problem;
+    *config = (struct clip_config){0};
+    text_skip_mark(&bytes, &size);
+    json_t *root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &problem);
+    if (root == NULL)
+        return error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text);
+    status result = read_root(config, is_clip, root, dimensions, path, error);
+    json_decref(root);
+    return result;
+}

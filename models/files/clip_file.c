@@ -1,0 +1,437 @@
+#include "models/files/clip_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/text.h"
+#include "models/files/safetensors.h"
+
+enum { MOST_BLOCKS = 1000 };
+
+/* A tensor of the model and where the file keeps it. */
+struct source {
+    struct clip_tensor tensor;
+    const struct safetensor *parts[CLIP_SOURCES];
+};
+
+struct clip_file {
+    struct safetensors *file;
+    const char *prefix; /* what a wrapper put in front of every name */
+    bool huggingface;
+    struct clip_dimensions dimensions;
+    size_t count;
+    struct source *sources;
+};
+
+static const struct safetensor *find(const struct clip_file *file, const char *name)
+{
+    char whole[CLIP_NAME + 32];
+    snprintf(whole, sizeof whole, "%s%s", file->prefix, name);
+    return safetensors_find(file->file, whole);
+}
+
+static const char *path_of(const struct clip_file *file)
+{
+    return safetensors_path(file->file);
+}
+
+/* ---- naming ---- */
+
+static status detect_naming(struct clip_file *file, struct error *error)
+{
+    static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        file->prefix = prefixes[i];
+        file->huggingface = find(file, "visual.conv1.weight") == NULL;
+        if (!file->huggingface || find(file, "vision_model.embeddings.patch_embedding.weight") != NULL)
+            return OK;
+    }
+    size_t count = safetensors_count(file->file);
+    return error_set(error, ERROR_FORMAT,
+                     "%s: expected the weights of a CLIP with a vision transformer, but there is neither "
+                     "'visual.conv1.weight' (OpenAI's name) nor 'vision_model.embeddings.patch_embedding.weight' "
+                     "(Hugging Face's); found %zu tensors, the first '%s'",
+                     path_of(file), count, count > 0 ? safetensors_at(file->file, 0)->name : "");
+}
+
+/* One more than the highest block's number, so that a block left out is a missing tensor, not an unknown one. */
+static size_t count_blocks(const struct clip_file *file, enum clip_tower tower)
+{
+    size_t blocks = 0, tensors = safetensors_count(file->file), skip = strlen(file->prefix);
+    for (size_t i = 0; i < tensors; i++) {
+        const char *name = safetensors_at(file->file, i)->name;
+        size_t block;
+        if (strncmp(name, file->prefix, skip) == 0 && clip_block_of(name + skip, file->huggingface, tower, &block) &&
+            block < MOST_BLOCKS && block >= blocks)
+            blocks = block + 1;
+    }
+    return blocks;
+}
+
+/* ---- what is missing ---- */
+
+static size_t parts_of(const struct clip_file *file, const struct clip_tensor *tensor)
+{
+    return file->huggingface && tensor->layout == CLIP_STACKED ? CLIP_SOURCES : 1;
+}
+
+static const char *name_of(const struct clip_file *file, const struct clip_tensor *tensor, size_t part)
+{
+    return file->huggingface ? tensor->huggingface[part] : tensor->openai;
+}
+
+static bool is_name_of_clip(const struct clip_file *file, const struct clip_dimensions *dimensions, const char *name)
+{
+    for (size_t i = 0; i < clip_tensors(dimensions); i++) {
+        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        for (size_t part = 0; part < parts_of(file, &tensor); part++)
+            if (strcmp(name, name_of(file, &tensor, part)) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* The file's tensor that may be the missing one under a name that no CLIP has; NULL when none looks like it. */
+static const char *find_misnamed(const struct clip_file *file, const char *name)
+{
+    struct clip_dimensions names = {.patch = 1, .resolution = 1};
+    names.image_blocks = count_blocks(file, CLIP_IMAGE);
+    names.text_blocks = count_blocks(file, CLIP_TEXT);
+    size_t skip = strlen(file->prefix);
+    for (size_t i = 0; i < safetensors_count(file->file); i++) {
+        const char *whole = safetensors_at(file->file, i)->name, *candidate = whole;
+        if (strncmp(whole, file->prefix, skip) == 0)
+            candidate += skip;
+        if (nearest_word(name, &candidate, 1) != NULL && !is_name_of_clip(file, &names, candidate))
+            return whole;
+    }
+    return NULL;
+}
+
+/* expected: its shape, or what is known of it. */
+static status missing(const struct clip_file *file, const char *name, const char *expected, struct error *error)
+{
+    const char *misnamed = find_misnamed(file, name);
+    if (misnamed != NULL)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor '%s%s' is missing; expected %s, found '%s', a name that no CLIP has: rename it",
+                         path_of(file), file->prefix, name, expected, misnamed);
+    return error_set(error, ERROR_FORMAT,
+                     "%s: tensor '%s%s' is missing; expected %s, found %zu others: the file was cut down, convert or "
+                     "fetch it again",
+                     path_of(file), file->prefix, name, expected, safetensors_count(file->file));
+}
+
+/* ---- dimensions ---- */
+
+/* A tensor that dimensions are read from: of this rank and without an empty side. */
+static status find_sized(const struct clip_file *file, const char *openai, const char *huggingface, int rank,
+                         const struct safetensor **tensor, struct error *error)
+{
+    const char *name = file->huggingface ? huggingface : openai;
+    const struct safetensor *found = find(file, name);
+    if (found == NULL)
+        return missing(file, name, "its sizes, from which the model's follow", error);
+    if (found->rank != rank || safetensor_elements(found) == 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected %d sizes above zero, found %s", path_of(file),
+                         found->name, rank, shape_text(found->rank, found->shape).text);
+    *tensor = found;
+    return OK;
+}
+
+static status infer_image(struct clip_file *file, struct error *error)
+{
+    struct clip_dimensions *d = &file->dimensions;
+    const struct safetensor *patches, *positions, *projection;
+    TRY(find_sized(file, "visual.conv1.weight", "vision_model.embeddings.patch_embedding.weight", 4, &patches, error));
+    TRY(find_sized(file, "visual.positional_embedding", "vision_model.embeddings.position_embedding.weight", 2,
+                   &positions, error));
+    TRY(find_sized(file, "visual.proj", "visual_projection.weight", 2, &projection, error));
+    d->image_width = patches->shape[0];
+    d->patch = patches->shape[2];
+    d->embed = projection->shape[file->huggingface ? 0 : 1];
+    size_t grid = 0;
+    while ((grid + 1) * (grid + 1) < positions->shape[0])
+        grid++;
+    if (grid == 0 || grid * grid + 1 != positions->shape[0])
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor '%s': expected a square number of patches and one class token, found %s",
+                         path_of(file), positions->name, shape_text(positions->rank, positions->shape).text);
+    d->resolution = grid * d->patch;
+    d->image_blocks = count_blocks(file, CLIP_IMAGE);
+    return OK;
+}
+
+static status infer_text(struct clip_file *file, struct error *error)
+{
+    struct clip_dimensions *d = &file->dimensions;
+    const struct safetensor *tokens, *positions;
+    TRY(find_sized(file, "token_embedding.weight", "text_model.embeddings.token_embedding.weight", 2, &tokens, error));
+    TRY(find_sized(file, "positional_embedding", "text_model.embeddings.position_embedding.weight", 2, &positions,
+                   error));
+    d->vocabulary = tokens->shape[0];
+    d->text_width = tokens->shape[1];
+    d->context = positions->shape[0];
+    d->text_blocks = count_blocks(file, CLIP_TEXT);
+    return OK;
+}
+
+static status check_dimensions(const struct clip_file *file, struct error *error)
+{
+    const struct clip_dimensions *d = &file->dimensions;
+    if (d->image_width % 8 != 0 || d->text_width % 8 != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected widths that are multiples of 8, found %zu (image) and %zu (text)", path_of(file),
+                         d->image_width, d->text_width);
+    if (d->image_blocks == 0 || d->text_blocks == 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected blocks in both towers, found %zu (image) and %zu (text)",
+                         path_of(file), d->image_blocks, d->text_blocks);
+    return OK;
+}
+
+static status infer_hidden(struct clip_file *file, struct error *error)
+{
+    const struct safetensor *image, *text;
+    TRY(find_sized(file, "visual.transformer.resblocks.0.mlp.c_fc.weight",
+                   "vision_model.encoder.layers.0.mlp.fc1.weight", 2, &image, error));
+    TRY(find_sized(file, "transformer.resblocks.0.mlp.c_fc.weight", "text_model.encoder.layers.0.mlp.fc1.weight", 2,
+                   &text, error));
+    file->dimensions.image_hidden = image->shape[0];
+    file->dimensions.text_hidden = text->shape[0];
+    return OK;
+}
+
+/* ---- the tensors ---- */
+
+/* The shape of one part as the file should have it. */
+static void part_shape(const struct clip_file *file, const struct clip_tensor *tensor, size_t shape[CLIP_RANK])
+{
+    memcpy(shape, tensor->shape, sizeof tensor->shape);
+    if (!file->huggingface || tensor->layout == CLIP_SAME)
+        return;
+    if (tensor->layout == CLIP_STACKED) {
+        shape[0] /= CLIP_SOURCES;
+    } else {
+        shape[0] = tensor->shape[1];
+        shape[1] = tensor->shape[0];
+    }
+}
+
+static bool same_shape(const struct safetensor *tensor, int rank, const size_t *shape)
+{
+    return tensor->rank == rank && (rank == 0 || memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) == 0);
+}
+
+static bool is_real(enum safetensor_type type)
+{
+    return type == SAFETENSOR_F32 || type == SAFETENSOR_F16 || type == SAFETENSOR_BF16 || type == SAFETENSOR_F64;
+}
+
+static status resolve_part(const struct clip_file *file, struct source *source, size_t part, struct error *error)
+{
+    const struct clip_tensor *tensor = &source->tensor;
+    const char *name = name_of(file, tensor, part);
+    size_t shape[CLIP_RANK];
+    part_shape(file, tensor, shape);
+    const struct safetensor *found = find(file, name);
+    if (found == NULL)
+        return missing(file, name, shape_text(tensor->rank, shape).text, error);
+    if (!same_shape(found, tensor->rank, shape))
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected shape %s, found %s", path_of(file),
+                         found->name, shape_text(tensor->rank, shape).text, shape_text(found->rank, found->shape).text);
+    if (!is_real(found->type))
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected F32, F16, BF16 or F64, found %s",
+                         path_of(file), found->name, safetensor_type_name(found->type));
+    source->parts[part] = found;
+    return OK;
+}
+
+static status resolve_all(struct clip_file *file, bool *used, struct error *error)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        struct source *source = &file->sources[i];
+        source->tensor = clip_tensor_at(&file->dimensions, i);
+        for (size_t part = 0; part < parts_of(file, &source->tensor); part++) {
+            TRY(resolve_part(file, source, part, error));
+            used[source->parts[part] - safetensors_at(file->file, 0)] = true;
+        }
+    }
+    return OK;
+}
+
+static status check_unknown(const struct clip_file *file, const bool *used, struct error *error)
+{
+    size_t skip = strlen(file->prefix);
+    for (size_t i = 0; i < safetensors_count(file->file); i++) {
+        const struct safetensor *tensor = safetensors_at(file->file, i);
+        bool prefixed = strncmp(tensor->name, file->prefix, skip) == 0;
+        if (!used[i] && !clip_name_is_harmless(tensor->name + (prefixed ? skip : 0)))
+            return error_set(error, ERROR_FORMAT,
+                             "%s: tensor '%s' of shape %s belongs to no CLIP with %zu image and %zu text blocks under "
+                             "%s names",
+                             path_of(file), tensor->name, shape_text(tensor->rank, tensor->shape).text,
+                             file->dimensions.image_blocks, file->dimensions.text_blocks,
+                             file->huggingface ? "Hugging Face's" : "OpenAI's");
+    }
+    return OK;
+}
+
+static status resolve(struct clip_file *file, struct error *error)
+{
+    TRY(detect_naming(file, error));
+    TRY(infer_image(file, error));
+    TRY(infer_text(file, error));
+    TRY(check_dimensions(file, error));
+    TRY(infer_hidden(file, error));
+    file->count = clip_tensors(&file->dimensions);
+    file->sources = calloc(file->count, sizeof *file->sources);
+    bool *used = calloc(safetensors_count(file->file), sizeof *used);
+    status result = OK;
+    if (file->sources == NULL || used == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path_of(file), file->count);
+    if (result == OK)
+        result = resolve_all(file, used, error);
+    if (result == OK)
+        result = check_unknown(file, used, error);
+    free(used);
+    return result;
+}
+
+/* Takes over tensors, also when it fails. */
+static status open_tensors(struct clip_file **file, struct safetensors *tensors, struct error *error)
+{
+    struct clip_file *opened = calloc(1, sizeof *opened);
+    if (opened == NULL) {
+        safetensors_close(tensors);
+        return error_set(error, ERROR_MEMORY, "no memory to open the weights");
+    }
+    opened->file = tensors;
+    status result = resolve(opened, error);
+    if (result != OK) {
+        clip_file_close(opened);
+        return result;
+    }
+    *file = opened;
+    return OK;
+}
+
+status clip_file_open(struct clip_file **file, const char *path, struct error *error)
+{
+    struct safetensors *tensors;
+    *file = NULL;
+    TRY(safetensors_open(&tensors, path, error));
+    return open_tensors(file, tensors, error);
+}
+
+status clip_file_open_header(struct clip_file **file, const char *path, struct error *error)
+{
+    struct safetensors *tensors;
+    *file = NULL;
+    TRY(safetensors_open_header(&tensors, path, error));
+    return open_tensors(file, tensors, error);
+}
+
+status clip_file_open_memory(struct clip_file **file, const char *name, const void *bytes, size_t size,
+                             struct error *error)
+{
+    struct safetensors *tensors;
+    *file = NULL;
+    TRY(safetensors_open_memory(&tensors, name, bytes, size, error));
+    return open_tensors(file, tensors, error);
+}
+
+void clip_file_close(struct clip_file *file)
+{
+    if (file == NULL)
+        return;
+    safetensors_close(file->file);
+    free(file->sources);
+    free(file);
+}
+
+const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file)
+{
+    return &file->dimensions;
+}
+
+const char *clip_file_path(const struct clip_file *file)
+{
+    return path_of(file);
+}
+
+const char *clip_file_metadata(const struct clip_file *file, const char *key)
+{
+    return safetensors_metadata_value(file->file, key);
+}
+
+bool clip_file_is_openai_archive(const struct clip_file *file)
+{
+    return !file->huggingface && find(file, "input_resolution") != NULL && find(file, "context_length") != NULL &&
+           find(file, "vocab_size") != NULL;
+}
+
+const char *clip_file_naming(const struct clip_file *file)
+{
+    return file->huggingface ? "huggingface" : "openai";
+}
+
+/* ---- reading ---- */
+
+/* values [rows, columns] from a tensor of the file, [columns, rows]. */
+static status read_transposed(const struct safetensor *part, float *values, struct error *error)
+{
+    size_t rows = part->shape[1], columns = part->shape[0];
+    float *original = malloc(array_size(rows * columns, sizeof *original));
+    if (original == NULL)
+        return error_set(error, ERROR_MEMORY, "tensor '%s': no memory to transpose it", part->name);
+    status result = safetensor_to_floats(part, original, error);
+    for (size_t i = 0; result == OK && i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            values[i * columns + j] = original[j * rows + i];
+    free(original);
+    return result;
+}
+
+static status read_source(const struct clip_file *file, const struct source *source, float *values, struct error *error)
+{
+    if (file->huggingface && source->tensor.layout == CLIP_TRANSPOSED)
+        return read_transposed(source->parts[0], values, error);
+    for (size_t part = 0; part < parts_of(file, &source->tensor); part++) {
+        TRY(safetensor_to_floats(source->parts[part], values, error));
+        values += safetensor_elements(source->parts[part]);
+    }
+    return OK;
+}
+
+static status check_finite(const struct clip_file *file, const struct source *source, const float *values,
+                           struct error *error)
+{
+    size_t each = safetensor_elements(source->parts[0]), count = parts_of(file, &source->tensor) * each;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return error_set(error, ERROR_FORMAT,
+                             "%s: tensor '%s': expected finite numbers, found %g; the file is damaged or comes from a "
+                             "training that diverged",
+                             path_of(file), source->parts[i / each]->name, (double)values[i]);
+    return OK;
+}
+
+status clip_file_read(const struct clip_file *file, const char *name, int rank, const size_t *shape, float *values,
+                      struct error *error)
+{
+    const struct source *source = NULL;
+    for (size_t i = 0; source == NULL && i < file->count; i++)
+        if (strcmp(file->sources[i].tensor.openai, name) == 0)
+            source = &file->sources[i];
+    if (source == NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: a CLIP of this depth has no tensor '%s'", path_of(file), name);
+    const struct clip_tensor *tensor = &source->tensor;
+    if (tensor->rank != rank || (rank > 0 && memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) != 0))
+        return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': expected shape %s, found %s", path_of(file), name,
+                         shape_text(rank, shape).text, shape_text(tensor->rank, tensor->shape).text);
+    TRY(read_source(file, source, values, error));
+    return check_finite(file, source, values, error);
+}

@@ -1,0 +1,63 @@
+/* The tensors that make up a CLIP model: what OpenAI and Hugging Face call them, and how their shapes follow.
+ *
+ *     for (size_t i = 0; i < clip_tensors(&dimensions); i++) {
+ *         struct clip_tensor tensor = clip_tensor_at(&dimensions, i);
+ *         ... tensor.openai, tensor.rank, tensor.shape ...
+ *     }
+ *
+ * Pure functions over two tables. OpenAI's names are the canonical ones; transformers' CLIPModel splits the attention's
+ * stacked projection into query, key and value, and keeps the two output projections as linear layers, that is, transposed.
+ */
+#ifndef MTIL_MODELS_FILES_CLIP_NAMES_H
+#define MTIL_MODELS_FILES_CLIP_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CLIP_RANK = 4, CLIP_NAME = 96, CLIP_SOURCES = 3 };
+
+/* Everything but the heads follows from the shapes of the weights (clip_config.h has those). hidden: units of the MLPs. */
+struct clip_dimensions {
+    size_t embed;
+    size_t resolution, patch, image_width, image_hidden, image_heads, image_blocks;
+    size_t context, vocabulary, text_width, text_hidden, text_heads, text_blocks;
+};
+
+/* How Hugging Face's tensors become OpenAI's. */
+enum clip_layout {
+    CLIP_SAME,
+    CLIP_STACKED,   /* q, k and v, one below the other */
+    CLIP_TRANSPOSED /* of rank 2 */
+};
+
+struct clip_tensor {
+    char openai[CLIP_NAME];
+    char huggingface[CLIP_SOURCES][CLIP_NAME]; /* three for CLIP_STACKED, else one */
+    enum clip_layout layout;
+    int rank;
+    size_t shape[CLIP_RANK]; /* OpenAI's */
+};
+
+/* Of the images that OpenAI trained with: what a model's input is normalised by. */
+extern const float clip_pixel_mean[3], clip_pixel_deviation[3];
+
+/* "512 values, images of 224 pixels in patches of 16, 12 blocks of width 768 …", for messages. */
+struct clip_words {
+    char text[320];
+};
+struct clip_words clip_dimensions_words(const struct clip_dimensions *dimensions);
+
+/* The number of tensors of a model of these dimensions, and each of them, index in [0, clip_tensors). */
+size_t clip_tensors(const struct clip_dimensions *dimensions);
+struct clip_tensor clip_tensor_at(const struct clip_dimensions *dimensions, size_t index);
+
+/* The block's number when name is "<prefix>.<number>.…" with the prefix of a tower's blocks in either naming. */
+enum clip_tower { CLIP_IMAGE, CLIP_TEXT };
+bool clip_block_of(const char *name, bool huggingface, enum clip_tower tower, size_t *block);
+
+/* True for names (without a wrapper's prefix) that published files carry beside the weights and that change no result:
+ * buffers such as position_ids, OpenAI's three recorded sizes, and the adapters and unused modules that the MoE-Adapters
+ * code saves into the same file. */
+bool clip_name_is_harmless(const char *name);
+
+#endif

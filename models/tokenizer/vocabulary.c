@@ -1,0 +1,424 @@
+#include "models/tokenizer/vocabulary.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#include <utf8proc.h>
+#include <zlib.h>
+
+#include "core/arena.h"
+#include "core/characters.h"
+#include "core/file.h"
+
+enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22 };
+static const size_t text_limit = (size_t)64 << 20;
+
+/* ---- bytes ---- */
+
+static bool is_printable(unsigned byte)
+{
+    return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+}
+
+/* How many bytes below this one are of the same kind. */
+static unsigned place_among(unsigned byte)
+{
+    unsigned place = 0;
+    for (unsigned b = 0; b < byte; b++)
+        place += is_printable(b) == is_printable(byte);
+    return place;
+}
+
+void vocabulary_byte_name(unsigned byte, char name[BYTE_NAME])
+{
+    int32_t point = is_printable(byte) ? (int32_t)byte : 0x100 + (int32_t)place_among(byte);
+    name[utf8proc_encode_char(point, (uint8_t *)name)] = 0;
+}
+
+int32_t vocabulary_byte_id(unsigned byte)
+{
+    return (int32_t)(place_among(byte) + (is_printable(byte) ? 0 : PRINTABLE_BYTES));
+}
+
+/* ---- names of symbols, needed while loading ---- */
+
+struct loader {
+    struct vocabulary *vocabulary;
+    const char *path;
+    struct hsearch_data names; /* name → symbol */
+    size_t capacity, count;    /* symbols */
+    char *pool;                /* the names' bytes */
+    size_t pool_size, pool_used;
+};
+
+static status loader_create(struct loader *loader, struct vocabulary *vocabulary, const char *path, size_t capacity,
+                            size_t pool_size, struct error *error)
+{
+    *loader = (struct loader){.vocabulary = vocabulary, .path = path, .capacity = capacity, .pool_size = pool_size};
+    *vocabulary = (struct vocabulary){0};
+    vocabulary->ids = malloc(array_size(capacity, sizeof *vocabulary->ids));
+    loader->pool = malloc(pool_size);
+    if (vocabulary->ids == NULL || loader->pool == NULL || hcreate_r(2 * capacity, &loader->names) == 0)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu symbols", path, capacity);
+    return OK;
+}
+
+static void loader_destroy(struct loader *loader)
+{
+    if (loader->names.table != NULL)
+        hdestroy_r(&loader->names);
+    free(loader->pool);
+}
+
+static bool find_symbol(struct loader *loader, const char *name, uint32_t *symbol)
+{
+    ENTRY *entry;
+    if (hsearch_r((ENTRY){.key = (char *)name}, FIND, &entry, &loader->names) == 0)
+        return false;
+    *symbol = (uint32_t)(uintptr_t)entry->data;
+    return true;
+}
+
+/* The symbol called left+right, made when there is none, with this id from now on. A name that is made twice counts the last
+ * time, as in the reference's dictionary. The caller sized symbols and pool. */
+static uint32_t set_symbol(struct loader *loader, const char *left, const char *right, int32_t id)
+{
+    char *name = loader->pool + loader->pool_used;
+    size_t length = (size_t)snprintf(name, loader->pool_size - loader->pool_used, "%s%s", left, right);
+    uint32_t symbol;
+    if (!find_symbol(loader, name, &symbol)) {
+        ENTRY *entry;
+        symbol = (uint32_t)loader->count++;
+        loader->pool_used += length + 1;
+        hsearch_r((ENTRY){name, (void *)(uintptr_t)symbol}, ENTER, &entry, &loader->names);
+    }
+    loader->vocabulary->ids[symbol] = id;
+    return symbol;
+}
+
+/* ---- lists of merges ---- */
+
+/* Cuts "left right" in place at its space; false when it is anything else. */
+static bool cut_merge(char *line, char **right)
+{
+    char *space = strchr(line, ' ');
+    if (space == NULL || space == line || space[1] == 0 || strchr(space + 1, ' ') != NULL)
+        return false;
+    *space = 0;
+    *right = space + 1;
+    return true;
+}
+
+static char *next_line(char **rest)
+{
+    char *line = strsep(rest, "\n");
+    size_t length = line != NULL ? strlen(line) : 0;
+    if (length > 0 && line[length - 1] == '\r')
+        line[length - 1] = 0;
+    return line;
+}
+
+/* The symbol that left and right merge into: a known one when the ids are given, else one with the id of this rank. */
+static status merged_symbol(struct loader *loader, const char *left, const char *right, size_t rank, bool ids_given,
+                            uint32_t *symbol, struct error *error)
+{
+    if (!ids_given) {
+        *symbol = set_symbol(loader, left, right, (int32_t)(2 * BYTES + rank));
+        return OK;
+    }
+    char *name = loader->pool + loader->pool_used;
+    snprintf(name, loader->pool_size - loader->pool_used, "%s%s", left, right);
+    if (!find_symbol(loader, name, symbol))
+        return error_set(error, ERROR_FORMAT, "%s has no id for '%.128s'", loader->path, name);
+    return OK;
+}
+
+static status read_merge(struct loader *loader, char *line, size_t rank, bool ids_given, struct error *error)
+{
+    char *right;
+    uint32_t parts[2], merged;
+    if (!cut_merge(line, &right))
+        return error_set(error, ERROR_FORMAT, "expected two symbols with a space between them");
+    const char *names[] = {line, right};
+    for (size_t i = 0; i < 2; i++)
+        if (!find_symbol(loader, names[i], &parts[i]))
+            return error_set(error, ERROR_FORMAT, "'%.64s' is no known symbol; the file is damaged", names[i]);
+    TRY(merged_symbol(loader, line, right, rank, ids_given, &merged, error));
+    uint64_t *merge = pairs_at(&loader->vocabulary->merges, parts[0], parts[1]);
+    if (merge == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for its merges");
+    *merge = (uint64_t)rank << 32 | merged;
+    return OK;
+}
+
+/* Reads at most most merges from text, whose first line is a header. text is changed. */
+static status read_merges(struct loader *loader, const char *path, char *text, size_t most, bool ids_given,
+                          size_t *merges, struct error *error)
+{
+    *merges = 0;
+    next_line(&text);
+    for (size_t number = 2; *merges < most; number++) {
+        char *line = next_line(&text);
+        if (line == NULL)
+            break;
+        if (*line == 0)
+            continue;
+        if (read_merge(loader, line, *merges, ids_given, error) != OK)
+            return error_context(error, "%s:%zu", path, number);
+        ++*merges;
+    }
+    return OK;
+}
+
+/* ---- OpenAI's format ---- */
+
+static status read_openai(struct loader *loader, char *text, struct error *error)
+{
+    struct vocabulary *vocabulary = loader->vocabulary;
+    size_t merges;
+    for (unsigned byte = 0; byte < BYTES; byte++) {
+        char name[BYTE_NAME];
+        vocabulary_byte_name(byte, name);
+        vocabulary->bytes[byte] = set_symbol(loader, name, "", vocabulary_byte_id(byte));
+        vocabulary->last_bytes[byte] = set_symbol(loader, name, "</w>", BYTES + vocabulary_byte_id(byte));
+    }
+    TRY(read_merges(loader, loader->path, text, VOCABULARY_MERGES, false, &merges, error));
+    if (merges == 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected a header and then one merge a line, found no merge",
+                         loader->path);
+    vocabulary->start = (int32_t)(2 * BYTES + merges);
+    vocabulary->end = vocabulary->start + 1;
+    vocabulary->size = (size_t)vocabulary->end + 1;
+    return OK;
+}
+
+static status finish(struct loader *loader, status result)
+{
+    loader_destroy(loader);
+    if (result != OK)
+        vocabulary_free(loader->vocabulary);
+    return result;
+}
+
+/* text is changed. */
+static status load_openai(struct vocabulary *vocabulary, const char *path, char *text, size_t size, struct error *error)
+{
+    struct loader loader;
+    size_t lines = 1;
+    for (const char *p = text; lines < VOCABULARY_MERGES && (p = strchr(p, '\n')) != NULL; p++)
+        lines++;
+    status result =
+        loader_create(&loader, vocabulary, path, 2 * BYTES + lines, size + (size_t)4 * BYTES * BYTE_NAME, error);
+    if (result == OK)
+        result = read_openai(&loader, text, error);
+    return finish(&loader, result);
+}
+
+static status inflate_all(z_stream *stream, const char *name, struct bytes *text, struct error *error)
+{
+    size_t capacity = (size_t)4 << 20;
+    int result = Z_OK;
+    while (result == Z_OK) {
+        uint8_t *grown = realloc(text->data, capacity + 1);
+        if (grown == NULL)
+            return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", name);
+        text->data = grown;
+        stream->next_out = text->data + text->size;
+        stream->avail_out = (uInt)(capacity - text->size);
+        result = inflate(stream, Z_NO_FLUSH);
+        text->size = capacity - stream->avail_out;
+        if (result == Z_OK && capacity >= text_limit)
+            return error_set(error, ERROR_FORMAT, "%s: unpacks to more than the %zu bytes a vocabulary may have", name,
+                             text_limit);
+        capacity *= 2;
+    }
+    if (result != Z_STREAM_END)
+        return error_set(error, ERROR_FORMAT, "%s: expected a whole gzip file, found damage after %zu unpacked bytes",
+                         name, text->size);
+    text->data[text->size] = 0;
+    return OK;
+}
+
+/* A copy of bytes as text, unpacked when they are gzip. The caller frees, also on failure. */
+static status unpack(struct bytes *text, const char *name, const void *bytes, size_t size, struct error *error)
+{
+    enum { GZIP = 16, WINDOW = 15 };
+    *text = (struct bytes){0};
+    if (size > text_limit)
+        return error_set(error, ERROR_FORMAT, "%s: has %zu bytes, a vocabulary may have %zu", name, size, text_limit);
+    if (size >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0) {
+        z_stream stream = {.next_in = (Bytef *)bytes, .avail_in = (uInt)size};
+        if (inflateInit2(&stream, GZIP + WINDOW) != Z_OK)
+            return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", name);
+        status result = inflate_all(&stream, name, text, error);
+        inflateEnd(&stream);
+        return result;
+    }
+    text->data = calloc(size + 1, 1);
+    if (text->data == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu bytes", name, size);
+    if (size > 0)
+        memcpy(text->data, bytes, size);
+    text->size = size;
+    return OK;
+}
+
+status vocabulary_load_memory(struct vocabulary *vocabulary, const char *name, const void *bytes, size_t size,
+                              struct error *error)
+{
+    struct bytes text;
+    status result = unpack(&text, name, bytes, size, error);
+    if (result == OK)
+        result = load_openai(vocabulary, name, (char *)text.data, text.size, error);
+    bytes_free(&text);
+    return result;
+}
+
+/* ---- Hugging Face's format ---- */
+
+static status read_ids(struct loader *loader, json_t *names, struct error *error)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(names, name, value)
+    {
+        json_int_t id = json_integer_value(value);
+        if (!json_is_integer(value) || id < 0 || id >= MOST_IDS)
+            return error_set(error, ERROR_FORMAT, "%s: '%.64s': expected an id in [0, %d)", loader->path, name,
+                             MOST_IDS);
+        set_symbol(loader, name, "", (int32_t)id);
+        if ((size_t)id >= loader->vocabulary->size)
+            loader->vocabulary->size = (size_t)id + 1;
+    }
+    return OK;
+}
+
+static status find_byte(struct loader *loader, unsigned byte, const char *ending, uint32_t *symbol, struct error *error)
+{
+    char name[BYTE_NAME], whole[2 * BYTE_NAME];
+    vocabulary_byte_name(byte, name);
+    snprintf(whole, sizeof whole, "%s%s", name, ending);
+    if (!find_symbol(loader, whole, symbol))
+        return error_set(error, ERROR_FORMAT, "%s: expected a symbol for every byte, found none for '%s' (byte %u)",
+                         loader->path, whole, byte);
+    return OK;
+}
+
+static status find_special(struct loader *loader, const char *bars, const char *plain, int32_t *id, struct error *error)
+{
+    uint32_t symbol;
+    if (!find_symbol(loader, bars, &symbol) && !find_symbol(loader, plain, &symbol))
+        return error_set(error, ERROR_FORMAT, "%s: expected an id for '%s' or '%s', found neither", loader->path, bars,
+                         plain);
+    *id = loader->vocabulary->ids[symbol];
+    return OK;
+}
+
+static status read_huggingface(struct loader *loader, json_t *names, const char *merges_path, char *merges_text,
+                               struct error *error)
+{
+    struct vocabulary *vocabulary = loader->vocabulary;
+    size_t merges;
+    TRY(read_ids(loader, names, error));
+    for (unsigned byte = 0; byte < BYTES; byte++) {
+        TRY(find_byte(loader, byte, "", &vocabulary->bytes[byte], error));
+        TRY(find_byte(loader, byte, "</w>", &vocabulary->last_bytes[byte], error));
+    }
+    TRY(find_special(loader, "<|startoftext|>", "<start_of_text>", &vocabulary->start, error));
+    TRY(find_special(loader, "<|endoftext|>", "<end_of_text>", &vocabulary->end, error));
+    if ((size_t)vocabulary->end + 1 != vocabulary->size)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected the end token to have the highest id, %zu (CLIP looks for it by that), found %d",
+                         loader->path, vocabulary->size - 1, vocabulary->end);
+    return read_merges(loader, merges_path, merges_text, SIZE_MAX, true, &merges, error);
+}
+
+static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, const struct bytes *json,
+                               const char *merges_path, struct bytes *merges, struct error *error)
+{
+    json_error_t problem;
+    const char *text = (const char *)json->data;
+    size_t size = json->size;
+    text_skip_mark(&text, &size);
+    json_t *names = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+    if (!json_is_object(names)) {
+        json_decref(names);
+        return error_set(error, ERROR_FORMAT, "%s:%d: expected a JSON object of ids: %s", path,
+                         names == NULL ? problem.line : 1, names == NULL ? problem.text : "it is something else");
+    }
+    struct loader loader;
+    status result = loader_create(&loader, vocabulary, path, json_object_size(names) + 1,
+                                  json->size + merges->size + (size_t)2 * BYTE_NAME, error);
+    if (result == OK)
+        result = read_huggingface(&loader, names, merges_path, (char *)merges->data, error);
+    json_decref(names);
+    return finish(&loader, result);
+}
+
+static status load_huggingface(struct vocabulary *vocabulary, const char *folder, struct error *error)
+{
+    struct bytes json = {0}, merges = {0};
+    char *json_path = path_format("%s/vocab.json", folder), *merges_path = path_format("%s/merges.txt", folder);
+    status result = json_path != NULL && merges_path != NULL
+                        ? file_read(json_path, text_limit, &json, error)
+                        : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    if (result == OK)
+        result = file_read(merges_path, text_limit, &merges, error);
+    if (result == OK)
+        result = parse_vocabulary(vocabulary, json_path, &json, merges_path, &merges, error);
+    bytes_free(&json);
+    bytes_free(&merges);
+    free(json_path);
+    free(merges_path);
+    return result;
+}
+
+/* ---- either ---- */
+
+/* "folder" of "folder/vocab.json" and "folder/merges.txt", when both are there; else NULL. The caller frees. */
+static char *folder_of_pair(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    bool json = strcmp(name, "vocab.json") == 0;
+    if (!json && strcmp(name, "merges.txt") != 0)
+        return NULL;
+    char *folder = slash != NULL ? path_format("%.*s", (int)(slash - path), path) : path_format(".");
+    char *other = folder != NULL ? path_format("%s/vocab.json", folder) : NULL;
+    bool pair = json || (other != NULL && file_exists(other));
+    free(other);
+    if (!pair) {
+        free(folder);
+        folder = NULL;
+    }
+    return folder;
+}
+
+status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error)
+{
+    *vocabulary = (struct vocabulary){0};
+    if (file_is_directory(path))
+        return load_huggingface(vocabulary, path, error);
+    char *folder = folder_of_pair(path);
+    if (folder != NULL) {
+        status result = load_huggingface(vocabulary, folder, error);
+        free(folder);
+        return result;
+    }
+    struct bytes bytes;
+    TRY(file_read(path, text_limit, &bytes, error));
+    status result = vocabulary_load_memory(vocabulary, path, bytes.data, bytes.size, error);
+    bytes_free(&bytes);
+    return result;
+}
+
+void vocabulary_free(struct vocabulary *vocabulary)
+{
+    free(vocabulary->ids);
+    pairs_free(&vocabulary->merges);
+    *vocabulary = (struct vocabulary){0};
+}

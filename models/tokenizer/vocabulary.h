@@ -1,0 +1,47 @@
+/* A byte-pair vocabulary: symbols, their token ids, and which pairs merge into what.
+ *
+ *     struct vocabulary vocabulary;
+ *     TRY(vocabulary_load(&vocabulary, "bpe_simple_vocab_16e6.txt.gz", error));
+ *     uint32_t left = vocabulary.bytes['a'], right = vocabulary.last_bytes['t'];   // "a", "t</w>"
+ *     const uint64_t *merge = pairs_find(&vocabulary.merges, left, right);         // rank << 32 | symbol of "at</w>"
+ *     int32_t id = vocabulary.ids[(uint32_t)*merge];
+ *     vocabulary_free(&vocabulary);
+ *
+ * Two formats: OpenAI's list of merges, where ids follow from the order (fixtures/data/README.md, section 1), and Hugging
+ * Face's vocab.json with merges.txt, where they are given.
+ */
+#ifndef MTIL_MODELS_TOKENIZER_VOCABULARY_H
+#define MTIL_MODELS_TOKENIZER_VOCABULARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+#include "models/tokenizer/pairs.h"
+
+enum {
+    BYTE_NAME = 8,
+    VOCABULARY_MERGES = 48894 /* at most; OpenAI's file goes on after them, unused */
+};
+
+struct vocabulary {
+    size_t size; /* ids are below this */
+    int32_t start, end;
+    uint32_t bytes[256], last_bytes[256]; /* symbols of a byte inside and at the end of a word */
+    int32_t *ids;                         /* by symbol */
+    struct pairs merges;                  /* rank << 32 | symbol */
+};
+
+/* path as in tokenizer_open; on failure nothing is left to free. */
+status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error);
+
+/* OpenAI's format in memory, gzipped or not; name is for messages. */
+status vocabulary_load_memory(struct vocabulary *vocabulary, const char *name, const void *bytes, size_t size,
+                              struct error *error);
+void vocabulary_free(struct vocabulary *vocabulary);
+
+/* How files spell a byte: printable ones as themselves, the others as U+0100 and following; and the byte's id. */
+void vocabulary_byte_name(unsigned byte, char name[BYTE_NAME]);
+int32_t vocabulary_byte_id(unsigned byte);
+
+#endif

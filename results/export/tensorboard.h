@@ -1,0 +1,36 @@
+/* Runs of a store as files for TensorBoard.
+ *
+ *     struct tensorboard_counts counts;
+ *     TRY(tensorboard_export(store, &(struct query_filter){.suite = "mini"}, "logs", &counts, error));
+ *     … tensorboard --logdir logs
+ *
+ * One file per run, FOLDER/SUITE/METHOD-POLICY-CONFIGURATION/seedN/events.out.tfevents.STARTED.mtil, where CONFIGURATION
+ * is the beginning of the suite's digest; exporting a run again replaces its file. In it:
+ *
+ *     training/loss, training/learning_rate       by iteration, counted through all tasks
+ *     accuracy/TASK, metrics/mean_accuracy        by number of tasks learnt; 0: the untouched model
+ *     metrics/transfer, average, last, …          of a run whose matrix is complete, after the last task
+ *     run, hyperparameters                        as text: what `mtil query runs` shows, and the suite key by key
+ *
+ * Accuracies and metrics are in percent. The clock is that of the run's start plus the time its phases took, so that the
+ * time for which a run was stopped does not count.
+ */
+#ifndef MTIL_RESULTS_EXPORT_TENSORBOARD_H
+#define MTIL_RESULTS_EXPORT_TENSORBOARD_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+#include "results/query.h"
+#include "results/store.h"
+
+struct tensorboard_counts {
+    size_t runs, values; /* values: numbers, text not counted */
+};
+
+/* The runs that the filter leaves, into folder, which is made where it is missing. Each file is there completely or not
+ * at all; a failure leaves those written before it. ERROR_ARGUMENT when the filter leaves no run. */
+status tensorboard_export(struct store *store, const struct query_filter *filter, const char *folder,
+                          struct tensorboard_counts *counts, struct error *error);
+
+#endif

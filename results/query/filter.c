@@ -1,0 +1,124 @@
+/* Whether a filter can choose anything: names that runs have, dates that are dates. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/query/internal.h"
+#include "results/store/store_internal.h"
+
+#define NAMES_LIMIT 64 /* that a message lists */
+
+/* ?1: the name that is looked for; it comes first. */
+static status read_names(struct store *store, const char *sql, const char *name, char *names[NAMES_LIMIT],
+                         size_t *count, struct error *error)
+{
+    struct statement *statement;
+    *count = 0;
+    TRY(statement_open(&statement, store->database, sql, error));
+    status result = statement_bind(statement, VALUES(value_text(name)), error);
+    for (bool row; result == OK && *count < NAMES_LIMIT; (*count)++) {
+        result = statement_step(statement, &row, error);
+        if (result != OK || !row)
+            break;
+        names[*count] = strdup(statement_text(statement, 0));
+        if (!names[*count])
+            result = error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
+    }
+    statement_close(statement);
+    return result;
+}
+
+/* table.column is where the names are; column may be an expression. */
+static status check_name(struct store *store, const char *kind, const char *table, const char *column, const char *name,
+                         struct error *error)
+{
+    char *names[NAMES_LIMIT] = {0}, sql[256];
+    size_t count;
+    if (!name)
+        return OK;
+    snprintf(sql, sizeof sql, "SELECT DISTINCT %s FROM %s ORDER BY %s = ?1 DESC, %s", column, table, column, column);
+    status result = read_names(store, sql, name, names, &count, error);
+    if (result == OK && count > 0 && strcmp(names[0], name) != 0)
+        result = error_unknown_word(error, store_path(store), kind, name, (const char *const *)names, count);
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    return result;
+}
+
+static bool is_within(const char *digits, size_t size, int least, int most)
+{
+    int number = 0;
+    for (size_t i = 0; i < size; i++)
+        number = number * 10 + digits[i] - '0';
+    return number >= least && number <= most;
+}
+
+/* Of a time that has the form: "2026-13-01" is no date. */
+static bool is_in_calendar(const char *time)
+{
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    size_t size = strlen(time);
+    if (!is_within(time + 5, 2, 1, 12))
+        return false;
+    int month = (time[5] - '0') * 10 + time[6] - '0';
+    return (size < 10 || is_within(time + 8, 2, 1, days[month - 1])) &&
+           (size < 16 || (is_within(time + 11, 2, 0, 23) && is_within(time + 14, 2, 0, 59))) &&
+           (size < 19 || is_within(time + 17, 2, 0, 60));
+}
+
+/* The forms of a time, 9 for a digit; "2026" is none, so that a seed or a run is not mistaken for one. */
+static status check_time(const char *option, const char *time, struct error *error)
+{
+    static const char *const forms[] = {"9999-99", "9999-99-99", "9999-99-99T99:99", "9999-99-99T99:99:99",
+                                        "9999-99-99T99:99:99Z"};
+    if (!time)
+        return OK;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t at = 0;
+        while (time[at] && (forms[i][at] == '9' ? time[at] >= '0' && time[at] <= '9' : time[at] == forms[i][at]))
+            at++;
+        if (!time[at] && !forms[i][at] && is_in_calendar(time))
+            return OK;
+    }
+    return error_set(error, ERROR_ARGUMENT,
+                     "--%s: expected a time like 2026-01-31 or 2026-01-31T12:00 (UTC), found \"%.40s\"", option, time);
+}
+
+static status check_run(struct store *store, int64_t run, struct error *error)
+{
+    if (run == 0)
+        return OK;
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, "SELECT 1 FROM runs WHERE run = ?1", error));
+    bool row = false;
+    status result = statement_bind(statement, VALUES(value_integer(run)), error);
+    if (result == OK)
+        result = statement_step(statement, &row, error);
+    statement_close(statement);
+    if (result != OK || row)
+        return result;
+    return error_set(error, ERROR_ARGUMENT, "%s: there is no run %" PRId64 "; the query `runs` lists those there are",
+                     store_path(store), run);
+}
+
+static status check_seed(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    char seed[32];
+    snprintf(seed, sizeof seed, "%" PRId64, filter->seed);
+    return filter->has_seed ? check_name(store, "seed", "runs", "CAST(seed AS TEXT)", seed, error) : OK;
+}
+
+status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    TRY(check_time("since", filter->since, error));
+    TRY(check_time("before", filter->before, error));
+    TRY(check_run(store, filter->run, error));
+    TRY(check_seed(store, filter, error));
+    TRY(check_name(store, "suite", "runs", "suite", filter->suite, error));
+    TRY(check_name(store, "setting", "runs", "setting", filter->setting, error));
+    TRY(check_name(store, "method", "runs", "method", filter->method, error));
+    TRY(check_name(store, "policy", "runs", "policy", filter->policy, error));
+    TRY(check_name(store, "selector", "runs", "selector", filter->selector, error));
+    return check_name(store, "dataset", "tasks", "name", filter->dataset, error);
+}

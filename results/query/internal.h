@@ -1,0 +1,35 @@
+/* How the questions of this folder choose runs; other folders see query.h alone.
+ *
+ *     TRY(statement_open(&statement, store->database, CHOSEN "SELECT run FROM chosen ORDER BY run", error));
+ *     TRY(query_bind_filter(statement, filter, error));
+ */
+#ifndef MTIL_RESULTS_QUERY_INTERNAL_H
+#define MTIL_RESULTS_QUERY_INTERNAL_H
+
+#include "results/query.h"
+#include "results/store/database.h"
+
+/* The beginning of a statement that reads the runs a filter leaves; parameters ?1 to ?11 by query_bind_filter. */
+#define CHOSEN                                                                                                         \
+    "WITH chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                 \
+    " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"                \
+    " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"                 \
+    " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
+    " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))) "
+
+typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
+                              struct error *error);
+
+/* The named queries that are more than a SELECT. */
+query_function query_matrix, query_paper_table, query_selector;
+
+/* The answer of SQL that begins with CHOSEN, in the columns that it has. */
+status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+                        struct error *error);
+
+#define QUERY_CELLS_LIMIT 10000000 /* of an answer */
+
+/* Parameters ?1 to ?11 of CHOSEN; ?12: with published numbers. */
+status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error);
+
+#endif

@@ -1,0 +1,310 @@
+#include "results/query.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "results/query/internal.h"
+#include "results/store/store_internal.h"
+
+#define BYTES_LIMIT ((size_t)256 << 20)
+
+static query_function answer_leaderboard;
+
+/* A query is SQL whose columns are the answer's, or a function that fills the table. */
+static const struct named_query {
+    struct query about;
+    const char *sql, *sql_of_dataset; /* the second, if any, where the filter names a dataset */
+    query_function *answer;
+} queries[] = {
+    {{"runs", "what has been run: suite, settings, seed, status, dates"},
+     CHOSEN
+     "SELECT run, suite, setting, method, policy, selector, selection, task_order AS \"order\", model, seed, status, "
+     "started, finished, message FROM chosen ORDER BY run",
+     NULL,
+     NULL},
+    {{"metrics", "transfer, average, last and more of each run whose matrix is complete"},
+     CHOSEN "SELECT run, suite, method, policy, seed, transfer, average, last, forgetting, backward_transfer, "
+            "gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
+     CHOSEN "SELECT run, suite, method, policy, seed, name, transfer, average, last, forgetting, backward_transfer, "
+            "gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE name = ?11 "
+            "ORDER BY run, task",
+     NULL},
+    {{"tasks", "the same per task, with its images and how many were missing or unreadable"},
+     CHOSEN "SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, "
+            "backward_transfer, gain, zero_shot, training_images, test_images, missing_images, unreadable_images FROM "
+            "chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER "
+            "BY run, task",
+     NULL,
+     NULL},
+    {{"classes", "the classes of each task that is a part of a dataset"},
+     CHOSEN "SELECT run, task, tasks.name AS name, class, task_classes.name AS class_name FROM chosen JOIN tasks USING "
+            "(run) JOIN task_classes USING (run, task) WHERE ?11 IS NULL OR tasks.name = ?11 ORDER BY run, task, class",
+     NULL,
+     NULL},
+    {{"similarity", "mean cosine between the class names of such tasks"},
+     CHOSEN
+     "SELECT chosen.run AS run, tasks.task AS task, tasks.name AS name, other, others.name AS other_name, cosine "
+     "FROM chosen JOIN tasks USING (run) JOIN task_similarities USING (run, task) JOIN tasks AS others "
+     "ON others.run = chosen.run AND others.task = other WHERE ?11 IS NULL OR tasks.name = ?11 "
+     "ORDER BY chosen.run, tasks.task, other",
+     NULL,
+     NULL},
+    {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, NULL, query_matrix},
+    {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, NULL, answer_leaderboard},
+    {{"paper-table", "methods × datasets, a block for each of Transfer, Average and Last"},
+     NULL,
+     NULL,
+     query_paper_table},
+    {{"experts", "how often each expert was chosen, per task and block"},
+     CHOSEN "SELECT run, task, name, encoder, block, expert, count, share, frozen FROM chosen JOIN expert_usage "
+            "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, encoder, block, expert",
+     NULL,
+     NULL},
+    {{"events", "merges, skips and freezes in their order"},
+     CHOSEN "SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason FROM chosen JOIN events "
+            "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
+     NULL,
+     NULL},
+    {{"selector", "the router confusion after the last task: true task × chosen, percent"}, NULL, NULL, query_selector},
+    {{"inputs", "what each run was computed from: files, their sizes and digests of their contents"},
+     CHOSEN
+     "SELECT run, task, name, kind, path, files, bytes, digest FROM chosen JOIN inputs USING (run) LEFT JOIN tasks "
+     "USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, kind",
+     NULL,
+     NULL},
+    {{"sessions", "the processes that worked on each run: program, command line, libraries and machine"},
+     CHOSEN "SELECT run, session, sessions.started AS started, sessions.host AS host, sessions.program_version AS "
+            "program_version, program_commit, command_line, compiler, libraries, cpu, gpu, driver FROM chosen JOIN "
+            "sessions USING (run) ORDER BY run, session",
+     NULL,
+     NULL},
+    {{"time", "where the time of each run went, and how fast it was"},
+     CHOSEN "SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_per_second, peak_bytes "
+            "FROM chosen JOIN throughput USING (run) ORDER BY run, phase",
+     NULL,
+     NULL},
+};
+
+#define QUERIES (sizeof queries / sizeof *queries)
+
+/* How the numbers of a column are shown; others with all their digits. */
+static const struct table_column shown[] = {
+    {.title = "transfer", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "average", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "last", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "forgetting", .decimals = 1, .best = BEST_LOWEST},
+    {.title = "backward_transfer", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "gain", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "zero_shot", .decimals = 1},
+    {.title = "share", .decimals = 1},
+    {.title = "seconds", .decimals = 1},
+    {.title = "seconds_per_iteration", .decimals = 3},
+    {.title = "images_per_second", .decimals = 1},
+};
+
+const struct query *query_at(size_t index)
+{
+    return index < QUERIES ? &queries[index].about : NULL;
+}
+
+static void add_titles(const struct statement *statement, struct table *table)
+{
+    for (size_t column = 0; column < statement_columns(statement); column++) {
+        struct table_column about = {.title = statement_title(statement, column), .decimals = DECIMALS_ALL};
+        for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+            if (strcmp(shown[i].title, about.title) == 0)
+                about = shown[i];
+        table_add_column(table, &about);
+    }
+}
+
+static void add_blob(struct table *table, const uint8_t *data, size_t size)
+{
+    struct text text = {0};
+    text_add(&text, "x'");
+    for (size_t i = 0; i < size; i++)
+        text_add(&text, "%02x", data[i]);
+    text_add(&text, "'");
+    table->failed |= text.failed;
+    table_add_text(table, text.data);
+    text_free(&text);
+}
+
+static void add_value(struct table *table, const struct value *value)
+{
+    switch (value->kind) {
+    case VALUE_INTEGER:
+        table_add_integer(table, value->integer);
+        break;
+    case VALUE_REAL:
+        table_add_real(table, value->real);
+        break;
+    case VALUE_TEXT:
+        table_add_text_bytes(table, value->bytes.data, value->bytes.size);
+        break;
+    case VALUE_BLOB:
+        add_blob(table, value->bytes.data, value->bytes.size);
+        break;
+    case VALUE_NULL:
+        table_add_empty(table);
+        break;
+    }
+}
+
+/* What a value takes as text; blobs become hexadecimal. */
+static size_t text_size(const struct value *value)
+{
+    if (value->kind == VALUE_TEXT)
+        return value->bytes.size;
+    return value->kind == VALUE_BLOB ? 2 * value->bytes.size + 3 : 0;
+}
+
+static status add_row(const struct store *store, struct statement *statement, struct table *table, size_t *bytes,
+                      struct error *error)
+{
+    for (size_t column = 0; column < table->columns; column++) {
+        struct value value = statement_value(statement, column);
+        *bytes += text_size(&value);
+        if (table->count >= QUERY_CELLS_LIMIT || *bytes > BYTES_LIMIT)
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with LIMIT",
+                             store_path(store), QUERY_CELLS_LIMIT, BYTES_LIMIT);
+        add_value(table, &value);
+    }
+    if (table->failed)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory after %zu rows", store_path(store), table_rows(table));
+    return OK;
+}
+
+/* Appends the answer of a statement that is bound. */
+static status fill(const struct store *store, struct statement *statement, struct table *table, struct error *error)
+{
+    add_titles(statement, table);
+    size_t bytes = 0;
+    for (bool row;;) {
+        TRY(statement_step(statement, &row, error));
+        if (!row)
+            return OK;
+        TRY(add_row(store, statement, table, &bytes, error));
+    }
+}
+
+status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
+{
+    return statement_bind(statement,
+                          VALUES(filter->run ? value_integer(filter->run) : value_null(), value_text(filter->suite),
+                                 value_text(filter->setting), value_text(filter->method), value_text(filter->policy),
+                                 value_text(filter->selector), value_text(filter->status),
+                                 filter->has_seed ? value_integer(filter->seed) : value_null(),
+                                 value_text(filter->since), value_text(filter->before), value_text(filter->dataset),
+                                 value_integer(filter->published)),
+                          error);
+}
+
+status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+                        struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, store->database, sql, error));
+    status result = query_bind_filter(statement, filter, error);
+    if (result == OK)
+        result = fill(store, statement, table, error);
+    statement_close(statement);
+    return result;
+}
+
+bool query_exists(const char *name)
+{
+    for (size_t i = 0; i < QUERIES; i++)
+        if (strcmp(name, queries[i].about.name) == 0)
+            return true;
+    return false;
+}
+
+static status unknown_query(const char *name, struct error *error)
+{
+    const char *names[QUERIES];
+    struct text known = {0};
+    for (size_t i = 0; i < QUERIES; i++) {
+        names[i] = queries[i].about.name;
+        text_add(&known, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *nearest = nearest_word(name, names, QUERIES);
+    error_set(error, ERROR_ARGUMENT, "unknown query \"%.40s\"%s%s%s; expected one of: %s, or SQL", name,
+              nearest ? " (did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?)" : "",
+              known.data ? known.data : "those of the list");
+    text_free(&known);
+    return ERROR_ARGUMENT;
+}
+
+status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
+                   struct error *error)
+{
+    for (size_t i = 0; i < QUERIES; i++) {
+        const struct named_query *query = &queries[i];
+        if (strcmp(name, query->about.name) != 0)
+            continue;
+        if (query->answer)
+            return query->answer(store, filter, table, error);
+        bool narrow = filter->dataset && query->sql_of_dataset;
+        return query_answer_sql(store, narrow ? query->sql_of_dataset : query->sql, filter, table, error);
+    }
+    return unknown_query(name, error);
+}
+
+status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open_reader(&statement, store->database, sql, error));
+    status result = fill(store, statement, table, error);
+    statement_close(statement);
+    return result;
+}
+
+static bool ends_with(const char *string, const char *end)
+{
+    size_t size = strlen(string), length = strlen(end);
+    return size >= length && strcmp(string + size - length, end) == 0;
+}
+
+/* SQLite need not know the square root, so the view holds variances. */
+static void take_roots(struct table *table)
+{
+    for (size_t column = 0; column < table->columns; column++) {
+        if (!ends_with(table->column[column].title, "_sd"))
+            continue;
+        table->column[column].decimals = 2;
+        for (size_t row = 0; row < table_rows(table); row++) {
+            struct table_cell *cell = &table->cell[row * table->columns + column];
+            if (cell->kind == CELL_REAL)
+                cell->real = sqrt(fmax(cell->real, 0)); /* rounding can leave a little below 0 */
+        }
+    }
+}
+
+/* As the view of this name, over the chosen runs alone: unbiased variances under the names of their roots. */
+#define SPREAD(metric)                                                                                                 \
+    "avg(" metric ") AS " metric ", (avg(" metric " * " metric ") - avg(" metric ") * avg(" metric                     \
+    ")) * count(*) / nullif(count(*) - 1, 0) AS " metric "_sd, "
+#define LEADERBOARD                                                                                                    \
+    "max(suite) AS suite, max(setting) AS setting, max(method) AS method, max(policy) AS policy, max(selector) AS "    \
+    "selector, max(selection) AS selection, max(task_order) AS \"order\", max(model) AS model, "                       \
+    "substr(suite_hash, 1, 8) AS configuration, count(*) AS runs, " SPREAD("transfer") SPREAD("average")               \
+        SPREAD("last") "avg(forgetting) AS forgetting, avg(gain) AS gain "
+#define BEST_FIRST "GROUP BY suite_hash ORDER BY avg(last) DESC, suite_hash"
+
+static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
+                                 struct error *error)
+{
+    const char *sql = filter->dataset ? CHOSEN "SELECT name, " LEADERBOARD
+                                               "FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) "
+                                               "WHERE status = 'finished' AND name = ?11 " BEST_FIRST
+                                      : CHOSEN
+                          "SELECT " LEADERBOARD
+                          "FROM chosen JOIN metrics USING (run) WHERE status = 'finished' " BEST_FIRST;
+    TRY(query_answer_sql(store, sql, filter, table, error));
+    take_roots(table);
+    return OK;
+}

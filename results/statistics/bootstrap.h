@@ -1,0 +1,43 @@
+/* Intervals over seeds and images at once: a difference between two policies varies with the seed and with the images
+ * that happen to be in the test set.
+ *
+ *     struct bootstrap_task tasks[] = {{.images = 200, .difference = right_b_less_right_a}};
+ *     struct bootstrap_interval of[2];                                  // the task, and the mean over tasks
+ *     TRY(bootstrap_seeds_and_images(tasks, 1, seeds, &(struct bootstrap_plan){.seed = 1}, of, error));
+ *
+ * Each draw takes as many seeds as there are, with replacement, and of each task as many images, which all seeds of the
+ * draw share, since they share the test set (Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 2007). The
+ * interval holds the middle of the drawn means (Efron's percentile interval). With fewer than about ten seeds it is too
+ * narrow by roughly √(1 − 1/seeds), and Student's interval over the seeds is the one to trust.
+ */
+#ifndef MTIL_RESULTS_STATISTICS_BOOTSTRAP_H
+#define MTIL_RESULTS_STATISTICS_BOOTSTRAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+#define BOOTSTRAP_DRAWS 2000
+
+struct bootstrap_task {
+    size_t images;            /* at least 1 */
+    const int8_t *difference; /* [seeds, images] of −1, 0, 1 */
+};
+
+struct bootstrap_plan {
+    uint64_t seed;     /* of Philox */
+    size_t draws;      /* 0: BOOTSTRAP_DRAWS */
+    double confidence; /* 0: 0.95 */
+};
+
+struct bootstrap_interval {
+    double estimate, low, high; /* in percent of the images */
+};
+
+/* interval [tasks + 1]: each task's, then that of the mean over tasks. Tasks, seeds ≥ 1. */
+status bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_count, size_t seeds,
+                                  const struct bootstrap_plan *plan, struct bootstrap_interval *interval,
+                                  struct error *error);
+
+#endif

@@ -1,0 +1,35 @@
+/* The distributions that tests and intervals are made of.
+ *
+ *     double p = distribution_t_two_sided(t, n - 1);                  // P(|T| >= |t|)
+ *     double t = distribution_t_quantile(0.95, n - 1);                // P(|T| <= t) = 0.95
+ *     double below = distribution_binomial_half(k, n);                // P(X <= k), X ~ Binomial(n, 1/2)
+ *
+ * Relative errors stay below 1e-12, in the tails too. Outside their domain the functions are NAN.
+ */
+#ifndef MTIL_RESULTS_STATISTICS_DISTRIBUTION_H
+#define MTIL_RESULTS_STATISTICS_DISTRIBUTION_H
+
+#include <stdint.h>
+
+/* The regularised incomplete beta function I_x(a, b), a and b > 0, by its continued fraction (Didonato and Morris,
+ * "Algorithm 708", ACM TOMS 1992). complement is 1 − x, which the caller often knows with more digits than 1 − x has. */
+double distribution_beta(double x, double complement, double a, double b);
+
+/* P(|T| >= |t|) of Student's distribution with ν degrees of freedom, ν > 0. Infinite t has probability 0. */
+double distribution_t_two_sided(double t, double degrees);
+
+/* The t with P(|T| <= t) = confidence, 0 <= confidence < 1. */
+double distribution_t_quantile(double confidence, double degrees);
+
+/* The z with P(|Z| <= z) = confidence for a standard normal Z. */
+double distribution_normal_quantile(double confidence);
+
+/* P(X <= successes) for n fair coins, exact but for rounding. */
+double distribution_binomial_half(uint64_t successes, uint64_t n);
+
+/* P(|T| > t) for T of the noncentral t distribution with ν degrees of freedom and noncentrality δ: what a t-test finds
+ * when there is something to find. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps,
+ * which converge exponentially for such integrands (Trefethen and Weideman, SIAM Review 2014). */
+double distribution_noncentral_t_two_sided(double t, double degrees, double noncentrality);
+
+#endif

@@ -1,0 +1,214 @@
+#include "results/statistics/statistics.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/statistics/distribution.h"
+
+#define PAIRS_LIMIT 1000000
+
+/* Neumaier's compensated sum. */
+double statistics_mean(const double *value, size_t n)
+{
+    double sum = 0, lost = 0;
+    for (size_t i = 0; i < n; i++) {
+        double next = sum + value[i];
+        lost += fabs(sum) >= fabs(value[i]) ? sum - next + value[i] : value[i] - next + sum;
+        sum = next;
+    }
+    return n ? (sum + lost) / (double)n : (double)NAN;
+}
+
+double statistics_sd(const double *value, size_t n)
+{
+    if (n < 2)
+        return (double)NAN;
+    double mean = statistics_mean(value, n), squares = 0, rest = 0;
+    for (size_t i = 0; i < n; i++) {
+        double away = value[i] - mean;
+        squares += away * away;
+        rest += away; /* what rounding the mean has left */
+    }
+    return sqrt(fmax(squares - rest * rest / (double)n, 0) / (double)(n - 1));
+}
+
+struct interval statistics_mean_interval(double mean, double sd, size_t n, double confidence)
+{
+    if (n < 2)
+        return (struct interval){(double)NAN, (double)NAN};
+    double half = distribution_t_quantile(confidence, (double)(n - 1)) * sd / sqrt((double)n);
+    return (struct interval){mean - half, mean + half};
+}
+
+static double hedges_factor(size_t n)
+{
+    double m = (double)n - 1;
+    int sign;
+    return n == 2 ? 0 : exp(lgamma_r(m / 2, &sign) - lgamma_r((m - 1) / 2, &sign)) / sqrt(m / 2);
+}
+
+struct paired_test statistics_paired_t(const double *difference, size_t n, double confidence)
+{
+    struct paired_test test = {.n = n, .mean = statistics_mean(difference, n), .sd = statistics_sd(difference, n)};
+    test.interval = statistics_mean_interval(test.mean, test.sd, n, confidence);
+    test.effect = test.mean / test.sd;
+    test.hedges = test.effect * (n < 2 ? (double)NAN : hedges_factor(n));
+    test.t = test.mean / (test.sd / sqrt((double)n));
+    test.p = n < 2 ? (double)NAN : distribution_t_two_sided(test.t, (double)(n - 1));
+    return test;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* How many means of two (i ≤ j) of the sorted values are at most bound. */
+static uint64_t count_means(const double *sorted, size_t n, double bound)
+{
+    uint64_t count = 0;
+    size_t end = n; /* values [i, end) go with value i; end falls as i rises */
+    for (size_t i = 0; i < end; i++) {
+        while (end > i && (sorted[i] + sorted[end - 1]) / 2 > bound)
+            end--;
+        count += end - i;
+    }
+    return count;
+}
+
+/* Doubles in their order as integers, so that halving between two of them ends. */
+static int64_t rank_of(double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits < 0 ? INT64_MIN - bits : bits;
+}
+
+static double value_of(int64_t rank)
+{
+    int64_t bits = rank < 0 ? INT64_MIN - rank : rank;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The mean of two with `below` of them before it: the smallest number that more than that many do not exceed. */
+static double select_mean(const double *sorted, size_t n, uint64_t below)
+{
+    int64_t low = rank_of(sorted[0]), high = rank_of(sorted[n - 1]);
+    while (low < high) {
+        int64_t middle = (low & high) + ((low ^ high) >> 1); /* their mean without overflow, rounded down */
+        if (count_means(sorted, n, value_of(middle)) > below)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return value_of(low);
+}
+
+status statistics_hodges_lehmann(const double *difference, size_t n, double *median, struct error *error)
+{
+    *median = (double)NAN;
+    if (n == 0)
+        return OK;
+    double *sorted = malloc(n * sizeof *sorted);
+    if (!sorted)
+        return error_set(error, ERROR_MEMORY, "statistics: out of memory for %zu values", n);
+    memcpy(sorted, difference, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    uint64_t means = (uint64_t)n * (n + 1) / 2;
+    *median = (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
+    free(sorted);
+    return OK;
+}
+
+struct ranked {
+    double p;
+    size_t index;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *left = a, *right = b;
+    return left->p != right->p ? (left->p > right->p) - (left->p < right->p)
+                               : (left->index > right->index) - (left->index < right->index);
+}
+
+status statistics_holm(const double *p, size_t n, double *adjusted, struct error *error)
+{
+    struct ranked *ranked = malloc((n ? n : 1) * sizeof *ranked);
+    if (!ranked)
+        return error_set(error, ERROR_MEMORY, "statistics: out of memory for %zu p-values", n);
+    size_t family = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(p[i]))
+            adjusted[i] = p[i];
+        else
+            ranked[family++] = (struct ranked){p[i], i};
+    }
+    qsort(ranked, family, sizeof *ranked, compare_ranked);
+    double largest = 0;
+    for (size_t i = 0; i < family; i++) {
+        largest = fmax(largest, fmin(1, (double)(family - i) * ranked[i].p));
+        adjusted[ranked[i].index] = largest;
+    }
+    free(ranked);
+    return OK;
+}
+
+double statistics_mcnemar(uint64_t only_a, uint64_t only_b)
+{
+    uint64_t fewer = only_a < only_b ? only_a : only_b;
+    return only_a == only_b ? 1 : fmin(1, 2 * distribution_binomial_half(fewer, only_a + only_b));
+}
+
+struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidence)
+{
+    if (n == 0 || correct > n)
+        return (struct interval){(double)NAN, (double)NAN};
+    double z = distribution_normal_quantile(confidence), right = (double)correct, wrong = (double)(n - correct);
+    double middle = right + z * z / 2, half = z * sqrt(right * wrong / (double)n + z * z / 4),
+           whole = (double)n + z * z;
+    return (struct interval){correct == 0 ? 0 : (middle - half) / whole, correct == n ? 1 : (middle + half) / whole};
+}
+
+double statistics_least_p(size_t n)
+{
+    return n == 0 ? 1 : fmin(1, ldexp(1, 1 - (int)(n < 2000 ? n : 2000)));
+}
+
+size_t statistics_least_pairs(double level, size_t tests)
+{
+    size_t n = 1;
+    while (n < 2000 && statistics_least_p(n) * (double)tests > level)
+        n++;
+    return n;
+}
+
+double statistics_power(double effect, size_t n, double level)
+{
+    if (n < 2)
+        return (double)NAN;
+    double degrees = (double)(n - 1);
+    return distribution_noncentral_t_two_sided(distribution_t_quantile(1 - level, degrees), degrees,
+                                               fabs(effect) * sqrt((double)n));
+}
+
+size_t statistics_pairs_needed(double effect, double level, double power)
+{
+    if (isnan(effect) || effect == 0)
+        return 0;
+    size_t low = 1, high = 2; /* too few, and enough or not known to be */
+    while (high <= PAIRS_LIMIT && !(statistics_power(effect, high, level) >= power)) {
+        low = high;
+        high *= 2;
+    }
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        *(statistics_power(effect, middle, level) >= power ? &high : &low) = middle;
+    }
+    return high <= PAIRS_LIMIT ? high : 0;
+}

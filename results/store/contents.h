@@ -1,0 +1,41 @@
+/* What runs were computed from, as values among their settings, so that whatever compares settings compares contents: two
+ * weights are one wherever they lie, and two files that were at one path one after the other are two.
+ *
+ *     struct run_contents contents;
+ *     contents_begin(&contents, store);
+ *     TRY(contents_add(&contents, run, &values, error));         // for each run whose suite values are compared
+ *     contents_end(&contents);
+ *
+ * Sets model.weights, model.configuration (heads and activation), model.vocabulary, data.root (the training images), prompts and test images. A value is the path that
+ * the suite has, and the beginning of the digest where another content has that path already. Of runs of older programs,
+ * which recorded no contents, it says so.
+ */
+#ifndef MTIL_RESULTS_STORE_CONTENTS_H
+#define MTIL_RESULTS_STORE_CONTENTS_H
+
+#include <stdbool.h>
+
+#include "results/query/suite_values.h"
+#include "results/store.h"
+
+#define CONTENTS_PROMPTS "prompts"
+#define CONTENTS_TESTS "test images"
+
+struct statement;
+struct contents_name;
+
+struct run_contents {
+    struct store *store;
+    struct statement *read; /* opened when first used */
+    struct contents_name *names;
+    size_t count;
+};
+
+void contents_begin(struct run_contents *contents, struct store *store);
+void contents_end(struct run_contents *contents);
+status contents_add(struct run_contents *contents, int64_t run, struct suite_values *values, struct error *error);
+
+/* Whether a key is one of those. */
+bool contents_has_key(const char *key);
+
+#endif

@@ -1,0 +1,592 @@
+#include "results/store/database.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/stop.h"
+#include "core/text.h"
+#include "results/store/database_files.h"
+
+#define PATIENCE_MS 120000
+#define PAUSE_MS 5
+#define LINGER_MS 400        /* for a last write, after a request to stop */
+#define STEPS_PER_LOOK 10000 /* of SQLite's machine: less than a millisecond */
+#define PAGES_PER_LOOK 4096
+#define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
+
+struct database {
+    sqlite3 *handle;
+    char *path, *detached; /* detached: the full path that was */
+    bool writable;
+    int patience;
+    struct database_files files; /* where it is written to a file */
+    const struct stop *stop;     /* NULL: nobody asks to */
+    bool writes;                 /* the statement that runs is finished in any case */
+    int waited, lingered;        /* milliseconds for the lock of another, and of these since a request to stop */
+};
+
+struct statement {
+    sqlite3_stmt *handle;
+    struct database *database;
+};
+
+/* By the time SQLite reports a failed write the reason may be forgotten; then it is a matter of room nearly always. */
+static bool disk_is_full(int code, int number)
+{
+    bool unexplained = number == 0 && (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE);
+    return (code & 0xff) == SQLITE_FULL || unexplained || number == ENOSPC || number == EDQUOT || number == EFBIG;
+}
+
+/* Whether the file, or the folder in which SQLite keeps a log beside it, is there and may not be written. */
+static bool is_read_only(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    bool found = (access(path, F_OK) == 0 && access(path, W_OK) != 0) ||
+                 (folder != NULL && access(folder, F_OK) == 0 && access(folder, W_OK) != 0);
+    free(folder);
+    return found;
+}
+
+static status fail_io(const struct database *database, int code, struct error *error)
+{
+    int number = sqlite3_system_errno(database->handle);
+    if (disk_is_full(code, number))
+        return error_set(
+            error, ERROR_IO,
+            "%s: the disk is full or the file may not grow; what was not committed is not written: free some "
+            "space and go on",
+            database->path);
+    /* SQLite may tell the number of another file that it looked for after the one that it could not open. */
+    if (code == SQLITE_READONLY_DBMOVED)
+        return error_set(error, ERROR_IO,
+                         "%s: was deleted or renamed while this program used it; put it back and give the same command "
+                         "again",
+                         database->path);
+    bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && is_read_only(database->path);
+    if ((code & 0xff) == SQLITE_READONLY || hidden)
+        return error_set(error, ERROR_IO,
+                         "%s: cannot be written: the file, its folder or the medium is read-only; copy it elsewhere or "
+                         "change its permissions",
+                         database->path);
+    if (number != 0)
+        return error_errno(error, number, "%s: %s", database->path, sqlite3_errstr(code));
+    return error_set(error, ERROR_IO, "%s: %s", database->path, sqlite3_errmsg(database->handle));
+}
+
+static status fail_busy(const struct database *database, struct error *error)
+{
+    if (stop_requested(database->stop))
+        return error_set(error, ERROR_STOPPED, "%s: stopped while another program had the database locked",
+                         database->path);
+    return error_set(error, ERROR_BUSY,
+                     "%s: another program kept the database locked for %g seconds; end it or try again", database->path,
+                     database->patience / 1000.0);
+}
+
+/* The one place where an SQLite code becomes a message. */
+static status fail(const struct database *database, int code, struct error *error)
+{
+    const char *path = database->path, *said = sqlite3_errmsg(database->handle);
+    switch (code & 0xff) {
+    case SQLITE_NOTADB:
+        return error_set(error, ERROR_FORMAT, "%s: expected a results database (SQLite), found something else", path);
+    case SQLITE_CORRUPT:
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the database is damaged (%s); go back to a copy, or save what is left with "
+                         "`sqlite3 FILE .recover`",
+                         path, said);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return fail_busy(database, error);
+    case SQLITE_INTERRUPT:
+        return error_set(error, ERROR_STOPPED, "%s: stopped", path);
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        return fail_io(database, code, error);
+    case SQLITE_NOMEM:
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    default:
+        return error_set(error, ERROR_ARGUMENT, "%s: %s", path, said);
+    }
+}
+
+/* --- Requests to stop --- */
+
+/* SQLite calls it now and then in a long statement, and gives the statement up when it returns 1. */
+static int is_to_stop(void *context)
+{
+    const struct database *database = context;
+    return !database->writes && stop_requested(database->stop);
+}
+
+/* Whether to go on waiting for the lock of another; SQLite counts the calls of a wait from 0. */
+static int wait_for_lock(void *context, int calls)
+{
+    struct database *database = context;
+    if (calls == 0)
+        database->waited = database->lingered = 0;
+    if (database->waited >= database->patience || database->lingered >= LINGER_MS)
+        return 0;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    database->waited += PAUSE_MS;
+    if (stop_requested(database->stop))
+        database->lingered += PAUSE_MS;
+    return 1;
+}
+
+static void watch(struct database *database)
+{
+    sqlite3_busy_handler(database->handle, wait_for_lock, database);
+    sqlite3_progress_handler(database->handle, STEPS_PER_LOOK, is_to_stop, database);
+}
+
+/* --- Opening --- */
+
+/* path as an URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
+static void add_immutable_uri(struct text *uri, const char *path)
+{
+    text_add(uri, "file:");
+    for (const char *at = path; *at; at++)
+        text_add(uri, strchr("%?#", *at) ? "%%%02X" : "%c", (unsigned char)*at);
+    text_add(uri, "?immutable=1");
+}
+
+/* Opens and reads a little, so that what is wrong with the file shows here. */
+static int open_handle(struct database *database, const char *name, int flags)
+{
+    sqlite3_close(database->handle);
+    database->handle = NULL;
+    int code = sqlite3_open_v2(name, &database->handle, flags | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (code != SQLITE_OK)
+        return code;
+    watch(database);
+    return sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+}
+
+static int open_immutable(struct database *database, const char *path, int code)
+{
+    struct text uri = {0};
+    add_immutable_uri(&uri, path);
+    if (!uri.failed)
+        code = open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    text_free(&uri);
+    return code;
+}
+
+/* A name that SQLite takes for a path, whatever it looks like (":memory:", "file:…"). */
+static char *plain_name(const char *path)
+{
+    return path_format("%s%s", path[0] == '/' ? "" : "./", path);
+}
+
+static status open_file(struct database *database, struct error *error)
+{
+    char *name = plain_name(database->path);
+    if (!name)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    int code = open_handle(database, name,
+                           database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+    bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
+    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = database_has_log(name);
+    if (readable && !log)
+        code = open_immutable(database, name, code);
+    free(name);
+    if (!database->handle)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    if (readable && log)
+        return error_set(error, ERROR_IO,
+                         "%s: %s-wal beside it holds rows that are not in it yet, and SQLite can read them only in a "
+                         "folder that it may write to: copy both files to one, and read the copy",
+                         database->path, database->path);
+    return code == SQLITE_OK ? OK : fail(database, code, error);
+}
+
+/* What the file says is not trusted: no triggers, no functions with side effects from views, no huge values. */
+static status configure(struct database *database, struct error *error)
+{
+    sqlite3 *handle = database->handle;
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_LIMIT);
+    if (database->writable && sqlite3_db_readonly(handle, "main") == 1)
+        return fail(database, SQLITE_READONLY, error);
+    return OK;
+}
+
+static status check_path(const char *path, bool writable, struct error *error)
+{
+    if (path[0] == '\0')
+        return error_set(error, ERROR_ARGUMENT, "the name of the results database is empty");
+    if (file_is_directory(path))
+        return error_set(error, ERROR_ARGUMENT, "%s: expected a results database, found a folder", path);
+    TRY(database_check_log(path, error));
+    if (!writable && !file_exists(path))
+        return error_set(error, ERROR_IO, "%s: there is no such file; `mtil run` writes results databases", path);
+    return file_check_kind(path, error);
+}
+
+static status create(struct database **created, const char *path, bool writable, const struct stop *stop,
+                     struct error *error)
+{
+    struct database *database = calloc(1, sizeof *database);
+    char *copy = strdup(path);
+    if (!database || !copy) {
+        free(database);
+        free(copy);
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    }
+    *database = (struct database){.path = copy, .writable = writable, .patience = PATIENCE_MS, .stop = stop};
+    *created = database;
+    return OK;
+}
+
+/* Passes result on; *opened is the database where all went well, which is closed otherwise. */
+static status finish_open(struct database **opened, struct database *database, status result, struct error *error)
+{
+    if (result == OK)
+        result = configure(database, error);
+    if (result == OK)
+        *opened = database;
+    else
+        database_close(database);
+    return result;
+}
+
+status database_open_stoppable(struct database **opened, const char *path, bool writable, const struct stop *stop,
+                               struct error *error)
+{
+    struct database *database;
+    *opened = NULL;
+    TRY(check_path(path, writable, error));
+    TRY(create(&database, path, writable, stop, error));
+    status result = open_file(database, error);
+    if (result == OK && writable)
+        result = database_files_watch(&database->files, database_full_path(database), error);
+    return finish_open(opened, database, result, error);
+}
+
+status database_open(struct database **opened, const char *path, bool writable, struct error *error)
+{
+    return database_open_stoppable(opened, path, writable, NULL, error);
+}
+
+status database_open_memory(struct database **opened, const char *name, struct error *error)
+{
+    struct database *database;
+    *opened = NULL;
+    TRY(create(&database, name, true, NULL, error));
+    int code = open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    return finish_open(opened, database, code == SQLITE_OK ? OK : fail(database, code, error), error);
+}
+
+void database_close(struct database *database)
+{
+    if (!database)
+        return;
+    sqlite3_close_v2(database->handle);
+    free(database->path);
+    free(database->detached);
+    database_files_free(&database->files);
+    free(database);
+}
+
+static status copy_pages(struct database *database, sqlite3 *memory, struct error *error)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(memory, "main", database->handle, "main");
+    if (!backup)
+        return error_set(error, ERROR_MEMORY, "%s: no copy in memory: %s", database->path, sqlite3_errmsg(memory));
+    int code = SQLITE_OK;
+    while (code == SQLITE_OK)
+        code = stop_requested(database->stop) ? SQLITE_INTERRUPT : sqlite3_backup_step(backup, PAGES_PER_LOOK);
+    sqlite3_backup_finish(backup);
+    return code == SQLITE_DONE ? OK : fail(database, code, error);
+}
+
+status database_detach(struct database *database, struct error *error)
+{
+    sqlite3 *memory = NULL;
+    char *full_path = strdup(database_full_path(database));
+    int code =
+        sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    status result = full_path && code == SQLITE_OK
+                        ? copy_pages(database, memory, error)
+                        : error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    if (result != OK) {
+        sqlite3_close(memory);
+        free(full_path);
+        return result;
+    }
+    sqlite3_close_v2(database->handle);
+    database->handle = memory;
+    watch(database);
+    database->detached = full_path;
+    database->writable = true;
+    return configure(database, error);
+}
+
+const char *database_path(const struct database *database)
+{
+    return database->path;
+}
+
+const char *database_full_path(const struct database *database)
+{
+    return database->detached ? database->detached : sqlite3_db_filename(database->handle, "main");
+}
+
+bool database_writable(const struct database *database)
+{
+    return database->writable;
+}
+
+int database_patience(const struct database *database)
+{
+    return database->patience;
+}
+
+void database_set_patience(struct database *database, int milliseconds)
+{
+    database->patience = milliseconds;
+}
+
+status database_execute(struct database *database, const char *script, struct error *error)
+{
+    int code = sqlite3_exec(database->handle, script, NULL, NULL, NULL);
+    return code == SQLITE_OK ? OK : fail(database, code, error);
+}
+
+status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, database, sql, error));
+    bool row;
+    status result = statement_step(statement, &row, error);
+    *integer = result == OK && row ? statement_integer(statement, 0) : 0;
+    statement_close(statement);
+    return result;
+}
+
+status database_begin(struct database *database, bool *began, struct error *error)
+{
+    *began = sqlite3_get_autocommit(database->handle) != 0;
+    return *began ? database_execute(database, "BEGIN IMMEDIATE", error) : OK;
+}
+
+status database_check_files(struct database *database, struct error *error)
+{
+    return database_files_check(&database->files, error);
+}
+
+status database_check_pages(struct database *database, struct error *error)
+{
+    return database_files_check_pages(&database->files, error);
+}
+
+status database_commit(struct database *database, struct error *error)
+{
+    TRY(database_check_files(database, error));
+    TRY(database_execute(database, "COMMIT", error));
+    return database_check_files(database, error);
+}
+
+void database_rollback(struct database *database)
+{
+    if (!sqlite3_get_autocommit(database->handle))
+        sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
+}
+
+status database_end(struct database *database, bool began, status result, struct error *error)
+{
+    if (began && result == OK)
+        result = database_commit(database, error);
+    if (began && result != OK)
+        database_rollback(database);
+    return result;
+}
+
+int64_t database_last_row(const struct database *database)
+{
+    return sqlite3_last_insert_rowid(database->handle);
+}
+
+int64_t database_changes(const struct database *database)
+{
+    return sqlite3_changes64(database->handle);
+}
+
+static status prepare(struct statement **opened, struct database *database, const char *sql, struct error *error)
+{
+    *opened = NULL;
+    struct statement *statement = calloc(1, sizeof *statement);
+    if (!statement)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    statement->database = database;
+    const char *rest = "";
+    int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
+    status result = OK;
+    if (code != SQLITE_OK)
+        result = fail(database, code, error);
+    else if (!statement->handle || rest[strspn(rest, " \t\r\n;")] != '\0')
+        result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
+                           statement->handle ? "more behind it" : "none");
+    if (result != OK) {
+        statement_close(statement);
+        return result;
+    }
+    *opened = statement;
+    return OK;
+}
+
+status statement_open(struct statement **statement, struct database *database, const char *sql, struct error *error)
+{
+    return prepare(statement, database, sql, error);
+}
+
+/* sqlite3_stmt_readonly says yes to BEGIN, ATTACH and some PRAGMAs; so only what a query is made of passes. */
+static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
+                         const char *trigger)
+{
+    (void)first, (void)schema, (void)trigger;
+    bool harmless = action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE ||
+                    (action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0);
+    if (!harmless)
+        *(bool *)context = true;
+    return harmless ? SQLITE_OK : SQLITE_DENY;
+}
+
+status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
+                             struct error *error)
+{
+    bool refused = false;
+    sqlite3_set_authorizer(database->handle, allow_reading, &refused);
+    status result = prepare(statement, database, sql, error);
+    sqlite3_set_authorizer(database->handle, NULL, NULL);
+    if (result == OK && !sqlite3_stmt_readonly((*statement)->handle)) {
+        statement_close(*statement);
+        *statement = NULL;
+        refused = true;
+    }
+    if (refused)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: a query only reads: expected SELECT, WITH, VALUES or EXPLAIN, found \"%.60s\"",
+                         database->path, sql);
+    return result;
+}
+
+void statement_close(struct statement *statement)
+{
+    if (!statement)
+        return;
+    sqlite3_finalize(statement->handle);
+    free(statement);
+}
+
+static int bind_value(sqlite3_stmt *handle, int index, const struct value *value)
+{
+    switch (value->kind) {
+    case VALUE_INTEGER:
+        return sqlite3_bind_int64(handle, index, value->integer);
+    case VALUE_REAL:
+        return sqlite3_bind_double(handle, index, value->real);
+    case VALUE_TEXT:
+        return sqlite3_bind_text64(handle, index, value->bytes.data, value->bytes.size, SQLITE_STATIC, SQLITE_UTF8);
+    case VALUE_BLOB:
+        return sqlite3_bind_blob64(handle, index, value->bytes.size ? value->bytes.data : "", value->bytes.size,
+                                   SQLITE_STATIC);
+    case VALUE_NULL:
+        break;
+    }
+    return sqlite3_bind_null(handle, index);
+}
+
+status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error)
+{
+    sqlite3_reset(statement->handle);
+    size_t parameters = (size_t)sqlite3_bind_parameter_count(statement->handle);
+    for (size_t i = 0; i < count && i < parameters; i++) {
+        int code = bind_value(statement->handle, (int)i + 1, &values[i]);
+        if (code != SQLITE_OK)
+            return fail(statement->database, code, error);
+    }
+    return OK;
+}
+
+/* What only reads is not begun after a request to stop; what writes may be a last word. */
+status statement_step(struct statement *statement, bool *row, struct error *error)
+{
+    struct database *database = statement->database;
+    database->writes = !sqlite3_stmt_readonly(statement->handle);
+    int code = is_to_stop(database) ? SQLITE_INTERRUPT : sqlite3_step(statement->handle);
+    database->writes = false;
+    *row = code == SQLITE_ROW;
+    if (code == SQLITE_ROW)
+        return OK;
+    status result = code == SQLITE_DONE ? OK : fail(statement->database, code, error);
+    sqlite3_reset(statement->handle);
+    return result;
+}
+
+status statement_run(struct statement *statement, const struct value *values, size_t count, struct error *error)
+{
+    TRY(statement_bind(statement, values, count, error));
+    bool row;
+    TRY(statement_step(statement, &row, error));
+    sqlite3_reset(statement->handle);
+    return OK;
+}
+
+size_t statement_columns(const struct statement *statement)
+{
+    return (size_t)sqlite3_column_count(statement->handle);
+}
+
+const char *statement_title(const struct statement *statement, size_t column)
+{
+    const char *title = sqlite3_column_name(statement->handle, (int)column);
+    return title ? title : "";
+}
+
+struct value statement_value(struct statement *statement, size_t column)
+{
+    sqlite3_stmt *handle = statement->handle;
+    int at = (int)column;
+    switch (sqlite3_column_type(handle, at)) {
+    case SQLITE_INTEGER:
+        return value_integer(sqlite3_column_int64(handle, at));
+    case SQLITE_FLOAT:
+        return value_real(sqlite3_column_double(handle, at));
+    case SQLITE_TEXT: {
+        const void *data = sqlite3_column_text(handle, at);
+        return (struct value){.kind = VALUE_TEXT,
+                              .bytes = {data ? data : "", (size_t)sqlite3_column_bytes(handle, at)}};
+    }
+    case SQLITE_BLOB: {
+        const void *data = sqlite3_column_blob(handle, at);
+        return value_blob(data, (size_t)sqlite3_column_bytes(handle, at));
+    }
+    default:
+        return value_null();
+    }
+}
+
+int64_t statement_integer(struct statement *statement, size_t column)
+{
+    return sqlite3_column_int64(statement->handle, (int)column);
+}
+
+const char *statement_text(struct statement *statement, size_t column)
+{
+    const unsigned char *text = sqlite3_column_text(statement->handle, (int)column);
+    return text ? (const char *)text : "";
+}

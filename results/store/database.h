@@ -1,0 +1,141 @@
+/* A thin door to SQLite for the files of this folder: status codes, one message per fault, values that know their type.
+ *
+ *     struct database *database;
+ *     TRY(database_open(&database, "results.sqlite", true, error));
+ *     struct statement *statement;
+ *     TRY(statement_open(&statement, database, "SELECT run FROM runs WHERE seed = ?1", error));
+ *     TRY(statement_bind(statement, VALUES(value_integer(7)), error));
+ *     for (bool row; (result = statement_step(statement, &row, error)) == OK && row;)
+ *         use(statement_integer(statement, 0));
+ *
+ * database.c is the only file that includes sqlite3.h.
+ */
+#ifndef MTIL_RESULTS_STORE_DATABASE_H
+#define MTIL_RESULTS_STORE_DATABASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/status.h"
+
+struct database;
+struct stop; /* core/stop.h */
+struct statement;
+
+enum value_kind { VALUE_NULL, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB };
+
+struct value {
+    enum value_kind kind;
+    union {
+        int64_t integer;
+        double real;
+        struct {
+            const void *data; /* borrowed; text has a NUL after its size */
+            size_t size;
+        } bytes;
+    };
+};
+
+static inline struct value value_null(void)
+{
+    return (struct value){.kind = VALUE_NULL};
+}
+
+static inline struct value value_integer(int64_t integer)
+{
+    return (struct value){.kind = VALUE_INTEGER, .integer = integer};
+}
+
+static inline struct value value_real(double real)
+{
+    return (struct value){.kind = VALUE_REAL, .real = real};
+}
+
+static inline struct value value_blob(const void *data, size_t size)
+{
+    return (struct value){.kind = VALUE_BLOB, .bytes = {data, size}};
+}
+
+/* NULL becomes the null value. */
+static inline struct value value_text(const char *text)
+{
+    return text ? (struct value){.kind = VALUE_TEXT, .bytes = {text, strlen(text)}} : value_null();
+}
+
+/* An argument list's values and their number, as the last arguments before error. */
+#define VALUES(...) ((struct value[]){__VA_ARGS__}), sizeof((struct value[]){__VA_ARGS__}) / sizeof(struct value)
+#define NO_VALUES ((struct value *)NULL), 0
+
+/* Opens a file without looking at what it holds beyond SQLite's own header; writable creates it when it is missing. A
+ * file on a medium that cannot hold SQLite's helper files is read without them. */
+status database_open(struct database **database, const char *path, bool writable, struct error *error);
+
+/* The same, with a user who may ask to stop (NULL: nobody). Statements that read end with ERROR_STOPPED then, and so does
+ * waiting for another program's lock, after a moment in which a last write may still succeed. */
+status database_open_stoppable(struct database **database, const char *path, bool writable, const struct stop *stop,
+                               struct error *error);
+
+/* An empty one in memory; messages call it name. */
+status database_open_memory(struct database **database, const char *name, struct error *error);
+void database_close(struct database *database);
+
+/* Goes on with a copy in memory, which may be written, and lets go of the file. Both paths stay what they were. */
+status database_detach(struct database *database, struct error *error);
+
+const char *database_path(const struct database *database);      /* as given to database_open */
+const char *database_full_path(const struct database *database); /* absolute, links resolved */
+bool database_writable(const struct database *database);
+int database_patience(const struct database *database); /* milliseconds */
+void database_set_patience(struct database *database, int milliseconds);
+
+/* Runs every statement of a script. */
+status database_execute(struct database *database, const char *script, struct error *error);
+
+/* The first column of the only row of a query. */
+status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error);
+
+/* Takes the write lock; a transaction that is already open stays as it is, and *began says which of the two happened.
+ * */
+status database_begin(struct database *database, bool *began, struct error *error);
+status database_commit(struct database *database, struct error *error);
+/* ERROR_IO when a file of the database was deleted, renamed, replaced or cut since it was opened for writing: what is
+ * committed from then on would be lost. database_commit asks before and after. */
+status database_check_files(struct database *database, struct error *error);
+status database_check_pages(struct database *database,
+                            struct error *error); /* and reads it all, if it was written to */
+void database_rollback(struct database *database);
+
+/* result unchanged after ending a transaction that database_begin began: committed if OK, else rolled back. */
+status database_end(struct database *database, bool began, status result, struct error *error);
+
+int64_t database_last_row(const struct database *database); /* id of the last inserted row */
+int64_t database_changes(const struct database *database);  /* rows the last statement wrote */
+
+/* The caller closes the statement before the database. sql holds one statement. */
+status statement_open(struct statement **statement, struct database *database, const char *sql, struct error *error);
+
+/* The same for SQL from outside: ERROR_ARGUMENT for what would do more than read. */
+status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
+                             struct error *error);
+void statement_close(struct statement *statement); /* NULL is allowed */
+
+/* Starts the statement anew with ?1, ?2, … set to values, which are borrowed until the next bind or close; values that
+ * the statement does not ask for are passed over. */
+status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error);
+
+/* *row: there is a row to read. After the last one the statement can be bound again. */
+status statement_step(struct statement *statement, bool *row, struct error *error);
+
+/* Binds and runs a statement that answers nothing. */
+status statement_run(struct statement *statement, const struct value *values, size_t count, struct error *error);
+
+/* Of the current row; text and blobs are borrowed until the next step. */
+size_t statement_columns(const struct statement *statement);
+const char *statement_title(const struct statement *statement, size_t column);
+struct value statement_value(struct statement *statement, size_t column);
+int64_t statement_integer(struct statement *statement, size_t column);  /* 0 for what is no number */
+const char *statement_text(struct statement *statement, size_t column); /* "" for null */
+
+#endif

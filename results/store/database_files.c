@@ -1,0 +1,105 @@
+#include "results/store/database_files.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/file.h"
+#include "results/store/database.h"
+
+static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm"};
+
+bool database_has_log(const char *path)
+{
+    char *log = path_format("%s-wal", path);
+    struct stat information;
+    bool found = log && stat(log, &information) == 0 && information.st_size > 0;
+    free(log);
+    return found;
+}
+
+/* The log first: a database that is being created has its first page before it has a log. */
+status database_check_log(const char *path, struct error *error)
+{
+    struct stat information;
+    if (!database_has_log(path))
+        return OK;
+    bool there = stat(path, &information) == 0;
+    if (there && information.st_size > 0)
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "%s: %s, but %s-wal beside it holds rows of the database that was there: put that file back, or "
+                     "delete %s-wal and %s-shm, and those rows with them",
+                     path, there ? "is empty" : "there is no such file", path, path, path);
+}
+
+status database_files_watch(struct database_files *files, const char *path, struct error *error)
+{
+    for (int i = 0; i < DATABASE_FILES; i++) {
+        files->file[i].path = path_format("%s%s", path, endings[i]);
+        if (!files->file[i].path)
+            return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    }
+    TRY(presence_check(&files->file[0], error));
+    files->changed = files->file[0].changed;
+    return OK;
+}
+
+/* Through a connection of its own, which has none of the pages in memory. */
+static status check_pages(const char *path, struct error *error)
+{
+    struct database *fresh;
+    int64_t faults;
+    TRY(database_open(&fresh, path, false, error));
+    status result =
+        database_integer(fresh, "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'", &faults, error);
+    database_close(fresh);
+    return result == OK && faults > 0 ? error_set(error, ERROR_FORMAT, "%s: damaged", path) : result;
+}
+
+/* A file that shrank was cut, or VACUUM has made it smaller. */
+static status check_size(struct presence *file, off_t before, struct error *error)
+{
+    off_t size = file->size;
+    if (size >= before || (size > 0 && check_pages(file->path, NULL) == OK))
+        return OK;
+    file->size = before; /* it stays a fault */
+    return error_set(error, ERROR_IO,
+                     "%s: was cut from %" PRId64 " to %" PRId64
+                     " bytes while this program used it; put a whole copy in "
+                     "its place, or name another database",
+                     file->path, (int64_t)before, (int64_t)size);
+}
+
+status database_files_check(struct database_files *files, struct error *error)
+{
+    struct presence *file = &files->file[0];
+    if (!file->path)
+        return OK;
+    off_t before = file->size;
+    for (int i = 0; i < DATABASE_FILES; i++)
+        TRY(presence_check(&files->file[i], error));
+    return check_size(file, before, error);
+}
+
+status database_files_check_pages(struct database_files *files, struct error *error)
+{
+    struct presence *file = &files->file[0];
+    TRY(database_files_check(files, error));
+    bool unchanged = file->changed.tv_sec == files->changed.tv_sec && file->changed.tv_nsec == files->changed.tv_nsec;
+    if (!file->path || unchanged)
+        return OK;
+    if (check_pages(file->path, NULL) != OK)
+        return error_set(error, ERROR_IO,
+                         "%s: is damaged: something other than SQLite wrote to it while this program used it; put a "
+                         "whole copy in its place, or name another database",
+                         file->path);
+    files->changed = file->changed;
+    return OK;
+}
+
+void database_files_free(struct database_files *files)
+{
+    for (int i = 0; i < DATABASE_FILES; i++)
+        free(files->file[i].path);
+    *files = (struct database_files){0};
+}

@@ -1,0 +1,309 @@
+#include "results/store/join.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "results/store/database_files.h"
+#include "results/store/join_internal.h"
+#include "results/store/store_internal.h"
+
+/* Which file a run of the output came from, for the words of a conflict. */
+struct origin {
+    int64_t run;
+    const char *name;
+};
+
+struct joining {
+    const struct join_settings *settings;
+    const char *output_name;
+    struct store *output;
+    struct join_layout layout;
+    struct join_side target;
+    struct origin *origin; /* of runs that were copied */
+    size_t origins, origins_capacity;
+    size_t conflicts;
+    struct text first_conflict;
+};
+
+/* A run of an input. */
+struct candidate {
+    int64_t run, seed;
+    const char *suite, *hash; /* borrowed from the statement */
+    bool finished;
+};
+
+static status out_of_memory(const struct joining *joining, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: out of memory", joining->output_name);
+}
+
+static struct origin *find_origin(const struct joining *joining, int64_t run)
+{
+    for (size_t i = 0; i < joining->origins; i++)
+        if (joining->origin[i].run == run)
+            return &joining->origin[i];
+    return NULL;
+}
+
+static status add_origin(struct joining *joining, int64_t run, const char *name, struct error *error)
+{
+    if (joining->origins == joining->origins_capacity) {
+        size_t capacity = joining->origins_capacity ? 2 * joining->origins_capacity : 64;
+        struct origin *larger = realloc(joining->origin, capacity * sizeof *larger);
+        if (!larger)
+            return out_of_memory(joining, error);
+        joining->origin = larger;
+        joining->origins_capacity = capacity;
+    }
+    joining->origin[joining->origins++] = (struct origin){run, name};
+    return OK;
+}
+
+static status add_run(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+                      struct error *error)
+{
+    int64_t number = 0;
+    TRY(join_copy(source, candidate->run, &joining->target, &number, error));
+    return add_origin(joining, number, source->name, error);
+}
+
+/* The run keeps its number in the output. */
+static status complete_run(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+                           int64_t number, struct error *error)
+{
+    bool taken;
+    TRY(lock_take(&joining->output->locks, number, 0, &taken, error));
+    if (!taken)
+        return error_set(error, ERROR_BUSY,
+                         "%s: run %" PRId64 " (suite %.100s, seed %" PRId64
+                         ") is being written, and %s has more of it; wait for it or stop it",
+                         joining->output_name, number, candidate->suite, candidate->seed, source->name);
+    status result = join_erase(&joining->target, number, error);
+    if (result == OK)
+        result = join_copy(source, candidate->run, &joining->target, &number, error);
+    lock_give(&joining->output->locks, number);
+    TRY(result);
+    struct origin *origin = find_origin(joining, number);
+    if (!origin)
+        return add_origin(joining, number, source->name, error);
+    origin->name = source->name;
+    return OK;
+}
+
+static status note_conflict(struct joining *joining, const struct candidate *candidate,
+                            const struct join_difference *difference, struct error *error)
+{
+    struct text words = {0};
+    text_add(&words, "suite %.100s, seed %" PRId64 " (configuration %.8s): %s", candidate->suite, candidate->seed,
+             candidate->hash, difference->contradiction.data);
+    if (!words.failed)
+        log_warn(joining->settings->log, "%s%s", words.data,
+                 joining->settings->keep_first ? "; the first is kept" : "");
+    if (joining->conflicts++ == 0 && !words.failed)
+        text_add(&joining->first_conflict, "%s", words.data);
+    bool failed = words.failed || joining->first_conflict.failed;
+    text_free(&words);
+    return failed ? out_of_memory(joining, error) : OK;
+}
+
+static status join_known(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+                         int64_t number, bool finished, struct join_counts *counts, struct error *error)
+{
+    struct join_difference difference;
+    const struct origin *origin = find_origin(joining, number);
+    joining->target.name = origin ? origin->name : joining->output_name;
+    status result = join_compare(&joining->target, number, source, candidate->run, &difference, error);
+    bool fuller = difference.only_second.size > 0;
+    if (result == OK && difference.contradiction.size > 0) {
+        counts->conflicts++;
+        result = note_conflict(joining, candidate, &difference, error);
+    } else if (result == OK && (fuller || (!difference.only_first.size && candidate->finished && !finished))) {
+        counts->completed++;
+        result = complete_run(joining, source, candidate, number, error);
+    } else {
+        counts->known++;
+    }
+    join_difference_free(&difference);
+    return result;
+}
+
+static status join_run(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+                       struct join_counts *counts, struct error *error)
+{
+    int64_t number;
+    enum run_status past = RUN_RUNNING;
+    TRY(store_run_find(joining->output, candidate->hash, candidate->seed, &number, &past, error));
+    counts->runs++;
+    if (number)
+        return join_known(joining, source, candidate, number, past == RUN_FINISHED, counts, error);
+    counts->added++;
+    return add_run(joining, source, candidate, error);
+}
+
+static status join_runs(struct joining *joining, struct join_side *source, struct join_counts *counts,
+                        struct error *error)
+{
+    struct statement *runs;
+    TRY(statement_open(&runs, source->database,
+                       "SELECT run, seed, suite, suite_hash, status = 'finished' FROM runs ORDER BY run", error));
+    status result;
+    bool row;
+    while ((result = statement_step(runs, &row, error)) == OK && row) {
+        struct candidate candidate = {.run = statement_integer(runs, 0),
+                                      .seed = statement_integer(runs, 1),
+                                      .suite = statement_text(runs, 2),
+                                      .hash = statement_text(runs, 3),
+                                      .finished = statement_integer(runs, 4) != 0};
+        result = join_run(joining, source, &candidate, counts, error);
+        if (result != OK)
+            break;
+    }
+    statement_close(runs);
+    return result;
+}
+
+/* One state of the input, though its runs may go on. */
+static status join_input(struct joining *joining, const char *name, struct join_counts *counts, struct error *error)
+{
+    struct store *input;
+    struct join_side source;
+    TRY(store_open_stoppable(&input, name, STORE_SNAPSHOT, joining->settings->stop, error));
+    status result = join_side_open(&source, &joining->layout, input->database, name, error);
+    if (result == OK) {
+        result = database_execute(input->database, "BEGIN", error);
+        if (result == OK)
+            result = join_runs(joining, &source, counts, error);
+        join_side_close(&source);
+    }
+    store_close(input);
+    return result;
+}
+
+static status join_inputs(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
+                          struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(join_input(joining, inputs[i], &counts[i], error));
+    if (joining->conflicts == 0 || joining->settings->keep_first)
+        return OK;
+    return error_set(
+        error, ERROR_FORMAT,
+        "%s: nothing is joined, because %zu run%s disagree%s between the files, the first: %s; leave one of "
+        "the files out, or keep the first of each (--keep-first)",
+        joining->output_name, joining->conflicts, joining->conflicts == 1 ? "" : "s",
+        joining->conflicts == 1 ? "s" : "", joining->first_conflict.data);
+}
+
+/* In one transaction of the output. */
+static status join_into(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
+                        struct error *error)
+{
+    TRY(join_layout_read(&joining->layout, error));
+    TRY(join_side_open(&joining->target, &joining->layout, joining->output->database, joining->output_name, error));
+    bool began;
+    status result = database_begin(joining->output->database, &began, error);
+    if (result == OK) {
+        result = join_inputs(joining, inputs, count, counts, error);
+        join_side_close(&joining->target);
+        result = database_end(joining->output->database, began, result, error);
+    }
+    join_side_close(&joining->target);
+    return result;
+}
+
+static void joining_free(struct joining *joining)
+{
+    store_close(joining->output);
+    join_layout_free(&joining->layout);
+    text_free(&joining->first_conflict);
+    free(joining->origin);
+}
+
+/* Gives a whole database its name, unless somebody else has taken it meanwhile. */
+static status name_database(const char *database, const char *output, struct error *error)
+{
+    TRY(file_sync_all(database, error));
+    if (renameat2(AT_FDCWD, database, AT_FDCWD, output, RENAME_NOREPLACE) != 0 &&
+        ((errno != EINVAL && errno != ENOSYS) || rename(database, output) != 0)) /* a file system without the flag */
+        return error_errno(error, errno, "%s: cannot be created", output);
+    file_sync_name(output);
+    return OK;
+}
+
+/* The log goes into the file, which is then all there is. */
+static status finish_new(struct joining *joining, struct error *error)
+{
+    int64_t busy;
+    TRY(database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error));
+    return busy ? error_set(error, ERROR_BUSY, "%s: somebody else reads it", store_path(joining->output)) : OK;
+}
+
+static status fill_new(struct joining *joining, const char *path, const char *const *inputs, size_t count,
+                       struct join_counts *counts, struct error *error)
+{
+    status result = store_open_stoppable(&joining->output, path, STORE_WRITE, joining->settings->stop, error);
+    if (result == OK)
+        result = join_into(joining, inputs, count, counts, error);
+    if (result == OK)
+        result = finish_new(joining, error);
+    store_close(joining->output);
+    joining->output = NULL;
+    return result == OK ? name_database(path, joining->output_name, error) : result;
+}
+
+/* In a folder of its own, with the files that SQLite keeps beside it. */
+static status join_new(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
+                       struct error *error)
+{
+    struct temporary folder;
+    TRY(temporary_create_folder(&folder, joining->output_name, error));
+    char *path = path_format("%s/database", folder.path);
+    status result = path ? fill_new(joining, path, inputs, count, counts, error) : out_of_memory(joining, error);
+    temporary_remove(&folder);
+    free(path);
+    return result;
+}
+
+static status join_existing(struct joining *joining, const char *const *inputs, size_t count,
+                            struct join_counts *counts, struct error *error)
+{
+    TRY(store_open_stoppable(&joining->output, joining->output_name, STORE_WRITE, joining->settings->stop, error));
+    return join_into(joining, inputs, count, counts, error);
+}
+
+/* Before anything is created. */
+static status check_inputs(const char *output, const char *const *inputs, size_t count, struct error *error)
+{
+    struct stat out, in;
+    bool exists = stat(output, &out) == 0;
+    TRY(database_check_log(output, error));
+    for (size_t i = 0; i < count; i++) {
+        if (exists && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return error_set(error, ERROR_ARGUMENT, "%s: is the output and an input as well", inputs[i]);
+        if (!file_exists(inputs[i]))
+            return error_set(error, ERROR_IO, "%s: there is no such file", inputs[i]);
+    }
+    return OK;
+}
+
+status join_databases(const char *output, const char *const *inputs, size_t count, const struct join_settings *settings,
+                      struct join_counts *counts, struct error *error)
+{
+    struct joining joining = {.settings = settings, .output_name = output};
+    memset(counts, 0, count * sizeof *counts);
+    TRY(check_inputs(output, inputs, count, error));
+    char *folder = path_parent(output);
+    if (folder)
+        temporary_clear(folder);
+    free(folder);
+    status result = (file_exists(output) ? join_existing : join_new)(&joining, inputs, count, counts, error);
+    joining_free(&joining);
+    return result;
+}

@@ -1,0 +1,34 @@
+/* Rows that wait in memory for the transaction they belong to, in the order in which they came.
+ *
+ *     struct pending pending = {0};
+ *     TRY(pending_add(&pending, INSERT_STEP, values, count, error));       // values are copied
+ *     for (size_t i = 0; i < pending.count; i++)
+ *         … pending.rows[i]->kind, pending.rows[i]->values, pending.rows[i]->count …
+ *     pending_clear(&pending);
+ *
+ * A run may take hours between two commits, and a transaction that was open for so long would keep all others from writing
+ * the file.
+ */
+#ifndef MTIL_RESULTS_STORE_PENDING_H
+#define MTIL_RESULTS_STORE_PENDING_H
+
+#include <stddef.h>
+
+#include "results/store/database.h"
+
+struct pending_row {
+    int kind; /* the owner's */
+    size_t count;
+    struct value values[]; /* [count]; texts and blobs lie behind them */
+};
+
+/* Zero-initialised is empty. */
+struct pending {
+    struct pending_row **rows;
+    size_t count, capacity;
+};
+
+status pending_add(struct pending *pending, int kind, const struct value *values, size_t count, struct error *error);
+void pending_clear(struct pending *pending); /* and frees */
+
+#endif

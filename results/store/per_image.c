@@ -1,0 +1,100 @@
+#include "results/store/per_image.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {"none", "bits", "predictions"};
+
+const char *per_image_name(enum per_image_kind kind)
+{
+    return names[kind];
+}
+
+size_t per_image_correct(const struct per_image *per_image)
+{
+    size_t correct = 0;
+    for (size_t i = 0; i < per_image->images; i++)
+        correct += per_image->right[i] != 0;
+    return correct;
+}
+
+static size_t bits_size(size_t images)
+{
+    return images / 8 + (images % 8 != 0);
+}
+
+static size_t packed_size(enum per_image_kind kind, size_t images)
+{
+    if (kind == PER_IMAGE_NONE || images > INT_MAX)
+        return 0;
+    return bits_size(images) + (kind == PER_IMAGE_PREDICTIONS ? 4 * images : 0);
+}
+
+static uint8_t *put_words(uint8_t *to, const void *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++, to += 2) {
+        uint16_t word;
+        memcpy(&word, (const uint8_t *)words + 2 * i, sizeof word);
+        to[0] = (uint8_t)word;
+        to[1] = (uint8_t)(word >> 8);
+    }
+    return to;
+}
+
+static const uint8_t *get_words(const uint8_t *from, void *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++, from += 2) {
+        uint16_t word = (uint16_t)(from[0] | from[1] << 8);
+        memcpy((uint8_t *)words + 2 * i, &word, sizeof word);
+    }
+    return from;
+}
+
+status per_image_pack(const struct per_image *per_image, struct bytes *packed, struct error *error)
+{
+    size_t images = per_image->images, size = packed_size(per_image->kind, images);
+    if (size == 0)
+        return error_set(error, ERROR_ARGUMENT, "per-image results of kind %s and %zu images cannot be stored",
+                         per_image_name(per_image->kind), images);
+    *packed = (struct bytes){.data = calloc(size + 1, 1), .size = size};
+    if (!packed->data)
+        return error_set(error, ERROR_MEMORY, "out of memory for the results of %zu images", images);
+    for (size_t i = 0; i < images; i++)
+        packed->data[i / 8] |= (uint8_t)((per_image->right[i] != 0) << (i % 8));
+    if (per_image->kind == PER_IMAGE_PREDICTIONS)
+        put_words(put_words(packed->data + bits_size(images), per_image->predicted, images), per_image->router, images);
+    return OK;
+}
+
+status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, size_t images, const uint8_t *data,
+                        size_t size, struct error *error)
+{
+    *per_image = (struct per_image){.kind = PER_IMAGE_NONE};
+    size_t expected = packed_size(kind, images);
+    if (size != expected || size == 0)
+        return error_set(error, ERROR_FORMAT, "per-image results (%s) of %zu images: expected %zu bytes, found %zu",
+                         per_image_name(kind), images, expected, size);
+    *per_image = (struct per_image){.kind = kind, .images = images, .right = malloc(images)};
+    if (kind == PER_IMAGE_PREDICTIONS) {
+        per_image->predicted = malloc(images * sizeof *per_image->predicted);
+        per_image->router = malloc(images * sizeof *per_image->router);
+    }
+    if (!per_image->right || (kind == PER_IMAGE_PREDICTIONS && (!per_image->predicted || !per_image->router))) {
+        per_image_free(per_image);
+        return error_set(error, ERROR_MEMORY, "out of memory for the results of %zu images", images);
+    }
+    for (size_t i = 0; i < images; i++)
+        per_image->right[i] = data[i / 8] >> (i % 8) & 1;
+    if (kind == PER_IMAGE_PREDICTIONS)
+        get_words(get_words(data + bits_size(images), per_image->predicted, images), per_image->router, images);
+    return OK;
+}
+
+void per_image_free(struct per_image *per_image)
+{
+    free(per_image->right);
+    free(per_image->predicted);
+    free(per_image->router);
+    *per_image = (struct per_image){.kind = PER_IMAGE_NONE};
+}

@@ -1,0 +1,43 @@
+/* What is kept of each test image of an evaluation, and its form in the database.
+ *
+ *     struct per_image kept = {.kind = PER_IMAGE_BITS, .images = n, .right = right};
+ *     struct bytes packed;
+ *     TRY(per_image_pack(&kept, &packed, error));          // the caller frees with bytes_free
+ *     TRY(per_image_unpack(&again, PER_IMAGE_BITS, n, packed.data, packed.size, error));
+ *     per_image_free(&again);
+ *
+ * The form, least significant bit and byte first: ⌈images / 8⌉ bytes of "right" bits; for predictions, then a 16-bit
+ * class per image, then a signed 16-bit router per image (−1: the untouched model).
+ */
+#ifndef MTIL_RESULTS_STORE_PER_IMAGE_H
+#define MTIL_RESULTS_STORE_PER_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/file.h"
+#include "core/status.h"
+
+enum per_image_kind { PER_IMAGE_NONE, PER_IMAGE_BITS, PER_IMAGE_PREDICTIONS };
+
+const char *per_image_name(enum per_image_kind kind); /* "none", "bits", "predictions" */
+
+/* Arrays of `images` elements, in the order of the test set; borrowed when given, owned when unpacked. */
+struct per_image {
+    enum per_image_kind kind;
+    size_t images;
+    uint8_t *right;      /* 0 or 1 */
+    uint16_t *predicted; /* class of the task, or counted over all tasks (setting x_tail); predictions only */
+    int16_t *router;     /* −1: the untouched model; predictions only */
+};
+
+size_t per_image_correct(const struct per_image *per_image); /* images that are right */
+
+status per_image_pack(const struct per_image *per_image, struct bytes *packed, struct error *error);
+
+/* ERROR_FORMAT when size does not fit kind and images. */
+status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, size_t images, const uint8_t *data,
+                        size_t size, struct error *error);
+void per_image_free(struct per_image *per_image);
+
+#endif

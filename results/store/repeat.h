@@ -1,0 +1,24 @@
+/* Whether a run that was repeated has the rows of the first one.
+ *
+ *     struct repeat repeat = {.first = store, .first_run = 3, .second = other, .second_run = 1};
+ *     TRY(repeat_compare(&repeat, &table, error));           // a row per table: rows, and the first that differs
+ *     … repeat.agrees …
+ *     table_free(&table);
+ */
+#ifndef MTIL_RESULTS_STORE_REPEAT_H
+#define MTIL_RESULTS_STORE_REPEAT_H
+
+#include "results/store.h"
+#include "results/table.h"
+
+struct repeat {
+    struct store *first, *second;
+    int64_t first_run, second_run;
+    bool agrees;          /* answered */
+    struct text machines; /* in words: what they were computed from or with, where that differs; empty: nothing does */
+};
+
+/* Tables with clock and machine are not compared. The caller frees table and machines, after a failure too. */
+status repeat_compare(struct repeat *repeat, struct table *table, struct error *error);
+
+#endif

@@ -1,0 +1,113 @@
+/* Adapters in safetensors files. What opens fits the model, a CLIP of one block per tower. */
+#include "tests/fuzz/target.h"
+
+#include <stdlib.h>
+
+#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_file.h"
+#include "adapters/files/selector_file.h"
+
+enum { MEMORY = 1 << 20 };
+
+static const struct clip_dimensions dimensions = {.embed = 4,
+                                                  .resolution = 8,
+                                                  .patch = 8,
+                                                  .image_width = 3,
+                                                  .image_hidden = 12,
+                                                  .image_heads = 1,
+                                                  .image_blocks = 1,
+                                                  .vocabulary = 8,
+                                                  .context = 4,
+                                                  .text_width = 2,
+                                                  .text_hidden = 8,
+                                                  .text_heads = 1,
+                                                  .text_blocks = 1};
+
+/* Opened once: it starts threads. */
+static struct backend *cpu(struct arena *arena)
+{
+    static struct backend *backend;
+    static struct arena memory;
+    struct error error;
+    if (backend == NULL &&
+        (backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error) != OK ||
+         backend->ops->arena_create(backend, &memory, MEMORY, "fuzz", &error) != OK))
+        abort();
+    *arena = memory;
+    return backend;
+}
+
+static int open_adapters(const struct safetensors *file)
+{
+    struct adapters *adapters;
+    struct arena arena;
+    struct error error;
+    struct backend *backend = cpu(&arena);
+    if (adapters_open(&adapters, backend, &arena, &dimensions, file, (const int[]){0}, 1, &error) != OK)
+        return 0;
+    const struct adapter_settings *s = &adapters->settings;
+    int failed = s->experts == 0 || s->top_k == 0 || s->top_k > s->experts || s->tasks == 0 || s->bottleneck == 0;
+    adapters_destroy(adapters);
+    return failed;
+}
+
+/* Every coder that the file is said to have, one after the other. */
+static int open_selector(const struct safetensors *file, size_t code)
+{
+    struct arena arena;
+    struct error error;
+    struct backend *backend = cpu(&arena);
+    size_t trained;
+    if (selector_file_check(file, dimensions.image_width, code, &trained, &error) != OK || trained == 0)
+        return 0;
+    struct autoencoder **coders = calloc(trained, sizeof *coders);
+    float *thresholds = calloc(trained, sizeof *thresholds);
+    status result = coders != NULL && thresholds != NULL ? OK : ERROR_MEMORY;
+    for (size_t k = 0; result == OK && k < trained; k++)
+        result =
+            autoencoder_create(&coders[k], backend, &arena, dimensions.image_width, code, PARAMETERS_FROZEN, &error);
+    int failed = result == OK && selector_file_read(file, coders, thresholds, trained, &error) != OK;
+    for (size_t k = 0; coders != NULL && k < trained; k++)
+        autoencoder_destroy(coders[k]);
+    free(coders);
+    free(thresholds);
+    return failed;
+}
+
+static int check_card(const struct adapter_card *card)
+{
+    int failed = card->task_count > ADAPTER_TASKS_MOST || (card->code > 0 && card->decision_batch == 0);
+    for (size_t k = 0; k < card->task_count; k++) {
+        const struct adapter_task *task = &card->tasks[k];
+        failed |=
+            adapter_card_find(card, task->name) != (int)k || task->classes.count == 0 || task->templates.count == 0;
+    }
+    return failed;
+}
+
+static int read_file(const struct safetensors *file)
+{
+    struct error error;
+    struct text routers = {0};
+    struct adapter_card card;
+    int failed = open_adapters(file);
+    if (adapter_file_routers(file, &routers, &error) == OK)
+        failed |= routers.failed;
+    text_free(&routers);
+    if (adapter_card_read(&card, file, &error) != OK)
+        return failed;
+    failed |= check_card(&card) | (card.code > 0 ? open_selector(file, card.code) : 0);
+    adapter_card_free(&card);
+    return failed;
+}
+
+int fuzz_target(const uint8_t *data, size_t size)
+{
+    struct safetensors *file;
+    struct error error;
+    if (safetensors_open_memory(&file, "adapters", data, size, &error) != OK)
+        return 0;
+    int failed = read_file(file);
+    safetensors_close(file);
+    return failed;
+}

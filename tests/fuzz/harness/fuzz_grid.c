@@ -1,0 +1,49 @@
+/* The axes of a sweep. Whatever is one has the combinations that it says, each with overrides. */
+#include "tests/fuzz/target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/config/settings.h"
+#include "harness/sweep/grid.h"
+#include "tests/fuzz/words.h"
+
+static int check_combination(const struct grid *grid, size_t combination)
+{
+    char *overrides[WORDS_MOST];
+    struct error error;
+    int failed = 0;
+    if (grid_overrides(grid, combination, overrides, &error) != OK)
+        return 1;
+    for (size_t i = 0; i < grid->count; i++) {
+        const char *value = grid_value(grid, i, combination), *equals = strchr(overrides[i], '=');
+        failed |= equals == NULL || (value != NULL && strcmp(equals + 1, value) != 0);
+        free(overrides[i]);
+    }
+    return failed;
+}
+
+static int parse(const struct words *words, enum grid_values values)
+{
+    struct grid grid;
+    struct error error;
+    if (grid_parse(&grid, (const char *const *)words->items, words->count, values, settings_sections, &error) != OK)
+        return 0;
+    size_t combinations = 1;
+    for (size_t i = 0; i < grid.count; i++)
+        combinations *= grid.axes[i].seeds ? 1 : grid.axes[i].count;
+    int failed = combinations != grid.combinations || combinations == 0;
+    if (!failed)
+        failed = check_combination(&grid, 0) | check_combination(&grid, combinations - 1);
+    grid_free(&grid);
+    return failed;
+}
+
+int fuzz_target(const uint8_t *data, size_t size)
+{
+    struct words words;
+    words_split(&words, data, size);
+    int failed = parse(&words, GRID_EXPAND) | parse(&words, GRID_LITERAL);
+    words_free(&words);
+    return failed;
+}

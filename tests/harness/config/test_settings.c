@@ -1,0 +1,497 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "harness/config/library.h"
+#include "harness/config/settings.h"
+
+static struct error error;
+
+/* The suite of some YAML and overrides (ended by NULL), and its settings. */
+static status read_suite(struct suite **suite, struct settings *settings, const char *yaml,
+                         const char *const *overrides)
+{
+    size_t count = 0;
+    while (overrides != NULL && overrides[count] != NULL)
+        count++;
+    *suite = NULL;
+    TRY(suite_parse(suite, yaml, strlen(yaml), "test.yaml", settings_sections, overrides, count, &error));
+    return settings_read(settings, *suite, &error);
+}
+
+static void expect_refused(const char *yaml, const char *override, const char *const *words)
+{
+    struct suite *suite;
+    struct settings settings;
+    if (read_suite(&suite, &settings, yaml, (const char *const[]){override, NULL}) == OK)
+        fail_msg("accepted: %s %s", yaml, override != NULL ? override : "");
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strstr(error.message, words[i]) == NULL)
+            fail_msg("expected \"%s\" in: %s", words[i], error.message);
+    suite_destroy(suite);
+}
+
+/* The defaults are the published system's (spec 2 to 5). */
+static void defaults(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    uint64_t seed;
+    assert_int_equal(read_suite(&suite, &s, "data: {root: here}\n", NULL), OK);
+    assert_int_equal(s.task_count, 11);
+    assert_string_equal(s.order, "I");
+    assert_int_equal(s.adapter.experts, 22);
+    assert_int_equal(s.adapter.top_k, 2);
+    assert_int_equal(s.adapter.bottleneck, 64);
+    assert_int_equal(s.adapter.tasks, 11);
+    assert_float_equal(s.adapter.scale, 0.1, 1e-9);
+    assert_float_equal(s.adapter.dropout, 0.1, 1e-9);
+    assert_float_equal(s.adapter.noise_epsilon, 0.01, 1e-9);
+    assert_int_equal(s.adapter.input, EXPERT_INPUT_RESIDUAL);
+    assert_int_equal(s.freeze_top_k, 2);
+    assert_string_equal(s.merge.policy->name, "most_used");
+    assert_int_equal(s.merge_every, 100);
+    assert_int_equal(s.merge.moments, MOMENTS_KEEP);
+    assert_string_equal(s.method->name, "moe_adapters");
+    assert_int_equal(s.selector.kind, SELECTOR_CLIP);
+    assert_int_equal(s.selector.decision, DECIDE_PER_IMAGE);
+    assert_int_equal(s.selector.decision_batch, 128);
+    assert_int_equal(s.selector.iterations, 300);
+    assert_int_equal(s.selector.code, 100);
+    assert_true(fabs(s.selector.quantile - 0.99) < 1e-12 && s.selector.threshold == 0 && s.selector.l2 == 1e-4);
+    assert_int_equal(s.checkpoints, CHECKPOINTS_LAST);
+    assert_int_equal(s.stated.config.activation, ACTIVATION_NONE);
+    assert_int_equal(s.stated.config.image_heads, 0);
+    settings_of_task(&task, suite, "dtd");
+    assert_string_equal(task.reader, "dtd");
+    assert_string_equal(task.root, "here");
+    assert_int_equal(task.iterations, 1000);
+    assert_int_equal(task.schedule_end, 1000);
+    assert_int_equal(task.warmup, 100);
+    assert_int_equal(task.batch, 64);
+    assert_true(task.rate == 1e-3 && task.weight_decay == 0);
+    assert_float_equal(task.smoothing, 0.2, 1e-7);
+    assert_int_equal(settings_seeds(suite), 1);
+    assert_int_equal(settings_seed(suite, 0, &seed, &error), OK);
+    assert_int_equal(seed, 1);
+    suite_destroy(suite);
+}
+
+static void tasks_inherit_and_override(void **state)
+{
+    (void)state;
+    static const char yaml[] = "data: {order: [dtd, again, mnist], root: here}\n"
+                               "training: {iterations: 50, batch: 7, learning_rate: 0.25}\n"
+                               "tasks:\n"
+                               "  again: {reader: dtd, root: there, iterations: 20, reference_iterations: yes}\n"
+                               "  mnist: {learning_rate: 0.5}\n";
+    struct suite *suite;
+    struct settings s;
+    struct task_settings dtd, again, mnist;
+    assert_int_equal(read_suite(&suite, &s, yaml, (const char *const[]){"tasks.mnist.warmup=3", NULL}), OK);
+    settings_of_task(&dtd, suite, "dtd");
+    settings_of_task(&again, suite, "again");
+    settings_of_task(&mnist, suite, "mnist");
+    assert_true(dtd.rate == 0.25 && again.rate == 0.25 && mnist.rate == 0.5);
+    assert_true(dtd.iterations == 50 && mnist.iterations == 50 && dtd.batch == 7 && again.batch == 7);
+    assert_int_equal(again.iterations, 21); /* the reference's one step more, on a schedule of 20 */
+    assert_int_equal(again.schedule_end, 20);
+    assert_string_equal(again.reader, "dtd");
+    assert_string_equal(again.root, "there");
+    assert_string_equal(dtd.root, "here");
+    assert_int_equal(mnist.warmup, 3);
+    assert_int_equal(dtd.warmup, 100);
+    suite_destroy(suite);
+}
+
+static void orders_have_names(void **state)
+{
+    (void)state;
+    struct suite *one, *same, *two, *other;
+    struct settings s;
+    assert_int_equal(read_suite(&one, &s, "data: {order: I}\n", NULL), OK);
+    assert_string_equal(s.order, "I");
+    assert_int_equal(read_suite(&same, &s, "data: {root: x}\n", NULL), OK);
+    assert_string_equal(suite_settings_hash(one), suite_settings_hash(same));
+    assert_int_equal(read_suite(&two, &s, "data: {order: I}\n", (const char *const[]){"data.order=II", NULL}), OK);
+    assert_string_equal(s.order, "II");
+    assert_int_equal(s.task_count, 11);
+    assert_string_equal(options_list_item(suite_options(two, "data"), "order", 0), "stanford_cars");
+    assert_string_equal(options_list_item(suite_options(two, "data"), "order", 10), "cifar100");
+    assert_non_null(strstr(suite_text(two), "order: [stanford_cars, food, "));
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd, mnist]}\ntasks: {dtd: {warmup: 1}}\n", NULL), OK);
+    assert_string_equal(s.order, "dtd, mnist");
+    suite_destroy(other);
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd, mnist], order_name: mine}\n", NULL), OK);
+    assert_string_equal(s.order, "mine");
+    for (struct suite **suite = (struct suite *[]){one, same, two, other, NULL}; *suite != NULL; suite++)
+        suite_destroy(*suite);
+    expect_refused("data: {order: III}\n", NULL, (const char *const[]){"no dataset \"III\"", "I, II or a list", NULL});
+}
+
+static void a_setting_follows_from_shots(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_string_equal(s.setting, "full_shot");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 5}\n", NULL), OK);
+    assert_string_equal(s.setting, "few_shot");
+    assert_int_equal(s.shots, 5);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 5, setting: few_shot}\n", NULL), OK);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 16}\nevaluation: {label_space: all}\n", NULL), OK);
+    assert_string_equal(s.setting, "x_tail");
+    assert_int_equal(s.label_space, LABEL_SPACE_ALL);
+    suite_destroy(suite);
+    expect_refused("data: {setting: few_shot}\n", NULL,
+                   (const char *const[]){"few_shot", "data.shots 0", "label_space task", NULL});
+    expect_refused("data: {setting: full_shot, shots: 5}\n", NULL,
+                   (const char *const[]){"full_shot", "data.shots 5", "few_shot", NULL});
+    expect_refused("data: {setting: x_tail, shots: 5}\n", NULL, (const char *const[]){"x_tail", "few_shot", NULL});
+    expect_refused("evaluation: {label_space: al}\n", NULL, (const char *const[]){"did you mean \"all\"", NULL});
+    expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
+}
+
+static void one_dataset_is_cut_into_tasks(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "data: {order: [dtd], split_by: labels, parts: 7, similarity: apart}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_true(s.split.by_labels && s.split.goal == PARTITION_APART);
+    assert_int_equal(s.task_count, 7);
+    assert_int_equal(s.adapter.tasks, 7);
+    assert_string_equal(s.order, "dtd");
+    suite_destroy(suite);
+    expect_refused("data: {split_by: labels}\n", NULL, (const char *const[]){"one dataset", "names 11", NULL});
+    expect_refused("data: {split_by: label}\n", NULL, (const char *const[]){"did you mean \"labels\"", NULL});
+    expect_refused("data: {order: [dtd], split_by: labels, similarity: alike}\n", NULL,
+                   (const char *const[]){"together|apart|random", NULL});
+    expect_refused("data: {parts: 7}\n", NULL, (const char *const[]){"unknown key \"parts\"", NULL});
+}
+
+static void templates_for_all_or_one(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    static const char yaml[] = "data: {order: [dtd, mnist, food], template: \"a {}\"}\n"
+                               "tasks: {mnist: {template: \"the number {}\"}}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    settings_of_task(&task, suite, "dtd");
+    assert_string_equal(task.template, "a {}");
+    settings_of_task(&task, suite, "mnist");
+    assert_string_equal(task.template, "the number {}");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    settings_of_task(&task, suite, "dtd");
+    assert_null(task.template);
+    suite_destroy(suite);
+}
+
+/* A split for all datasets, and another for one of them. */
+static void a_split_for_all_or_one(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "data: {order: [dtd, mnist], split: coop}\ntasks: {mnist: {split: torchvision}}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_string_equal(options_text(suite_entry(suite, "tasks", "dtd"), "split"), "coop");
+    assert_string_equal(options_text(suite_entry(suite, "tasks", "mnist"), "split"), "torchvision");
+    suite_destroy(suite);
+    expect_refused("data: {split: cop}\n", NULL,
+                   (const char *const[]){"test.yaml:1", "cop", "did you mean \"coop\"", NULL});
+    expect_refused("data: {split: 7}\n", NULL, (const char *const[]){"torchvision|coop", "7", NULL});
+}
+
+/* --- Ranges --- */
+
+static status try_value(const char *section, bool task, const char *name, double value)
+{
+    char override[200];
+    struct suite *suite;
+    struct settings settings;
+    snprintf(override, sizeof override, "%s%s.%s=%.17g", section, task ? ".mnist" : "", name, value);
+    status result = read_suite(&suite, &settings, "data: {order: [mnist]}\n", (const char *const[]){override, NULL});
+    suite_destroy(suite);
+    return result;
+}
+
+static size_t check_ranges(const struct suite_section *section, const struct option *options, bool task)
+{
+    size_t checked = 0;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if ((o->type != OPTION_INTEGER && o->type != OPTION_REAL) || (o->minimum == 0 && o->maximum == 0))
+            continue;
+        const double beyond[] = {o->minimum - 1, o->maximum + (o->type == OPTION_INTEGER ? 1 : 0.5),
+                                 o->maximum * 2 + 1};
+        for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+            if (try_value(section->name, task, o->name, beyond[i]) == OK)
+                fail_msg("%s.%s accepts %g; its range is %g to %g", section->name, o->name, beyond[i], o->minimum,
+                         o->maximum);
+            if (strstr(error.message, o->name) == NULL)
+                fail_msg("%s.%s=%g is refused without its name: %s", section->name, o->name, beyond[i], error.message);
+        }
+        if (options_find(options, o->name) != o)
+            fail_msg("%s.%s is declared twice", section->name, o->name);
+        checked++;
+    }
+    return checked;
+}
+
+static void every_range_is_kept(void **state)
+{
+    (void)state;
+    size_t checked = 0;
+    for (const struct suite_section *section = settings_sections; section->name != NULL; section++) {
+        checked += check_ranges(section, section->options, section->each_of != NULL);
+        for (const struct suite_section *from = settings_sections; section->inherits != NULL && from->name != NULL;
+             from++)
+            if (strncmp(from->name, section->inherits, strcspn(section->inherits, "|")) == 0)
+                checked += check_ranges(section, from->options, true);
+    }
+    assert_true(checked > 30);
+}
+
+static void bounds_are_inside(void **state)
+{
+    (void)state;
+    assert_int_equal(try_value("adapter", false, "freeze_top_k", 0), OK);
+    assert_int_equal(try_value("adapter", false, "experts", 1024), OK);
+    assert_int_equal(try_value("training", false, "warmup", 1e9), OK);
+    assert_int_equal(try_value("tasks", true, "label_smoothing", 1), OK);
+    assert_int_equal(try_value("selector", false, "quantile", 0), OK);
+}
+
+/* --- What no range can say --- */
+
+static void values_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    expect_refused("adapter: {experts: 4, top_k: 5, freeze_top_k: 0}\n", NULL,
+                   (const char *const[]){"top_k is 5", "4 experts", "lower", NULL});
+    expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 2}\n", NULL,
+                   (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
+    expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
+    expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
+    expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
+    expect_refused("merge: {policy: most_usd}\n", NULL, (const char *const[]){"most_usd", "most_used", NULL});
+    expect_refused("method: {name: zeroshot}\n", NULL, (const char *const[]){"zeroshot", "zero_shot", NULL});
+    expect_refused("data: {order: [nist]}\n", NULL, (const char *const[]){"nist", "mnist", NULL});
+    expect_refused("data: {order: []}\n", NULL, (const char *const[]){"data.order", NULL});
+    expect_refused("data: {order: [dtd, dtd]}\n", NULL, (const char *const[]){"dtd", "twice", NULL});
+    expect_refused("selector: {kind: clip}\n", "selector.kind=alexnet", (const char *const[]){"kind", "oracle", NULL});
+    expect_refused("training: {batch: many}\n", NULL, (const char *const[]){"test.yaml:1", "batch", "many", NULL});
+    expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
+}
+
+/* Keys of a method that was not chosen are unknown; those of the chosen one are read. */
+static void a_method_brings_its_keys(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    expect_refused("method: {train: adapters}\n", NULL, (const char *const[]){"train", NULL});
+    assert_int_equal(read_suite(&suite, &s, "method: {name: finetune, train: adapters}\n", NULL), OK);
+    assert_int_equal(s.method->trains(s.method_options), TRAINS_ADAPTERS);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "method: {name: finetune}\n", NULL), OK);
+    assert_int_equal(s.method->trains(s.method_options), TRAINS_WEIGHTS);
+    suite_destroy(suite);
+}
+
+static void seeds(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    uint64_t seed;
+    static const char *const bad[] = {"run.seeds=1,x", "run.seeds=-1", "run.seeds=1.5",
+                                      "run.seeds=", "run.seeds=3,1,03"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", (const char *const[]){bad[i], NULL}), OK);
+        if (settings_check_seeds(suite, &error) != ERROR_ARGUMENT)
+            fail_msg("accepted: %s", bad[i]);
+        assert_non_null(strstr(error.message, "run.seeds"));
+        suite_destroy(suite);
+    }
+    assert_int_equal(read_suite(&suite, &s, "run: {seeds: [7, 0]}\n", NULL), OK);
+    assert_int_equal(settings_check_seeds(suite, &error), OK);
+    assert_int_equal(settings_seeds(suite), 2);
+    assert_int_equal(settings_seed(suite, 1, &seed, &error), OK);
+    assert_int_equal(seed, 0);
+    suite_destroy(suite);
+}
+
+static size_t hash_differs(const char *override)
+{
+    struct suite *plain, *other;
+    struct settings s;
+    assert_int_equal(read_suite(&plain, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd]}\n", (const char *const[]){override, NULL}), OK);
+    bool differs = strcmp(suite_settings_hash(plain), suite_settings_hash(other)) != 0;
+    suite_destroy(plain);
+    suite_destroy(other);
+    return differs;
+}
+
+/* A run that is told apart by threads or folders would not go on after a stop. */
+static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
+{
+    (void)state;
+    assert_false(hash_differs("run.threads=3"));
+    assert_false(hash_differs("run.seeds=4,5"));
+    assert_false(hash_differs("run.backend=cuda"));
+    assert_false(hash_differs("model.weights=elsewhere.safetensors")); /* its contents are an input (inputs.h) */
+    assert_false(hash_differs("model.vocabulary=elsewhere.txt"));
+    assert_false(hash_differs("tasks.dtd.root=elsewhere"));
+    assert_true(hash_differs("model.activation=gelu"));
+    assert_false(hash_differs("run.device=1"));
+    assert_false(hash_differs("run.precision=f32"));
+    assert_true(hash_differs("run.precision=bf16"));
+    assert_false(hash_differs("data.root=elsewhere"));
+    assert_false(hash_differs("run.checkpoint_every=7"));
+    assert_true(hash_differs("data.split=coop"));
+    assert_true(hash_differs("data.on_missing=skip"));
+    assert_false(hash_differs("data.on_unreadable=skip")); /* the images' digests have it */
+    assert_false(hash_differs("tasks.dtd.on_unreadable=skip"));
+    assert_false(hash_differs("run.evaluation_batch=1"));
+    assert_false(hash_differs("run.keep_features=no"));
+    assert_true(hash_differs("data.shots=16"));
+    assert_true(hash_differs("evaluation.label_space=all"));
+    assert_false(hash_differs("data.order_name=mine"));
+    assert_true(hash_differs("training.batch=32"));
+    assert_true(hash_differs("tasks.dtd.warmup=5"));
+    assert_true(hash_differs("selector.decision=per_batch"));
+    assert_true(hash_differs("merge.moments=reset"));
+}
+
+/* Every suite that ships can be read, and is what its name says. */
+static void shipped_suites(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *order, *setting;
+        size_t tasks, experts;
+    } expected[] = {
+        {"cifar100_labels", "cifar100", "full_shot", 10, 55},
+        {"mini_labels", "cifar100", "full_shot", 5, 22},
+        {"mini_xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+         "x_tail", 10, 22},
+        {"xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+         "x_tail", 10, 55},
+        {"mini", "I", "full_shot", 11, 22},
+        {"mini_continual_ft", "I", "full_shot", 11, 22},
+        {"mini_few_shot", "I", "few_shot", 11, 22},
+        {"mini_finetune", "I", "full_shot", 11, 22},
+        {"mini_order2", "II", "full_shot", 11, 22},
+        {"mtil", "I", "full_shot", 11, 55},
+        {"mtil_few_shot", "I", "few_shot", 11, 55},
+        {"mtil_order2", "II", "full_shot", 11, 55},
+    };
+    size_t known = sizeof expected / sizeof *expected;
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct suite *suite;
+        struct settings s;
+        struct shipped_suite shipped = suite_library_get(i);
+        size_t k = 0;
+        if (suite_load(&suite, shipped.name, settings_sections, NULL, 0, &error) != OK ||
+            settings_read(&s, suite, &error) != OK)
+            fail_msg("%s: %s", shipped.name, error.message);
+        while (k < known && strcmp(expected[k].name, shipped.name) != 0)
+            k++;
+        if (k < known) {
+            assert_string_equal(s.order, expected[k].order);
+            assert_string_equal(s.setting, expected[k].setting);
+            assert_int_equal(s.task_count, expected[k].tasks);
+            assert_int_equal(s.adapter.experts, expected[k].experts);
+        }
+        suite_destroy(suite);
+    }
+}
+
+/* Spec 6: 16 images per class of CoOp's splits, one template, all classes. */
+static void x_tail_as_published(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(suite_load(&suite, "xtail", settings_sections, NULL, 0, &error), OK);
+    assert_int_equal(settings_read(&s, suite, &error), OK);
+    assert_int_equal(s.shots, 16);
+    for (size_t k = 0; k < s.task_count; k++) {
+        const char *name = options_list_item(suite_options(suite, "data"), "order", k);
+        struct task_settings task;
+        settings_of_task(&task, suite, name);
+        assert_string_equal(task.template, "a photo of a {}.");
+        assert_string_not_equal(name, "cifar100");
+        assert_string_equal(options_text(suite_entry(suite, "tasks", name), "split"),
+                            strcmp(name, "mnist") == 0 ? "torchvision" : "coop");
+    }
+    suite_destroy(suite);
+}
+
+/* Spec 3: what the published few-shot runs use. */
+static void few_shot_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *task;
+        double rate;
+    } expected[] = {{"aircraft", 8e-3},   {"caltech101", 5e-4},    {"cifar100", 2e-4}, {"dtd", 5e-3},
+                    {"eurosat", 1e-3},    {"flowers", 1e-3},       {"food", 1e-2},     {"mnist", 1e-4},
+                    {"oxford_pet", 1e-2}, {"stanford_cars", 1e-2}, {"sun397", 1e-2}};
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    assert_int_equal(suite_load(&suite, "mtil_few_shot", settings_sections, NULL, 0, &error), OK);
+    assert_int_equal(settings_read(&s, suite, &error), OK);
+    assert_int_equal(s.shots, 5);
+    assert_true(s.selector.rate == 0.003);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        settings_of_task(&task, suite, expected[i].task);
+        assert_true(task.rate == expected[i].rate);
+        assert_int_equal(task.iterations, 500);
+    }
+    suite_destroy(suite);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(tasks_inherit_and_override),
+        cmocka_unit_test(orders_have_names),
+        cmocka_unit_test(a_setting_follows_from_shots),
+        cmocka_unit_test(one_dataset_is_cut_into_tasks),
+        cmocka_unit_test(templates_for_all_or_one),
+        cmocka_unit_test(a_split_for_all_or_one),
+        cmocka_unit_test(every_range_is_kept),
+        cmocka_unit_test(bounds_are_inside),
+        cmocka_unit_test(values_that_do_not_fit_together),
+        cmocka_unit_test(a_method_brings_its_keys),
+        cmocka_unit_test(shipped_suites),
+        cmocka_unit_test(few_shot_as_published),
+        cmocka_unit_test(x_tail_as_published),
+        cmocka_unit_test(seeds),
+        cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

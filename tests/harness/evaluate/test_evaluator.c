@@ -1,0 +1,326 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/evaluate/class_features.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+static void train(struct small_run *run, size_t task)
+{
+    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->tasks[task]}, &error));
+}
+
+static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
+{
+    struct evaluator *evaluator;
+    must(evaluator_create(&evaluator, run->experiment, selector, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+    return evaluator;
+}
+
+static void check_counts(const struct test_set *set)
+{
+    size_t right = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);
+        right += set->right[i];
+    }
+    assert_int_equal(set->correct, right);
+}
+
+/* The prediction of an image, worked out here from its features and the class features. */
+static uint16_t nearest_class(const float *image, const float *classes, size_t count, size_t embed)
+{
+    size_t best = 0;
+    double highest = -INFINITY;
+    for (size_t c = 0; c < count; c++) {
+        double dot = 0;
+        for (size_t i = 0; i < embed; i++)
+            dot += (double)image[i] * (double)classes[c * embed + i];
+        if (dot > highest) {
+            highest = dot;
+            best = c;
+        }
+    }
+    return (uint16_t)best;
+}
+
+static void zero_shot_is_the_nearest_class(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    struct experiment *e = run.experiment;
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    size_t embed = e->clip->dimensions.embed;
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        const struct test_set *set = &evaluator->sets[j];
+        size_t classes = dataset_classes(set->task->dataset);
+        struct tensor features;
+        must(class_features(e, set->task, -1, &e->per_task, NULL, &features, &error));
+        float *host = small_run_values(&run, features.data, classes * embed);
+        assert_int_equal(set->n, 3 * (j + 2));
+        for (size_t c = 0; c < classes; c++) {
+            double norm = 0;
+            for (size_t i = 0; i < embed; i++)
+                norm += (double)host[c * embed + i] * (double)host[c * embed + i];
+            assert_true(fabs(norm - 1) < 1e-5);
+        }
+        for (size_t i = 0; i < set->n; i++) {
+            assert_int_equal(set->predicted[i], nearest_class(set->features + i * embed, host, classes, embed));
+            assert_int_equal(set->router[i], -1);
+        }
+        check_counts(set);
+        free(host);
+    }
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* With the data naming the task: trained ones through their router, the others as the untouched model has it,
+ * without encoding an image. */
+static void oracle_computes_only_what_was_trained(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct backend_spy spy = {0};
+    small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    train(&run, 0);
+    must(evaluator_refresh(evaluator, &error));
+    small_run_watch(&run, &spy);
+    for (size_t j = 1; j < SMALL_RUN_TASKS; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        must(evaluator_task(evaluator, 0, j, NULL, &error));
+        for (size_t i = 0; i < set->n; i++)
+            assert_int_equal(set->router[i], -1);
+        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+        check_counts(set);
+    }
+    assert_int_equal(spy.encodings, 0);
+    must(evaluator_task(evaluator, 0, 0, NULL, &error));
+    assert_int_equal(spy.encodings, 2); /* 6 images, 4 at a time */
+    assert_int_equal(evaluator->sets[0].router[0], 0);
+    check_counts(&evaluator->sets[0]);
+    must(evaluator_task(evaluator, 1, 1, NULL, &error)); /* router 1 now, though it was never trained */
+    assert_int_equal(evaluator->sets[1].router[0], 1);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* Predictions and features of a set by an evaluator that keeps nothing: what the other one has to have. */
+static void expect_as_computed(struct small_run *run, const struct evaluator *evaluator, size_t checkpoint, size_t j)
+{
+    struct evaluator *fresh;
+    struct experiment *e = run->experiment;
+    const struct test_set *set = &evaluator->sets[j];
+    e->settings.keep_features = false;
+    must(evaluator_create(&fresh, e, NULL, &error));
+    must(evaluator_task(fresh, checkpoint, j, NULL, &error));
+    e->settings.keep_features = true;
+    assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
+    assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
+                        set->n * set->routed.embed * sizeof(float));
+    evaluator_destroy(fresh);
+}
+
+/* Makes expert `expert` of every image block another one. */
+static void change_expert(struct small_run *run, size_t expert)
+{
+    const struct adapter_tower *tower = &run->experiment->adapters->towers[TOWER_IMAGE];
+    for (size_t b = 0; b < tower->blocks; b++) {
+        const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
+        float *values = malloc(bias->size * sizeof *values);
+        must(parameters_download(tower->parameters, bias, values, &error));
+        for (size_t i = 0; i < bias->shape[1]; i++)
+            values[expert * bias->shape[1] + i] += 0.5f;
+        must(parameters_upload(tower->parameters, bias, values, &error));
+        free(values);
+    }
+}
+
+static size_t encoded_now(struct evaluator *evaluator, size_t checkpoint, size_t j)
+{
+    size_t before = evaluator->known->images_encoded;
+    must(evaluator_refresh(evaluator, &error));
+    must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
+    return evaluator->known->images_encoded - before;
+}
+
+static bool chose(const struct test_set *set, size_t image, size_t expert)
+{
+    for (size_t i = 0; i < set->routed.choices; i++)
+        if (set->routed.chosen[image * set->routed.choices + i] == (int32_t)expert)
+            return true;
+    return false;
+}
+
+/* Images whose experts changed are encoded again, no other, and every answer is what it would be without memory. */
+static void only_what_can_have_changed_is_computed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    const struct test_set *set = &evaluator->sets[1];
+    train(&run, 0);
+    train(&run, 1);
+    assert_int_equal(encoded_now(evaluator, 1, 1), set->n);
+    assert_int_equal(encoded_now(evaluator, 1, 1), 0);
+    expect_as_computed(&run, evaluator, 1, 1);
+    size_t experts = run.experiment->settings.adapter.experts, spared = 0;
+    for (size_t expert = 0; expert < experts; expert++) {
+        size_t users = 0;
+        for (size_t i = 0; i < set->n; i++)
+            users += chose(set, i, expert);
+        change_expert(&run, expert);
+        assert_int_equal(encoded_now(evaluator, 1, 1), users);
+        expect_as_computed(&run, evaluator, 1, 1);
+        spared += set->n - users;
+    }
+    assert_true(spared > 0);
+    train(&run, 2);
+    encoded_now(evaluator, 2, 1);
+    expect_as_computed(&run, evaluator, 2, 1);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* The best that each seed of training reaches on its own task is above the untouched, random model's. */
+static void a_trained_router_changes_the_answers(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"training.iterations=60", "training.learning_rate=1e-2", "training.batch=16",
+                                         "training.label_smoothing=0", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    size_t before = evaluator->sets[2].correct;
+    train(&run, 2);
+    must(evaluator_refresh(evaluator, &error));
+    must(evaluator_with_router(evaluator, 2, 2, NULL, &error));
+    assert_true(evaluator->sets[2].correct > before);
+    must(evaluator_with_router(evaluator, 2, -1, NULL, &error));
+    assert_int_equal(evaluator->sets[2].correct, before);
+    must(evaluator_without_adapters(evaluator, 2, NULL, &error)); /* computed again, the same */
+    assert_int_equal(evaluator->sets[2].correct, before);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* train/ and test/ of two classes below the run's folder, which is the data root. */
+static void draw_files(const struct small_run *run)
+{
+    for (unsigned i = 0; i < 18; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/%s/%u.png", i < 12 ? "train" : "test", i % 2 == 0 ? "red" : "blue", i);
+        scratch_write_png(&run->scratch, name, 30 + (int)i, 40, (i % 2 == 0 ? 0xff0000 : 0x0000ff) + i * 0x000900);
+    }
+}
+
+/* Decoded once or again for every evaluation and every epoch: the same features, predictions and weights. */
+static void the_cache_changes_nothing(void **state)
+{
+    (void)state;
+    struct small_run run;
+    static const char *const caches[] = {"run.cache=none", "run.cache=memory", "run.cache=disk", "run.cache=disk"};
+    enum { CACHES = sizeof caches / sizeof *caches, FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64 };
+    uint16_t predicted[CACHES][IMAGES];
+    float means[CACHES][IMAGES * WIDTH], *adapters[CACHES];
+    small_run_open(&run, 1, NULL);
+    draw_files(&run);
+    char *folder = path_format("run.cache_folder=%s", small_run_file(&run, "cache"));
+    for (int i = 0; i < CACHES; i++) {
+        small_run_reopen(&run, 1,
+                         (const char *const[]){caches[i], folder, "data.order=first,second,third,folder",
+                                               "training.iterations=4", NULL});
+        assert_int_equal(run.experiment->clip->dimensions.image_width, WIDTH);
+        struct evaluator *evaluator = open_evaluator(&run, NULL);
+        must(evaluator_zero_shot(evaluator, FILES, NULL, &error));
+        assert_int_equal(evaluator->sets[FILES].n, IMAGES);
+        train(&run, FILES);
+        must(evaluator_refresh(evaluator, &error));
+        must(evaluator_task(evaluator, FILES, FILES, NULL, &error));
+        memcpy(predicted[i], evaluator->sets[FILES].predicted, sizeof predicted[i]);
+        memcpy(means[i], evaluator->sets[FILES].means, sizeof means[i]);
+        adapters[i] = small_run_adapters(&run, TOWER_IMAGE);
+        evaluator_destroy(evaluator);
+        assert_memory_equal(predicted[i], predicted[0], sizeof predicted[0]);
+        assert_memory_equal(means[i], means[0], sizeof means[0]);
+        assert_memory_equal(adapters[i], adapters[0],
+                            run.experiment->adapters->towers[TOWER_IMAGE].parameters->values_count * sizeof(float));
+    }
+    struct directory files;
+    must(directory_list(&files, small_run_file(&run, "cache"), &error));
+    bool shares = run.experiment->backend->arithmetic != NULL; /* its features do not depend on the batch */
+    assert_int_equal(files.count, shares ? 3 : 2);             /* to train on, to test on, features of the latter */
+    directory_free(&files);
+    for (int i = 0; i < CACHES; i++)
+        free(adapters[i]);
+    free(folder);
+    small_run_close(&run);
+}
+
+/* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot
+ * answer. */
+static void errors_are_kept(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    small_run_open(&run, 1, NULL);
+    must(selector_create(&selector, run.experiment, &error));
+    struct evaluator *evaluator = open_evaluator(&run, selector);
+    struct test_set *set = &evaluator->sets[1];
+    must(selector_train(selector, &run.experiment->tasks[0], NULL, &error));
+    must(evaluator_task(evaluator, 0, 1, NULL, &error));
+    const float *kept = set->errors[0];
+    assert_non_null(kept);
+    assert_null(set->errors[1]);
+    selector->thresholds[0] = 0; /* nothing is below */
+    must(evaluator_task(evaluator, 0, 1, NULL, &error));
+    assert_ptr_equal(set->errors[0], kept);
+    for (size_t i = 0; i < set->n; i++)
+        assert_int_equal(set->router[i], -1);
+    assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+    selector->thresholds[0] = INFINITY; /* everything is */
+    must(evaluator_task(evaluator, 0, 1, NULL, &error));
+    for (size_t i = 0; i < set->n; i++)
+        assert_int_equal(set->router[i], 0);
+    evaluator_destroy(evaluator);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+static void stops_at_once(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct stop stop = {.signal = 2};
+    struct evaluator *evaluator;
+    small_run_open(&run, 1, NULL);
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    assert_int_equal(evaluator_zero_shot(evaluator, 0, &stop, &error), ERROR_STOPPED);
+    must(evaluator_zero_shot(evaluator, 0, NULL, &error));
+    assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zero_shot_is_the_nearest_class),
+        cmocka_unit_test(oracle_computes_only_what_was_trained),
+        cmocka_unit_test(only_what_can_have_changed_is_computed),
+        cmocka_unit_test(a_trained_router_changes_the_answers),
+        cmocka_unit_test(the_cache_changes_nothing),
+        cmocka_unit_test(errors_are_kept),
+        cmocka_unit_test(stops_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* X-TAIL's label space: every image among the classes of all tasks, worked out here from the class features. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/class_features.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/sequence.h"
+#include "harness/train/trainer.h"
+#include "results/query.h"
+#include "tests/harness/small_run.h"
+
+enum { CLASSES = 2 + 3 + 4 };
+
+static const char *const x_tail[] = {"evaluation.label_space=all", "data.shots=4", NULL};
+
+static struct evaluator *open_evaluator(struct small_run *run)
+{
+    struct evaluator *evaluator;
+    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+    return evaluator;
+}
+
+/* Class features of all tasks through a router, one after the other. */
+static void all_classes(struct small_run *run, int router, float *all)
+{
+    struct experiment *e = run->experiment;
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        struct arena_mark mark = arena_mark(&e->per_task);
+        struct tensor features;
+        must(class_features(e, &e->tasks[t], router, &e->per_task, NULL, &features, &error));
+        size_t count = dataset_classes(e->tasks[t].dataset) * e->clip->dimensions.embed;
+        float *host = small_run_values(run, features.data, count);
+        memcpy(all, host, count * sizeof *host);
+        all += count;
+        free(host);
+        arena_release(&e->per_task, mark);
+    }
+}
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* Every prediction is the best class of all, the first of equal ones; where two that differ are within rounding, either. */
+static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
+                           const float *all)
+{
+    size_t embed = run->experiment->clip->dimensions.embed;
+    for (size_t i = 0; i < set->n; i++) {
+        const float *image = images + i * embed;
+        double size = sqrt(dot(image, image, embed)), best = -INFINITY;
+        for (size_t c = 0; c < CLASSES; c++)
+            best = fmax(best, dot(image, all + c * embed, embed) / size);
+        assert_true(set->predicted[i] < CLASSES);
+        const float *chosen = all + set->predicted[i] * embed;
+        assert_true(dot(image, chosen, embed) / size > best - 1e-6);
+        for (size_t c = 0; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
+            assert_memory_not_equal(all + c * embed, chosen, embed * sizeof *chosen);
+        assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);
+    }
+}
+
+static void labels_follow_one_another(void **state)
+{
+    (void)state;
+    struct small_run run;
+    static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
+    small_run_open(&run, 1, x_tail);
+    struct evaluator *evaluator = open_evaluator(&run);
+    assert_int_equal(run.experiment->class_count, CLASSES);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        const struct test_set *set = &evaluator->sets[j];
+        for (size_t i = 0; i < set->n; i++)
+            assert_int_equal(set->labels[i], first[j] + dataset_label(set->task->dataset, SPLIT_TEST, i));
+    }
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+/* "red" is a class of every task: without adapters all three are equal, and the first is taken. */
+static void repeated_names_are_separate_classes(void **state)
+{
+    (void)state;
+    struct small_run run;
+    float all[CLASSES * 64];
+    small_run_open(&run, 1, x_tail);
+    assert_true(run.experiment->clip->dimensions.embed <= 64);
+    struct evaluator *evaluator = open_evaluator(&run);
+    all_classes(&run, -1, all);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        const struct test_set *set = &evaluator->sets[j];
+        expect_nearest(&run, set, set->features, all);
+        for (size_t i = 0; i < set->n; i++) /* red, green, blue and yellow are first met as 0, 1, 4 and 8 */
+            assert_true(set->predicted[i] < 2 || set->predicted[i] == 4 || set->predicted[i] == 8);
+    }
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+static void a_router_has_class_features_of_all_tasks(void **state)
+{
+    (void)state;
+    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
+    for (size_t k = 0; k < 2; k++) {
+        struct small_run run;
+        float all[CLASSES * 64];
+        small_run_open(&run, 1,
+                       (const char *const[]){x_tail[0], x_tail[1], keeping[k], "training.iterations=20",
+                                             "training.learning_rate=1e-2", NULL});
+        struct evaluator *evaluator = open_evaluator(&run);
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
+            struct training training = {.experiment = run.experiment, .task = &run.experiment->tasks[t]};
+            must(train_task(&training, &error));
+            must(evaluator_refresh(evaluator, &error));
+            all_classes(&run, (int)t, all);
+            for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+                struct test_set *set = &evaluator->sets[j];
+                must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
+                expect_nearest(&run, set, set->routed.features, all);
+            }
+        }
+        evaluator_destroy(evaluator);
+        small_run_close(&run);
+    }
+}
+
+/* All weights are trained: what was computed before a task is not what holds after it. */
+static void weights_that_change_are_asked_again(void **state)
+{
+    (void)state;
+    struct small_run run;
+    float before[CLASSES * 64], after[CLASSES * 64];
+    small_run_open(&run, 1,
+                   (const char *const[]){x_tail[0], "method.name=continual_ft", "training.iterations=20", NULL});
+    struct evaluator *evaluator = open_evaluator(&run);
+    size_t bytes = CLASSES * run.experiment->clip->dimensions.embed * sizeof *before;
+    all_classes(&run, -1, before);
+    assert_memory_equal(evaluator->labels.joint, before, bytes);
+    struct training training = {.experiment = run.experiment, .task = &run.experiment->tasks[1]};
+    must(train_task(&training, &error));
+    must(evaluator_refresh(evaluator, &error));
+    all_classes(&run, -1, after);
+    assert_memory_not_equal(before, after, bytes);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        must(evaluator_without_adapters(evaluator, j, NULL, &error));
+        expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].routed.features, after);
+    }
+    assert_memory_equal(evaluator->labels.joint, after, bytes);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+static void a_whole_run(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct store *store;
+    struct table table = {0};
+    small_run_open(&run, 1, x_tail);
+    must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run.experiment, .store = store};
+    must(sequence_run(&sequence, &error));
+    must(query_sql(store, "SELECT setting || ' ' || count(*) FROM runs JOIN evaluations USING (run)", &table, &error));
+    assert_string_equal(table.cell[0].text, "x_tail 12");
+    table_free(&table);
+    store_close(store);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_follow_one_another),
+        cmocka_unit_test(repeated_names_are_separate_classes),
+        cmocka_unit_test(a_router_has_class_features_of_all_tasks),
+        cmocka_unit_test(weights_that_change_are_asked_again),
+        cmocka_unit_test(a_whole_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

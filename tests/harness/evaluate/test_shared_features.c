@@ -1,0 +1,256 @@
+/* Features that runs share: taken from a file only where computing them would give the same. */
+#include "harness/evaluate/shared_features.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/evaluate/shared_files.h"
+#include "models/files/safetensors.h"
+#include "tests/harness/small_run.h"
+
+enum { FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64, EMBED = 16 };
+
+struct values {
+    float means[IMAGES * WIDTH], features[IMAGES * EMBED];
+};
+
+/* test/ and train/ of two classes below the run's folder, which is the data root. */
+static void draw(const struct small_run *run, unsigned color)
+{
+    for (unsigned i = 0; i < 12; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/%s/%u.png", i < 6 ? "train" : "test", i % 2 == 0 ? "red" : "blue", i);
+        scratch_write_png(&run->scratch, name, 30 + (int)i, 40, color + i * 0x000900);
+    }
+}
+
+static void reopen(struct small_run *run, const char *more)
+{
+    char *folder = path_format("run.cache_folder=%s", small_run_file(run, "cache"));
+    small_run_reopen(
+        run, 1, (const char *const[]){"run.cache=disk", folder, "data.order=first,second,third,folder", more, NULL});
+    free(folder);
+}
+
+static void open_run(struct small_run *run)
+{
+    small_run_open(run, 1, NULL);
+    draw(run, 0x800000);
+    reopen(run, NULL);
+}
+
+/* What is taken of a task, and how many images were encoded for it. */
+static size_t take(struct small_run *run, size_t task, struct values *values)
+{
+    struct shared_features shared;
+    struct backend_spy spy = {0};
+    small_run_watch(run, &spy);
+    memset(values, 0, sizeof *values);
+    must(shared_features_open(&shared, run->experiment, &error));
+    must(shared_features_take(&shared, &run->experiment->tasks[task], values->means, values->features, NULL, &error));
+    shared_features_close(&shared);
+    return spy.encodings;
+}
+
+/* The one file of features; the caller frees. NULL: none. */
+static char *features_file(const struct small_run *run)
+{
+    struct shared_files list;
+    must(shared_files_list(&list, small_run_file(run, "cache"), &error));
+    assert_true(list.count <= 1);
+    char *path = list.count > 0 ? strdup(list.files[0].path) : NULL;
+    shared_files_free(&list);
+    return path;
+}
+
+static void the_second_run_encodes_nothing(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values first, second, alone;
+    open_run(&run);
+    assert_true(take(&run, FILES, &first) > 0);
+    reopen(&run, NULL);
+    assert_int_equal(take(&run, FILES, &second), 0);
+    assert_memory_equal(&first, &second, sizeof first);
+    reopen(&run, "run.cache=memory");
+    assert_true(take(&run, FILES, &alone) > 0);
+    assert_memory_equal(&first, &alone, sizeof first);
+    small_run_close(&run);
+}
+
+static void the_file_is_listed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values values;
+    struct shared_files list;
+    open_run(&run);
+    must(shared_files_list(&list, small_run_file(&run, "cache"), &error)); /* there is no folder yet */
+    assert_int_equal(list.count, 0);
+    shared_files_free(&list);
+    take(&run, FILES, &values);
+    take(&run, 0, &values); /* generated images are not shared */
+    must(shared_files_list(&list, small_run_file(&run, "cache"), &error));
+    assert_int_equal(list.count, 1);
+    assert_string_equal(list.files[0].dataset, "folder");
+    char *root = realpath(run.scratch.path, NULL);
+    assert_string_equal(list.files[0].root, root);
+    free(root);
+    assert_int_equal(list.files[0].images, IMAGES);
+    assert_true(list.files[0].bytes > sizeof values);
+    shared_files_free(&list);
+    small_run_close(&run);
+}
+
+/* Computed again, and kept in the same file. */
+static void expect_fresh(struct small_run *run, const struct values *old, bool same)
+{
+    struct values fresh, again;
+    assert_true(take(run, FILES, &fresh) > 0);
+    assert_int_equal(memcmp(old, &fresh, sizeof fresh) == 0, same);
+    assert_int_equal(take(run, FILES, &again), 0);
+    assert_memory_equal(&fresh, &again, sizeof fresh);
+    free(features_file(run)); /* there is one */
+}
+
+static void files_of_a_root_are_removed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values values;
+    struct shared_files removed;
+    open_run(&run);
+    take(&run, FILES, &values);
+    scratch_write_text(&run.scratch, "cache/notes.txt", "mine");
+    char *folder = strdup(small_run_file(&run, "cache"));
+    must(shared_files_clear(&removed, folder, "/elsewhere", &error));
+    assert_int_equal(removed.count, 0);
+    shared_files_free(&removed);
+    must(shared_files_clear(&removed, folder, dataset_root(run.experiment->tasks[FILES].dataset), &error));
+    assert_int_equal(removed.count, 1);
+    shared_files_free(&removed);
+    assert_null(features_file(&run));
+    take(&run, FILES, &values);
+    must(shared_files_clear(&removed, folder, NULL, &error));
+    assert_int_equal(removed.count, 1);
+    shared_files_free(&removed);
+    assert_null(features_file(&run));
+    assert_true(file_exists(small_run_file(&run, "cache/notes.txt")));
+    free(folder);
+    small_run_close(&run);
+}
+
+static void other_images_are_computed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values values;
+    open_run(&run);
+    take(&run, FILES, &values);
+    draw(&run, 0x000080);
+    reopen(&run, NULL);
+    expect_fresh(&run, &values, false);
+    small_run_close(&run);
+}
+
+static void change_a_weight(const char *path)
+{
+    struct safetensors *file;
+    must(safetensors_open(&file, path, &error));
+    size_t count = safetensors_count(file);
+    struct safetensor *tensors = malloc(count * sizeof *tensors);
+    assert_non_null(tensors);
+    memcpy(tensors, safetensors_at(file, 0), count * sizeof *tensors);
+    struct safetensor *last = &tensors[count - 1];
+    size_t bytes = safetensor_elements(last) * sizeof(float);
+    float *values = malloc(bytes);
+    assert_non_null(values);
+    memcpy(values, last->data, bytes);
+    values[0] += 1;
+    last->data = values;
+    struct clip_metadata metadata; /* of the small model (small_run.c) */
+    clip_metadata_fill(&metadata, &(struct clip_config){1, 1, ACTIVATION_QUICK_GELU});
+    must(safetensors_write(path, tensors, count, metadata.entries, CLIP_METADATA, &error));
+    safetensors_close(file);
+    free(values);
+    free(tensors);
+}
+
+/* Other weights have a file of their own. */
+static void other_weights_are_computed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values values, others;
+    struct shared_files list;
+    open_run(&run);
+    take(&run, FILES, &values);
+    change_a_weight(small_run_file(&run, "clip.safetensors"));
+    reopen(&run, NULL);
+    assert_true(take(&run, FILES, &others) > 0);
+    must(shared_files_list(&list, small_run_file(&run, "cache"), &error));
+    assert_int_equal(list.count, 2);
+    shared_files_free(&list);
+    small_run_close(&run);
+}
+
+static void damaged_files_are_written_anew(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values values;
+    struct bytes bytes;
+    open_run(&run);
+    take(&run, FILES, &values);
+    char *path = features_file(&run);
+    assert_non_null(path);
+    must(file_read(path, FILE_LIMIT, &bytes, &error));
+    size_t size = bytes.size;
+    const size_t places[] = {0, size / 2, size / 4 * 3, size - 1}; /* the header's length, then numbers */
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        unsigned char *byte = (unsigned char *)bytes.data + places[i];
+        *byte ^= 0x10;
+        must(file_write(path, bytes.data, size, &error));
+        *byte ^= 0x10;
+        expect_fresh(&run, &values, true);
+    }
+    assert_int_equal(truncate(path, (off_t)size / 2), 0);
+    expect_fresh(&run, &values, true);
+    assert_int_equal(truncate(path, 0), 0);
+    expect_fresh(&run, &values, true);
+    bytes_free(&bytes);
+    free(path);
+    small_run_close(&run);
+}
+
+/* No folder can be made where a file is, and no room is left where nothing is allowed: features are computed all the
+ * same. */
+static void without_a_place_they_are_computed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values first, second;
+    open_run(&run);
+    reopen(&run, "run.cache_disk_megabytes=0");
+    assert_true(take(&run, FILES, &first) > 0);
+    assert_null(features_file(&run));
+    reopen(&run, "run.cache_folder=/dev/null/cache");
+    assert_true(take(&run, FILES, &second) > 0);
+    assert_memory_equal(&first, &second, sizeof first);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_second_run_encodes_nothing),    cmocka_unit_test(the_file_is_listed),
+        cmocka_unit_test(files_of_a_root_are_removed),       cmocka_unit_test(other_images_are_computed),
+        cmocka_unit_test(other_weights_are_computed),        cmocka_unit_test(damaged_files_are_written_anew),
+        cmocka_unit_test(without_a_place_they_are_computed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

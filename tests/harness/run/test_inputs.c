@@ -1,0 +1,132 @@
+#include "harness/run/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/run/tasks_survey.h"
+#include "tests/harness/small_run.h"
+
+/* As a run does it, or (alone) as a sweep. */
+static void read_inputs(const struct small_run *run, bool alone, struct inputs *inputs)
+{
+    struct surveyor surveyor;
+    struct experiment *e = run->experiment;
+    must(surveyor_open(&surveyor, &e->settings, NULL, NULL, NULL, &error));
+    if (!alone)
+        must(tasks_survey(e, &surveyor, &error));
+    must(inputs_read(inputs, &surveyor, run->suite, alone ? NULL : e, &error));
+    surveyor_close(&surveyor);
+}
+
+static void hash_of(const struct small_run *run, bool alone, char hash[DIGEST_SIZE])
+{
+    struct inputs inputs;
+    read_inputs(run, alone, &inputs);
+    memcpy(hash, inputs.hash, DIGEST_SIZE);
+    inputs_free(&inputs);
+}
+
+static void a_run_and_a_sweep_agree(void **state)
+{
+    const char *const *const all[] = {
+        NULL, (const char *const[]){"data.shots=2", NULL}, (const char *const[]){"data.template=one {}", NULL},
+        (const char *const[]){"data.order=third", "data.split_by=labels", "data.parts=2", NULL}};
+    (void)state;
+    struct small_run run;
+    char hash[DIGEST_SIZE], alone[DIGEST_SIZE], seen[4][DIGEST_SIZE];
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        small_run_reopen(&run, 1, all[i]);
+        hash_of(&run, false, hash);
+        hash_of(&run, true, alone);
+        assert_string_equal(hash, alone);
+        small_run_reopen(&run, 2, all[i]); /* other shots, the same inputs */
+        hash_of(&run, false, alone);
+        assert_string_equal(hash, alone);
+        memcpy(seen[i], hash, sizeof hash);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(seen[k], hash);
+    }
+    small_run_close(&run);
+}
+
+static void every_input_has_a_row(void **state)
+{
+    static const char *const kinds[] = {"weights", "configuration", "vocabulary", "prompts",
+                                        "train",   "test",          "prompts"};
+    (void)state;
+    struct small_run run;
+    struct inputs inputs;
+    small_run_open(&run, 1, NULL);
+    read_inputs(&run, false, &inputs);
+    assert_int_equal(inputs.count, 3 + 3 * SMALL_RUN_TASKS);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        assert_string_equal(inputs.rows[i].kind, kinds[i]);
+        assert_int_equal(inputs.rows[i].task, i < 3 ? -1 : i < 6 ? 0 : 1);
+        assert_int_equal(strlen(inputs.rows[i].digest), DIGEST_SIZE - 1);
+        assert_int_equal(inputs.rows[i].path[0], '/');
+    }
+    assert_true(inputs.rows[0].bytes > 1000);
+    inputs_free(&inputs);
+    small_run_reopen(&run, 1, (const char *const[]){"data.order=third", "data.split_by=labels", "data.parts=2", NULL});
+    read_inputs(&run, false, &inputs);
+    assert_int_equal(inputs.count, 6);
+    assert_int_equal(inputs.rows[5].task, -1); /* of the whole dataset */
+    char *words = inputs_describe(&inputs.rows[5], run.experiment);
+    assert_non_null(strstr(words, "the test images of third ("));
+    free(words);
+    inputs_free(&inputs);
+    small_run_close(&run);
+}
+
+/* What was read and what is described would be two files. */
+static void a_file_that_was_written_to_in_between_is_told(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct inputs inputs;
+    struct surveyor surveyor;
+    small_run_open(&run, 1, NULL);
+    scratch_write_text(&run.scratch, "vocabulary.txt", "other");
+    must(surveyor_open(&surveyor, &run.experiment->settings, NULL, NULL, NULL, &error));
+    must(tasks_survey(run.experiment, &surveyor, &error));
+    assert_int_equal(inputs_read(&inputs, &surveyor, run.suite, run.experiment, &error), ERROR_FORMAT);
+    error_tells((const char *const[]){"model.vocabulary", "vocabulary.txt", "start again", NULL});
+    inputs_free(&inputs);
+    surveyor_close(&surveyor);
+    small_run_close(&run);
+}
+
+static void keys_tell_inputs_apart(void **state)
+{
+    static const struct {
+        const char *override;
+        bool same;
+    } others[] = {{"training.batch=4", true},         {"tasks.first.batch=4", true}, {"merge.every=2", true},
+                  {"model.weights=elsewhere", false}, {"data.root=.", false},        {"tasks.first.classes=3", false}};
+    (void)state;
+    struct small_run run;
+    char key[DIGEST_SIZE], other[DIGEST_SIZE];
+    small_run_open(&run, 1, NULL);
+    must(inputs_key(run.suite, key, &error));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct suite *suite;
+        must(suite_parse(&suite, suite_text(run.suite), strlen(suite_text(run.suite)), "small.yaml", settings_sections,
+                         &others[i].override, 1, &error));
+        must(inputs_key(suite, other, &error));
+        assert_int_equal(strcmp(key, other) == 0, others[i].same);
+        suite_destroy(suite);
+    }
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_and_a_sweep_agree),
+        cmocka_unit_test(every_input_has_a_row),
+        cmocka_unit_test(a_file_that_was_written_to_in_between_is_told),
+        cmocka_unit_test(keys_tell_inputs_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "harness/commands/command.h"
+#include "harness/run/program.h"
+#include "results/query.h"
+
+/* What the program said and how it ended, started by a shell as a user would. */
+struct outcome {
+    int exit_status;
+    struct text out, errors;
+};
+
+static void read_all(const char *path, struct text *text)
+{
+    char part[4096];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text_add(text, "%s", "");
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;)
+        text_add_bytes(text, part, got);
+    fclose(file);
+}
+
+static struct outcome run(const char *arguments)
+{
+    struct outcome outcome = {0};
+    char folder[] = "/tmp/mtil-program-XXXXXX", command[1024], out[64], errors[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(out, sizeof out, "%s/out", folder);
+    snprintf(errors, sizeof errors, "%s/errors", folder);
+    snprintf(command, sizeof command, "%s >%s 2>%s %s", PROGRAM, out, errors, arguments);
+    int ended = system(command);
+    assert_true(WIFEXITED(ended));
+    outcome.exit_status = WEXITSTATUS(ended);
+    read_all(out, &outcome.out);
+    read_all(errors, &outcome.errors);
+    unlink(out);
+    unlink(errors);
+    rmdir(folder);
+    return outcome;
+}
+
+static void free_outcome(struct outcome *outcome)
+{
+    text_free(&outcome->out);
+    text_free(&outcome->errors);
+}
+
+/* Succeeds, says nothing on standard error and has part in its answer. */
+static void expect_answer(const char *arguments, const char *part)
+{
+    struct outcome outcome = run(arguments);
+    assert_string_equal(outcome.errors.data, "");
+    assert_int_equal(outcome.exit_status, 0);
+    if (strstr(outcome.out.data, part) == NULL)
+        assert_string_equal(outcome.out.data, part);
+    free_outcome(&outcome);
+}
+
+/* Fails with the status, nothing on standard output, and one line "mtil: error: …" that has part in it. */
+static void expect_error(const char *arguments, int exit_status, const char *part)
+{
+    static const char prefix[] = "mtil: error: ";
+    struct outcome outcome = run(arguments);
+    assert_int_equal(outcome.exit_status, exit_status);
+    assert_string_equal(outcome.out.data, "");
+    assert_memory_equal(outcome.errors.data, prefix, sizeof prefix - 1);
+    assert_ptr_equal(strchr(outcome.errors.data, '\n'), outcome.errors.data + outcome.errors.size - 1);
+    if (strstr(outcome.errors.data, part) == NULL)
+        assert_string_equal(outcome.errors.data, part);
+    free_outcome(&outcome);
+}
+
+static void overview_lists_every_command(void **state)
+{
+    (void)state;
+    expect_answer("--version", *program_commit() != 0 ? "mtil " MTIL_VERSION " (" : "mtil " MTIL_VERSION "\n");
+    expect_answer("--version", program_commit());
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        expect_answer("--help", commands[i]->name);
+        expect_answer("help", commands[i]->summary);
+    }
+    struct outcome outcome = run("");
+    assert_int_equal(outcome.exit_status, 2);
+    assert_string_equal(outcome.out.data, "");
+    assert_non_null(strstr(outcome.errors.data, "Usage: mtil COMMAND"));
+    free_outcome(&outcome);
+}
+
+static void expect_help(const struct command *command)
+{
+    char arguments[64];
+    snprintf(arguments, sizeof arguments, "%s --help", command->name);
+    expect_answer(arguments, "Example:\n");
+    expect_answer(arguments, command->summary);
+    snprintf(arguments, sizeof arguments, "help %s", command->name);
+    expect_answer(arguments, "Example:\n");
+    snprintf(arguments, sizeof arguments, "%s --no-such-option", command->name);
+    expect_error(arguments, 2, "unknown option \"no-such-option\"");
+}
+
+static void every_command_has_help_with_an_example(void **state)
+{
+    (void)state;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        expect_help(commands[i]);
+        for (size_t j = 0; commands[i]->subcommands != NULL && commands[i]->subcommands[j] != NULL; j++) {
+            char arguments[64];
+            snprintf(arguments, sizeof arguments, "%s --help", commands[i]->name);
+            expect_answer(arguments, commands[i]->subcommands[j]->summary);
+            expect_help(commands[i]->subcommands[j]);
+        }
+    }
+    expect_error("help qurey", 2, "did you mean \"query\"?");
+}
+
+static void mistakes_are_usage_errors(void **state)
+{
+    (void)state;
+    expect_error("qurey", 2, "unknown command \"qurey\" (did you mean \"query\"?)");
+    expect_error("list", 2, "see mtil list --help");
+    expect_error("list suite", 2, "did you mean \"suites\"?");
+    expect_error("data", 2, "see mtil data --help");
+    expect_error("data --quiet mini", 2, "right after it");
+    expect_error("data mini", 2, "see mtil data mini --help");
+    expect_error("data mnii somewhere", 2, "did you mean \"mini\"?");
+    expect_error("query matrix x.sqlite --format xml", 2, "expected one of table|csv|json|markdown|latex");
+}
+
+static void lists_come_in_every_format(void **state)
+{
+    (void)state;
+    expect_answer("list policies", "most_used");
+    expect_answer("list policies --format json", "\"most_used\"");
+    expect_answer("list datasets --format csv", "\nmnist,");
+    expect_answer("list suites", "name");
+}
+
+static void doctor_knows_its_libraries(void **state)
+{
+    (void)state;
+    expect_answer("doctor", "oneDNN");
+    expect_answer("doctor", "  cpu            cpu (");
+    expect_answer("doctor", "  cuda           "); /* a device, or why there is none */
+    expect_error("doctor --data /no/such/folder", 1, "/no/such/folder");
+    expect_error("data mini /dev/null/mini", 1, "/dev/null");
+}
+
+static void files_that_are_no_databases_are_named(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[128];
+    int file = mkstemps(path, 7);
+    assert_true(file >= 0 && write(file, "this is not a database, and longer than a header of one ........", 64) == 64);
+    close(file);
+    snprintf(arguments, sizeof arguments, "query matrix %s", path);
+    expect_error(arguments, 1, path);
+    unlink(path);
+    expect_error(arguments, 1, path);
+}
+
+/* An empty results database; the caller unlinks it. */
+static void create_database(char *path)
+{
+    struct error error = {.code = OK};
+    struct store *store;
+    close(mkstemps(path, 7));
+    if (store_open(&store, path, STORE_WRITE, &error) != OK)
+        fail_msg("%s", error.message);
+    store_close(store);
+}
+
+static void remove_database(const char *path)
+{
+    char lock[128];
+    snprintf(lock, sizeof lock, "%s-lock", path);
+    unlink(path);
+    unlink(lock);
+}
+
+static void exports_say_what_they_lack(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
+    create_database(path);
+    snprintf(arguments, sizeof arguments, "export %s", path);
+    expect_error(arguments, 2, "expected --tensorboard FOLDER");
+    snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs", path, path);
+    expect_error(arguments, 2, "no run is chosen");
+    remove_database(path);
+    expect_error("export /no/such/file --tensorboard logs", 1, "/no/such/file");
+}
+
+static void queries_take_database_and_question_in_either_order(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
+    static const char *const asked[] = {"query %s runs --format csv", "query runs %s --format csv",
+                                        "query %s 'SELECT 1 AS run' --format csv",
+                                        "query 'SELECT 1 AS run' %s --format csv"};
+    create_database(path);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        snprintf(arguments, sizeof arguments, asked[i], path);
+        expect_answer(arguments, "run");
+    }
+    static const char *const mistaken[] = {"query %s rnus", "query rnus %s"};
+    for (size_t i = 0; i < sizeof mistaken / sizeof *mistaken; i++) {
+        snprintf(arguments, sizeof arguments, mistaken[i], path);
+        expect_error(arguments, 2, "unknown query \"rnus\" (did you mean \"runs\"?)");
+    }
+    snprintf(arguments, sizeof arguments, "query %s", path);
+    expect_error(arguments, 2, "expected what to ask");
+    snprintf(arguments, sizeof arguments, "query %s 'DELETE FROM runs'", path);
+    expect_error(arguments, 2, "a query only reads");
+    snprintf(arguments, sizeof arguments, "query %s 'SELECT 1' --suite mini", path);
+    expect_error(arguments, 2, "--suite chooses runs for the named queries alone");
+    remove_database(path);
+    expect_error("query", 2, "expected [DATABASE] WHAT");
+    expect_error("query runs /no/such/file", 1, "/no/such/file");
+    expect_error("query /no/such/file runs", 1, "/no/such/file");
+}
+
+static void published_numbers_need_no_database(void **state)
+{
+    (void)state;
+    expect_answer("query --published", "MA, published (Park, Tables 2 and 3)");
+    expect_answer("query --published --format latex", "\\midrule\nLast & MA, published");
+    expect_answer("query --published \"SELECT count(*) AS rows FROM published\" --format csv", "rows\r\n66\r\n");
+    char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
+    create_database(path);
+    snprintf(arguments, sizeof arguments, "query %s --published", path);
+    expect_answer(arguments, "Park, published");
+    remove_database(path);
+}
+
+static void databases_are_joined(void **state)
+{
+    (void)state;
+    char one[] = "/tmp/mtil-program-XXXXXX.sqlite", other[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[200];
+    create_database(one);
+    create_database(other);
+    snprintf(arguments, sizeof arguments, "merge-db %s %s --format csv", one, other);
+    expect_answer(arguments, "database,runs,added,already there,completed,conflicts\r\n/tmp/mtil-program-");
+    snprintf(arguments, sizeof arguments, "merge-db %s %s", one, one);
+    expect_error(arguments, 2, "is the output and an input as well");
+    snprintf(arguments, sizeof arguments, "merge-db %s /no/such/file", one);
+    expect_error(arguments, 1, "/no/such/file");
+    snprintf(arguments, sizeof arguments, "merge-db %s", one);
+    expect_error(arguments, 2, "expected OUT IN...");
+    remove_database(one);
+    remove_database(other);
+}
+
+static void the_help_of_query_lists_every_query(void **state)
+{
+    (void)state;
+    for (size_t i = 0; query_at(i) != NULL; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "\n  %s ", query_at(i)->name);
+        expect_answer("query --help", line);
+    }
+}
+
+static void full_disk_is_an_error(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    struct outcome outcome = run("doctor >/dev/full");
+    assert_int_equal(outcome.exit_status, 1);
+    assert_string_equal(outcome.errors.data,
+                        "mtil: error: standard output: could not be written to the end: No space left on device\n");
+    free_outcome(&outcome);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overview_lists_every_command),
+        cmocka_unit_test(every_command_has_help_with_an_example),
+        cmocka_unit_test(mistakes_are_usage_errors),
+        cmocka_unit_test(lists_come_in_every_format),
+        cmocka_unit_test(doctor_knows_its_libraries),
+        cmocka_unit_test(files_that_are_no_databases_are_named),
+        cmocka_unit_test(exports_say_what_they_lack),
+        cmocka_unit_test(queries_take_database_and_question_in_either_order),
+        cmocka_unit_test(published_numbers_need_no_database),
+        cmocka_unit_test(databases_are_joined),
+        cmocka_unit_test(the_help_of_query_lists_every_query),
+        cmocka_unit_test(full_disk_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "core/digest.h"
+#include "core/file.h"
+#include "harness/run/sequence.h"
+#include "results/store/database.h"
+#include "tests/harness/small_run.h"
+
+static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
+
+/* One call of the program: opens, runs, closes. */
+static status run_once(struct small_run *run, const char *method, const char *database, struct backend_spy *spy,
+                       struct sequence *sequence)
+{
+    struct store *store;
+    small_run_reopen(run, 1, (const char *const[]){method, "run.log_every=2", NULL});
+    if (spy != NULL)
+        small_run_watch(run, spy);
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    *sequence =
+        (struct sequence){.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
+    status result = sequence_run(sequence, &error);
+    store_close(store);
+    return result;
+}
+
+/* The run's accuracies; the caller frees. */
+static struct run_matrix stored_matrix(struct small_run *run, const char *database)
+{
+    struct store *store;
+    struct run_matrix matrix;
+    must(store_open(&store, small_run_file(run, database), STORE_READ, &error));
+    must(store_read_matrix(store, 1, &matrix, &error));
+    store_close(store);
+    return matrix;
+}
+
+static void expect_same_matrix(struct small_run *run, const char *a, const char *b)
+{
+    struct run_matrix x = stored_matrix(run, a), y = stored_matrix(run, b);
+    for (size_t i = 0; i < SMALL_RUN_TASKS * SMALL_RUN_TASKS; i++) {
+        double p = x.matrix.accuracy[i], q = y.matrix.accuracy[i];
+        if (p != q && !(isnan(p) && isnan(q)))
+            fail_msg("cell %zu: %g in %s, %g in %s", i, p, a, q, b);
+    }
+    run_matrix_free(&x);
+    run_matrix_free(&y);
+}
+
+static char *file_in_folder(const struct small_run *run, const char *name)
+{
+    char *folder = sequence_folder(run->experiment), *path = path_format("%s/%s", folder, name);
+    assert_non_null(path);
+    free(folder);
+    return path;
+}
+
+static struct bytes trained_weights(const struct small_run *run)
+{
+    char *path = file_in_folder(run, run->experiment->trains == TRAINS_ADAPTERS ? "adapters.safetensors"
+                                                                                : "weights.safetensors");
+    struct bytes bytes;
+    must(file_read(path, FILE_LIMIT, &bytes, &error));
+    free(path);
+    return bytes;
+}
+
+static void remove_folder_file(const struct small_run *run, const char *name)
+{
+    char *path = file_in_folder(run, name);
+    unlink(path);
+    free(path);
+}
+
+static void fills_the_matrix_and_is_then_only_shown(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, methods[0], "a.db", NULL, &sequence));
+    assert_false(sequence.finished_before);
+    assert_int_equal(sequence.iterations, 3 * 6);
+    struct run_matrix matrix = stored_matrix(&run, "a.db");
+    for (size_t i = 0; i < SMALL_RUN_TASKS * SMALL_RUN_TASKS; i++)
+        assert_true(matrix.matrix.accuracy[i] >= 0 && matrix.matrix.accuracy[i] <= 100);
+    run_matrix_free(&matrix);
+    char *resume = file_in_folder(&run, "resume.safetensors");
+    assert_false(file_exists(resume));
+    free(resume);
+    struct backend_spy spy = {0};
+    must(run_once(&run, methods[0], "a.db", &spy, &sequence));
+    assert_true(sequence.finished_before);
+    assert_true(spy.updates == 0 && spy.encodings == 0);
+    small_run_close(&run);
+}
+
+static void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected)
+{
+    struct database *opened;
+    int64_t found;
+    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_integer(opened, sql, &found, &error));
+    assert_int_equal(found, expected);
+    database_close(opened);
+}
+
+/* The digest in the results is that of the file: sha256sum prints the same. */
+static void files_are_recorded_with_their_digest(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    char digest[DIGEST_SIZE];
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, methods[0], "a.db", NULL, &sequence));
+    char *path = file_in_folder(&run, "adapters.safetensors");
+    must(digest_file(path, digest, &error));
+    char *sql = path_format("SELECT count(*) FROM artifacts WHERE path = '%s' AND digest = '%s'", path, digest);
+    expect_number(&run, "a.db", sql, 1);
+    free(sql);
+    free(path);
+    small_run_close(&run);
+}
+
+/* Stopped at some optimizer step or batch of predictions: it goes on to the same matrix and weights. */
+static void goes_on_from(struct small_run *run, const char *method, size_t stop_at_update, size_t stop_at_prediction,
+                         const struct bytes *expected)
+{
+    struct sequence sequence;
+    struct stop stop = {0};
+    struct backend_spy spy = {
+        .stop = &stop, .stop_at_update = stop_at_update, .stop_at_prediction = stop_at_prediction};
+    status result = run_once(run, method, "stopped.db", &spy, &sequence);
+    if (stop.signal == 0)
+        fail_msg("%s: there is no update %zu or prediction %zu", method, stop_at_update, stop_at_prediction);
+    if (result == ERROR_STOPPED)
+        result = run_once(run, method, "stopped.db", NULL, &sequence);
+    must(result);
+    expect_same_matrix(run, "whole.db", "stopped.db");
+    struct bytes found = trained_weights(run);
+    assert_int_equal(found.size, expected->size);
+    assert_memory_equal(found.data, expected->data, found.size);
+    bytes_free(&found);
+    assert_int_equal(unlink(small_run_file(run, "stopped.db")), 0);
+    unlink(small_run_file(run, "stopped.db-wal"));
+    unlink(small_run_file(run, "stopped.db-shm"));
+}
+
+static void stopping_is_not_seen_in_the_results(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct backend_spy count = {0};
+        must(run_once(&run, methods[m], "whole.db", &count, &sequence));
+        struct bytes expected = trained_weights(&run);
+        for (size_t update = 1; update < count.updates; update += count.updates / 3 + 1)
+            goes_on_from(&run, methods[m], update, 0, &expected);
+        for (size_t prediction = 1; prediction < count.predictions; prediction += count.predictions / 2 + 1)
+            goes_on_from(&run, methods[m], 0, prediction, &expected);
+        bytes_free(&expected);
+        assert_int_equal(unlink(small_run_file(&run, "whole.db")), 0);
+    }
+    small_run_close(&run);
+}
+
+/* Stopped in a task's last iteration, the task is not trained again: only its selector, its row and what follows are
+ * made. */
+static void a_finished_training_is_kept(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    struct stop stop = {0};
+    struct backend_spy spy = {.stop = &stop, .stop_at_update = 6};
+    small_run_open(&run, 1, NULL);
+    assert_int_equal(run_once(&run, methods[1], "a.db", &spy, &sequence), ERROR_STOPPED); /* one update an iteration */
+    struct backend_spy second = {0};
+    must(run_once(&run, methods[1], "a.db", &second, &sequence));
+    assert_int_equal(second.updates, 2 * 6);
+    small_run_close(&run);
+}
+
+/* --- Files that belong to others --- */
+
+static void stop_after_the_first_task(struct small_run *run, const char *database)
+{
+    struct sequence sequence;
+    struct stop stop = {0};
+    struct backend_spy spy = {.stop = &stop, .stop_at_update = 9};
+    assert_int_equal(run_once(run, methods[1], database, &spy, &sequence), ERROR_STOPPED);
+}
+
+static void a_resume_file_without_its_rows_is_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    stop_after_the_first_task(&run, "a.db");
+    for (int i = 0; i < 2; i++) { /* not only where the run is new */
+        assert_int_equal(run_once(&run, methods[1], "b.db", NULL, &sequence), ERROR_FORMAT);
+        error_tells((const char *const[]){"resume.safetensors", "b.db", "another database", "delete", NULL});
+    }
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence)); /* nothing was lost */
+    remove_folder_file(&run, "resume.safetensors");
+    must(run_once(&run, methods[1], "b.db", NULL, &sequence)); /* as the message says */
+    expect_same_matrix(&run, "a.db", "b.db");
+    small_run_close(&run);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    struct bytes bytes;
+    must(file_read(from, FILE_LIMIT, &bytes, &error));
+    must(file_write(to, bytes.data, bytes.size, &error));
+    bytes_free(&bytes);
+}
+
+static void stop_after(struct small_run *run, size_t updates)
+{
+    struct sequence sequence;
+    struct stop stop = {0};
+    struct backend_spy spy = {.stop = &stop, .stop_at_update = updates};
+    assert_int_equal(run_once(run, methods[1], "a.db", &spy, &sequence), ERROR_STOPPED);
+}
+
+/* Stopped twice within the second task: the older resume file goes on with the newer database, and ends with the same
+ * results; the newer one does not with the older database, which lacks the rows in between. */
+static void an_older_database_is_refused_an_older_resume_file_is_fine(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, methods[1], "whole.db", NULL, &sequence));
+    stop_after(&run, 6 + 2);
+    char *resume = file_in_folder(&run, "resume.safetensors"), *database = strdup(small_run_file(&run, "a.db")),
+         *old_resume = strdup(small_run_file(&run, "old.safetensors")), *old = strdup(small_run_file(&run, "old.db")),
+         *new = strdup(small_run_file(&run, "new.db"));
+    copy_file(database, old);
+    copy_file(resume, old_resume);
+    stop_after(&run, 2);
+    copy_file(database, new);
+    must(file_write(database, "", 0, &error));
+    copy_file(old, database);
+    assert_int_equal(run_once(&run, methods[1], "a.db", NULL, &sequence), ERROR_FORMAT);
+    error_tells((const char *const[]){"resume.safetensors", "a.db", "newer copy", "delete", NULL});
+    copy_file(new, database);
+    copy_file(old_resume, resume);
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence));
+    expect_same_matrix(&run, "whole.db", "a.db");
+    char *paths[] = {resume, database, old_resume, old, new};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        free(paths[i]);
+    small_run_close(&run);
+}
+
+/* One step of the second task is disturbed after its gradients are known. */
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t losses;
+} disturbed;
+
+static status disturb(struct backend *backend, const struct find_not_finite *arguments, struct error *failure)
+{
+    static const float bad = INFINITY;
+    if (arguments->n == 1 && ++disturbed.losses == 9)
+        must(disturbed.real->upload(backend, (float *)arguments->values, &bad, sizeof bad, failure));
+    return disturbed.real->find_not_finite(backend, arguments, failure);
+}
+
+static status run_disturbed(struct small_run *run, const char *on_nan, const char *database)
+{
+    struct store *store;
+    small_run_reopen(run, 1, (const char *const[]){methods[1], on_nan, "run.log_every=1", NULL});
+    disturbed.real = run->experiment->backend->ops;
+    disturbed.ops = *disturbed.real;
+    disturbed.ops.find_not_finite = disturb;
+    disturbed.losses = 0;
+    run->experiment->backend->ops = &disturbed.ops;
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store};
+    status result = sequence_run(&sequence, &error);
+    run->experiment->backend->ops = disturbed.real;
+    store_close(store);
+    return result;
+}
+
+static void steps_that_are_skipped_are_counted(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    must(run_disturbed(&run, "training.on_nan=skip", "skip.db"));
+    expect_number(&run, "skip.db", "SELECT 100 * task + steps FROM skipped_steps", 101);
+    expect_number(&run, "skip.db", "SELECT 100 * task + iteration FROM steps WHERE loss IS NULL OR abs(loss) > 1e300",
+                  103);
+    expect_number(&run, "skip.db", "SELECT count(*) FROM runs WHERE status = 'finished'", 1);
+    assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"second", "iteration 3", "loss", NULL});
+    expect_number(&run, "stop.db", "SELECT count(*) FROM steps WHERE task = 1", 0);
+    expect_number(&run, "stop.db", "SELECT count(*) FROM evaluations WHERE checkpoint = 1", 0);
+    expect_number(&run, "stop.db", "SELECT count(*) FROM runs WHERE status = 'failed'", 1);
+    small_run_close(&run);
+}
+
+static void a_folder_in_use_is_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    stop_after_the_first_task(&run, "a.db");
+    char *folder = sequence_folder(run.experiment);
+    int lock = open(folder, O_RDONLY | O_DIRECTORY);
+    assert_true(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0);
+    assert_int_equal(run_once(&run, methods[1], "a.db", NULL, &sequence), ERROR_BUSY);
+    error_tells((const char *const[]){folder, "in use", "run.folder", NULL});
+    close(lock);
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence));
+    free(folder);
+    small_run_close(&run);
+}
+
+/* More images than when the run began: rows of both would stand side by side. */
+static void data_that_changed_is_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct store *store;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    stop_after_the_first_task(&run, "a.db");
+    /* the same suite, but its data changes on disk: here the dataset of another suite takes its place */
+    struct small_run other;
+    char *root = path_format("data.root=%s", run.scratch.path);
+    small_run_open(&other, 1, (const char *const[]){methods[1], root, "run.log_every=2", "tasks.third.test=4", NULL});
+    free(root);
+    small_run_reopen(&run, 1, (const char *const[]){methods[1], "run.log_every=2", NULL});
+    struct dataset *original = run.experiment->tasks[2].dataset;
+    run.experiment->tasks[2].dataset = other.experiment->tasks[2].dataset;
+    must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
+    sequence = (struct sequence){.experiment = run.experiment, .store = store};
+    assert_int_equal(sequence_run(&sequence, &error), ERROR_FORMAT);
+    error_tells((const char *const[]){"the test images of third", "run 1 of", "mtil runs delete", NULL});
+    store_close(store);
+    run.experiment->tasks[2].dataset = original;
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence)); /* the data is back */
+    small_run_close(&other);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fills_the_matrix_and_is_then_only_shown),
+        cmocka_unit_test(files_are_recorded_with_their_digest),
+        cmocka_unit_test(stopping_is_not_seen_in_the_results),
+        cmocka_unit_test(a_finished_training_is_kept),
+        cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
+        cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
+        cmocka_unit_test(steps_that_are_skipped_are_counted),
+        cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(data_that_changed_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/selectors/selector.h"
+#include "tests/harness/small_run.h"
+
+/* --- The decision --- */
+
+/* A selector of three tasks, of which `trained` compete, without a model. */
+struct decision {
+    struct selector selector;
+    float thresholds[3];
+};
+
+static void decide(struct decision *d, size_t trained, enum selector_decision decision, size_t together,
+                   const float errors[3][5], int16_t routers[5])
+{
+    const float *rows[3] = {errors[0], errors[1], errors[2]};
+    d->selector = (struct selector){
+        .trained = trained, .thresholds = d->thresholds, .decision = decision, .decision_batch = together};
+    memset(routers, 0x55, 5 * sizeof *routers);
+    selector_choose(&d->selector, rows, 5, routers);
+}
+
+static void expect_routers(const int16_t *found, const int16_t *expected)
+{
+    for (int i = 0; i < 5; i++)
+        if (found[i] != expected[i])
+            fail_msg("image %d: expected router %d, found %d", i, expected[i], found[i]);
+}
+
+static const float example[3][5] = {
+    {0.5f, 0.1f, 0.4f, 0.2f, 0.9f}, {0.2f, 0.3f, 0.4f, 0.9f, 0.9f}, {0.1f, 0.2f, 0.1f, 0.1f, 0.0f}};
+
+static void each_image_takes_its_smallest_error(void **state)
+{
+    (void)state;
+    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
+    int16_t routers[5];
+    decide(&d, 3, DECIDE_PER_IMAGE, 128, example, routers);
+    expect_routers(routers, (const int16_t[]){2, 0, 2, 2, 2});
+    /* the third is not trained: it does not compete; ties go to the lower task; above the winner's threshold: −1 */
+    decide(&d, 2, DECIDE_PER_IMAGE, 128, example, routers);
+    expect_routers(routers, (const int16_t[]){1, 0, -1, 0, -1});
+    decide(&d, 1, DECIDE_PER_IMAGE, 128, example, routers);
+    expect_routers(routers, (const int16_t[]){-1, 0, -1, 0, -1});
+    decide(&d, 0, DECIDE_PER_IMAGE, 128, example, routers);
+    expect_routers(routers, (const int16_t[]){-1, -1, -1, -1, -1});
+}
+
+static void consecutive_images_decide_together(void **state)
+{
+    (void)state;
+    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
+    int16_t routers[5];
+    /* means of images 0–1: 0.3 and 0.25; of 2–3: 0.3 (not above 0.3) and 0.65; of 4 alone: 0.9 and 0.9 */
+    decide(&d, 2, DECIDE_PER_BATCH, 2, example, routers);
+    expect_routers(routers, (const int16_t[]){1, 1, 0, 0, -1});
+    decide(&d, 2, DECIDE_PER_BATCH, 128, example, routers); /* 0.42 and 0.54 */
+    expect_routers(routers, (const int16_t[]){-1, -1, -1, -1, -1});
+    decide(&d, 2, DECIDE_PER_BATCH, 1, example, routers);
+    expect_routers(routers, (const int16_t[]){1, 0, -1, 0, -1});
+}
+
+/* The error behind each decision, whether or not it was within its threshold. */
+static void least_errors_are_those_that_decided(void **state)
+{
+    (void)state;
+    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
+    const float *rows[3] = {example[0], example[1], example[2]};
+    int16_t routers[5];
+    float least[5];
+    decide(&d, 2, DECIDE_PER_IMAGE, 128, example, routers);
+    selector_least_errors(&d.selector, rows, 5, least);
+    assert_memory_equal(least, ((const float[]){0.2f, 0.1f, 0.4f, 0.2f, 0.9f}), sizeof least);
+    decide(&d, 2, DECIDE_PER_BATCH, 2, example, routers);
+    selector_least_errors(&d.selector, rows, 5, least);
+    assert_true(least[0] == 0.25f && least[1] == 0.25f && fabsf(least[3] - 0.3f) < 1e-6f && least[4] == 0.9f);
+}
+
+/* --- Training on frozen features --- */
+
+static struct selector *train(const struct small_run *run, size_t tasks)
+{
+    struct selector *selector;
+    must(selector_create(&selector, run->experiment, &error));
+    for (size_t k = 0; k < tasks; k++) {
+        assert_int_equal(selector->trained, k);
+        must(selector_train(selector, &run->experiment->tasks[k], NULL, &error));
+    }
+    assert_int_equal(selector->trained, tasks);
+    return selector;
+}
+
+static int compare(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lowest and the highest quantile are losses of training images themselves. */
+static void held_out_images_are_training_images(void **state)
+{
+    (void)state;
+    struct small_run run;
+    float thresholds[3];
+    static const char *const quantiles[] = {"selector.quantile=0", "selector.quantile=0.5", "selector.quantile=1"};
+    small_run_open(&run, 3, (const char *const[]){"tasks.third.train=10", NULL}); /* 40 images: 4 held out */
+    size_t width = run.experiment->clip->dimensions.image_width;
+    for (int q = 0; q < 3; q++) {
+        small_run_reopen(&run, 3, (const char *const[]){"tasks.third.train=10", quantiles[q], NULL});
+        struct selector *selector;
+        must(selector_create(&selector, run.experiment, &error));
+        must(selector_train(selector, &run.experiment->tasks[2], NULL, &error));
+        thresholds[q] = selector->thresholds[2];
+        selector_destroy(selector);
+    }
+    struct selector *selector;
+    float means[40 * 64], errors[40];
+    assert_int_equal(width, 64);
+    must(selector_create(&selector, run.experiment, &error));
+    must(selector_train(selector, &run.experiment->tasks[2], NULL, &error));
+    must(frozen_features(run.experiment, run.experiment->tasks[2].dataset, SPLIT_TRAIN, NULL, 40, means, NULL, NULL,
+                         &error));
+    must(selector_errors(selector, 2, means, 40, errors, &error));
+    qsort(errors, 40, sizeof *errors, compare);
+    size_t least = 40, largest = 40;
+    for (size_t i = 0; i < 40; i++) {
+        least = errors[i] == thresholds[0] && least == 40 ? i : least;
+        largest = errors[i] == thresholds[2] ? i : largest;
+    }
+    assert_true(least < 40 && largest < 40); /* both are losses of training images */
+    assert_true(thresholds[0] < thresholds[1] && thresholds[1] < thresholds[2]);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+static void a_fixed_threshold_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"selector.threshold=0.0655", NULL});
+    struct selector *selector = train(&run, 2);
+    assert_float_equal(selector->thresholds[0], 0.0655, 1e-9);
+    assert_float_equal(selector->thresholds[1], 0.0655, 1e-9);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+/* Rows around the task's own point, 64 wide: the first half of its values is high for task 0, the second for task 1,
+ * every other for 2. */
+static void draw_features(size_t task, size_t first, size_t n, float *features)
+{
+    struct rng rng = rng_make(9, RNG_TEST, (uint32_t)task, 0);
+    for (size_t i = 0; i < n * 64; i++) {
+        size_t place = i % 64;
+        bool high = task == 0 ? place < 32 : task == 1 ? place >= 32 : place % 2 == 0;
+        features[i] = (high ? 2.0f : -2.0f) + 0.2f * rng_normal(&rng, first * 64 + i);
+    }
+}
+
+enum { FIT = 200, HELD_OUT = 100, NEW = 100 };
+
+static void separable_features_find_their_router(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    static float features[(FIT + HELD_OUT) * 64], errors[3][NEW];
+    const float *rows[3] = {errors[0], errors[1], errors[2]};
+    int16_t routers[NEW];
+    small_run_open(&run, 1, (const char *const[]){"selector.iterations=300", "selector.code=16", NULL});
+    assert_int_equal(run.experiment->clip->dimensions.image_width, 64);
+    must(selector_create(&selector, run.experiment, &error));
+    for (size_t k = 0; k < 3; k++) {
+        draw_features(k, 0, FIT + HELD_OUT, features);
+        must(selector_fit(selector, &run.experiment->tasks[k], features, FIT, HELD_OUT, &error));
+    }
+    for (size_t task = 0; task < 3; task++) {
+        size_t right = 0;
+        draw_features(task, 1000, NEW, features);
+        for (size_t k = 0; k < 3; k++)
+            must(selector_errors(selector, k, features, NEW, errors[k], &error));
+        selector_choose(selector, rows, NEW, routers);
+        for (size_t i = 0; i < NEW; i++) { /* its own or, for the hundredth above the threshold, none */
+            assert_true(routers[i] == (int16_t)task || routers[i] == -1);
+            right += routers[i] == (int16_t)task;
+        }
+        assert_true(right >= 90);
+    }
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+/* Of 101 held-out losses the 0.99 quantile is the second largest; between two of them it lies on the line. */
+static void threshold_is_the_quantile_of_the_held_out_rows(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    static float features[(FIT + 101) * 64], errors[101];
+    static const struct {
+        const char *override;
+        double position;
+    } shares[] = {{"selector.quantile=0.99", 99},
+                  {"selector.quantile=0.125", 12.5},
+                  {"selector.quantile=0", 0},
+                  {"selector.quantile=1", 100}};
+    draw_features(1, 0, FIT + 101, features);
+    small_run_open(&run, 3, NULL);
+    for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
+        small_run_reopen(&run, 3, (const char *const[]){shares[q].override, NULL});
+        must(selector_create(&selector, run.experiment, &error));
+        must(selector_fit(selector, &run.experiment->tasks[1], features, FIT, 101, &error));
+        must(selector_errors(selector, 1, features + FIT * 64, 101, errors, &error));
+        qsort(errors, 101, sizeof *errors, compare);
+        size_t low = (size_t)shares[q].position;
+        double expected = shares[q].position == (double)low ? (double)errors[low]
+                                                            : ((double)errors[low] + (double)errors[low + 1]) / 2;
+        assert_true(fabs((double)selector->thresholds[1] - expected) < 1e-6 * expected);
+        selector_destroy(selector);
+    }
+    small_run_close(&run);
+}
+
+/* A task alone or after others, in any order of calls: the same autoencoder, of the same seed. */
+static void depends_on_seed_and_task_alone(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    struct selector *all = train(&run, 3), *one;
+    must(selector_create(&one, run.experiment, &error));
+    must(selector_train(one, &run.experiment->tasks[2], NULL, &error));
+    size_t n = all->coders[2]->parameters->values_count;
+    float *a = small_run_values(&run, all->coders[2]->parameters->values, n);
+    float *b = small_run_values(&run, one->coders[2]->parameters->values, n);
+    float *other = small_run_values(&run, all->coders[1]->parameters->values, n);
+    assert_memory_equal(a, b, n * sizeof *a);
+    assert_memory_not_equal(a, other, n * sizeof *a);
+    assert_true(all->thresholds[2] == one->thresholds[2]);
+    free(a);
+    free(b);
+    free(other);
+    selector_destroy(all);
+    selector_destroy(one);
+    small_run_close(&run);
+}
+
+static void stopping_leaves_it_untrained(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    struct stop stop = {.signal = 2};
+    small_run_open(&run, 1, NULL);
+    must(selector_create(&selector, run.experiment, &error));
+    assert_int_equal(selector_train(selector, &run.experiment->tasks[0], &stop, &error), ERROR_STOPPED);
+    assert_int_equal(selector->trained, 0);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_image_takes_its_smallest_error),
+        cmocka_unit_test(consecutive_images_decide_together),
+        cmocka_unit_test(least_errors_are_those_that_decided),
+        cmocka_unit_test(held_out_images_are_training_images),
+        cmocka_unit_test(a_fixed_threshold_is_taken_as_it_is),
+        cmocka_unit_test(separable_features_find_their_router),
+        cmocka_unit_test(threshold_is_the_quantile_of_the_held_out_rows),
+        cmocka_unit_test(depends_on_seed_and_task_alone),
+        cmocka_unit_test(stopping_leaves_it_untrained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

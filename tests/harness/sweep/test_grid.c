@@ -1,0 +1,174 @@
+/* Grids of sweeps: short names, lists, ranges, the order of combinations, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/config/settings.h"
+#include "harness/sweep/grid.h"
+
+static struct error error;
+
+/* The grid of words that end with NULL. */
+static status parse(struct grid *grid, enum grid_values values, const char *const *words)
+{
+    size_t count = 0;
+    while (words[count] != NULL)
+        count++;
+    return grid_parse(grid, words, count, values, settings_sections, &error);
+}
+
+static void expect_values(const struct grid_axis *axis, const char *joined)
+{
+    char found[256] = "";
+    for (size_t i = 0; i < axis->count; i++) {
+        strncat(found, i > 0 ? "|" : "", sizeof found - strlen(found) - 1);
+        strncat(found, axis->values[i], sizeof found - strlen(found) - 1);
+    }
+    assert_string_equal(found, joined);
+}
+
+static void lists_and_ranges(void **state)
+{
+    static const struct {
+        const char *word, *key, *values;
+    } cases[] = {
+        {"merge.policy=none,most_used", "merge.policy", "none|most_used"},
+        {"merge.every=50", "merge.every", "50"},
+        {"seed=1..5", "run.seeds", "1|2|3|4|5"},
+        {"seed=3..3", "run.seeds", "3"},
+        {"seed=7,1..3,9", "run.seeds", "7|1|2|3|9"},
+        {"warmup=-2..1", "training.warmup", "-2|-1|0|1"},
+        {"data.root=../data,a..b,1..x", "data.root", "../data|a..b|1..x"},
+        {"data.order=mnist dtd,dtd mnist", "data.order", "mnist dtd|dtd mnist"},
+        {"tasks.mnist.learning_rate=1e-3,1e-4", "tasks.mnist.learning_rate", "1e-3|1e-4"},
+        {"order_name=a=b", "data.order_name", "a=b"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct grid grid;
+        if (parse(&grid, GRID_EXPAND, (const char *const[]){cases[i].word, NULL}) != OK)
+            fail_msg("%s: %s", cases[i].word, error.message);
+        assert_string_equal(grid.axes[0].key, cases[i].key);
+        expect_values(&grid.axes[0], cases[i].values);
+        grid_free(&grid);
+    }
+}
+
+static void short_names_are_whole_keys(void **state)
+{
+    static const char *const cases[][2] = {
+        {"policy", "merge.policy"},    {"every", "merge.every"},     {"seed", "run.seeds"},
+        {"seeds", "run.seeds"},        {"method", "method.name"},    {"experts", "adapter.experts"},
+        {"selector", "selector.kind"}, {"weights", "model.weights"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char word[64];
+        struct grid grid;
+        snprintf(word, sizeof word, "%s=1", cases[i][0]);
+        assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){word, NULL}), OK);
+        assert_string_equal(grid.axes[0].name, cases[i][0]);
+        assert_string_equal(grid.axes[0].key, cases[i][1]);
+        grid_free(&grid);
+    }
+}
+
+/* Every combination once, the last axis fastest; seeds make no combinations wherever they stand. */
+static void combinations(void **state)
+{
+    static const char *const expected[][3] = {
+        {"merge.policy=none", "run.seeds=1,2,3", "merge.every=50"},
+        {"merge.policy=none", "run.seeds=1,2,3", "merge.every=100"},
+        {"merge.policy=none", "run.seeds=1,2,3", "merge.every=200"},
+        {"merge.policy=most_used", "run.seeds=1,2,3", "merge.every=50"},
+        {"merge.policy=most_used", "run.seeds=1,2,3", "merge.every=100"},
+        {"merge.policy=most_used", "run.seeds=1,2,3", "merge.every=200"},
+    };
+    struct grid grid;
+    (void)state;
+    assert_int_equal(parse(&grid, GRID_EXPAND,
+                           (const char *const[]){"policy=none,most_used", "seed=1..3", "every=50,100,200", NULL}),
+                     OK);
+    assert_int_equal(grid.combinations, 6);
+    assert_null(grid_value(&grid, 1, 0));
+    assert_string_equal(grid_value(&grid, 0, 2), "none");
+    assert_string_equal(grid_value(&grid, 2, 2), "200");
+    for (size_t c = 0; c < grid.combinations; c++) {
+        char *overrides[3];
+        assert_int_equal(grid_overrides(&grid, c, overrides, &error), OK);
+        for (size_t i = 0; i < 3; i++) {
+            assert_string_equal(overrides[i], expected[c][i]);
+            free(overrides[i]);
+        }
+    }
+    grid_free(&grid);
+}
+
+static void nothing_is_one_combination(void **state)
+{
+    struct grid grid;
+    (void)state;
+    assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){NULL}), OK);
+    assert_int_equal(grid.combinations, 1);
+    assert_int_equal(grid_overrides(&grid, 0, NULL, &error), OK);
+    grid_free(&grid);
+}
+
+static void literal_values_stay_whole(void **state)
+{
+    struct grid grid;
+    (void)state;
+    assert_int_equal(parse(&grid, GRID_LITERAL, (const char *const[]){"data.root=/a,b/1..2", "seed=1,2", NULL}), OK);
+    expect_values(&grid.axes[0], "/a,b/1..2");
+    expect_values(&grid.axes[1], "1,2");
+    grid_free(&grid);
+}
+
+static void mistakes_are_told(void **state)
+{
+    static const struct {
+        const char *first, *second, *words[3];
+    } cases[] = {
+        {"polcy=none", NULL, {"unknown key \"polcy\"", "\"policy\""}},
+        {"=none", NULL, {"expected KEY=VALUE", "\"=none\""}},
+        {"policy", NULL, {"expected KEY=VALUE", "\"policy\""}},
+        {"policy=", NULL, {"policy", "an empty one"}},
+        {"every=50,,100", NULL, {"every", "an empty one"}},
+        {"every=50,", NULL, {"every", "an empty one"}},
+        {"seed=5..1", NULL, {"seed", "low to high", "5..1"}},
+        {"seed=1..3,2", NULL, {"seed", "2 is there twice"}},
+        {"seed=0..99999999", NULL, {"seed", "at most 10000"}},
+        {"seed=-9223372036854775808..9223372036854775807", NULL, {"seed", "at most 10000"}},
+        {"seed=1", "run.seeds=2", {"run.seeds is there twice"}},
+        {"iterations=10", NULL, {"training.iterations", "selector.iterations"}},
+        {"every=1..9999", "warmup=1..9999", {"at most 10000 combinations"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct grid grid;
+        assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){cases[i].first, cases[i].second, NULL}),
+                         ERROR_ARGUMENT);
+        for (size_t k = 0; k < 3 && cases[i].words[k] != NULL; k++)
+            if (strstr(error.message, cases[i].words[k]) == NULL)
+                fail_msg("%s: expected \"%s\" in: %s", cases[i].first, cases[i].words[k], error.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_and_ranges),
+        cmocka_unit_test(short_names_are_whole_keys),
+        cmocka_unit_test(combinations),
+        cmocka_unit_test(nothing_is_one_combination),
+        cmocka_unit_test(literal_values_stay_whole),
+        cmocka_unit_test(mistakes_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* What a log ends with. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/sweep/log_tail.h"
+#include "tests/datasets/scratch.h"
+
+static void expect(const struct scratch *scratch, const char *text, off_t begin, const char *error, const char *line)
+{
+    char message[LOG_TAIL_MESSAGE];
+    scratch_write_text(scratch, "run.log", text);
+    log_tail_error(scratch_file(scratch, "run.log"), begin, message);
+    assert_string_equal(message, error);
+    log_tail_line(scratch_file(scratch, "run.log"), begin, message);
+    assert_string_equal(message, line);
+}
+
+static void errors_and_lines(void **state)
+{
+    struct scratch scratch;
+    (void)state;
+    scratch_create(&scratch);
+    expect(&scratch, "", 0, "", "");
+    expect(&scratch, "\n\n", 0, "", "");
+    expect(&scratch, "mtil: task 1 of 3\n", 0, "mtil: task 1 of 3", "mtil: task 1 of 3");
+    expect(&scratch, "one\nmtil: error: the disk burnt", 0, "the disk burnt", "mtil: error: the disk burnt");
+    expect(&scratch, "mtil: error: old\nmtil: error: new\nKilled\n\n", 0, "new", "Killed");
+    expect(&scratch, "mtil: error: old\nmtil: stopped\n", 17, "mtil: stopped", "mtil: stopped");
+    scratch_remove(&scratch);
+}
+
+/* Only the end is read, and no half line is taken for a whole one. */
+static void long_logs(void **state)
+{
+    enum { SIZE = 50000 };
+    struct scratch scratch;
+    char *text = malloc(SIZE + 64);
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'x', SIZE);
+    scratch_create(&scratch);
+    for (size_t i = 99; i < SIZE; i += 100)
+        text[i] = '\n';
+    strcpy(text + SIZE, "last");
+    expect(&scratch, text, 0, "last", "last");
+    memset(text, 'x', SIZE); /* one line of 50000 characters */
+    text[SIZE] = 0;
+    char message[LOG_TAIL_MESSAGE];
+    scratch_write_text(&scratch, "run.log", text);
+    log_tail_line(scratch_file(&scratch, "run.log"), 0, message);
+    assert_int_equal(strlen(message), LOG_TAIL_MESSAGE - 1);
+    scratch_remove(&scratch);
+    free(text);
+}
+
+static void no_log(void **state)
+{
+    char message[LOG_TAIL_MESSAGE];
+    (void)state;
+    log_tail_error("/nowhere/at all", 0, message);
+    assert_string_equal(message, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_and_lines),
+        cmocka_unit_test(long_logs),
+        cmocka_unit_test(no_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,245 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/terminal/progress.h"
+
+static double now; /* what the tests' clock shows */
+
+static double test_clock(void)
+{
+    return now;
+}
+
+struct screen {
+    FILE *stream;
+    char *text;
+    size_t size;
+    struct progress *progress;
+};
+
+static void open_screen(struct screen *screen, enum progress_style style, int columns)
+{
+    struct error error;
+    *screen = (struct screen){0};
+    screen->stream = open_memstream(&screen->text, &screen->size);
+    assert_non_null(screen->stream);
+    now = 100;
+    struct progress_settings settings = {screen->stream, style, test_clock, columns};
+    assert_int_equal(progress_create(&screen->progress, &settings, &error), OK);
+}
+
+static void close_screen(struct screen *screen, const char *expected)
+{
+    progress_destroy(screen->progress);
+    fclose(screen->stream);
+    assert_string_equal(screen->text, expected);
+    free(screen->text);
+}
+
+static void train(struct screen *screen, double seconds, uint64_t step, double loss)
+{
+    now = 100 + seconds;
+    struct progress_state state = {.activity = "train",
+                                   .subject = "dtd",
+                                   .task = 4,
+                                   .tasks = 11,
+                                   .step = step,
+                                   .steps = 100,
+                                   .loss = loss,
+                                   .images = 64 * step,
+                                   .done = (double)step / 200};
+    progress_report(screen->progress, &state);
+}
+
+static void plain_lines_come_now_and_then(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_AUTOMATIC, 0); /* a memory stream is no terminal */
+    train(&screen, 0, 0, 0);
+    train(&screen, 1, 10, 2);
+    train(&screen, 4.9, 49, 2);
+    train(&screen, 5, 50, 1.25);
+    train(&screen, 9, 90, 1);
+    train(&screen, 10, 100, 0.5);
+    close_screen(&screen, "mtil: task 4 of 11  train dtd  0/100\n"
+                          "mtil: task 4 of 11  train dtd  50/100  loss 1.250  640 images/s  15 s left\n"
+                          "mtil: task 4 of 11  train dtd  100/100  loss 0.500  640 images/s  10 s left\n");
+}
+
+static void rewritten_line_fits_and_is_not_torn(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_LINE, 31); /* cut before the loss */
+    train(&screen, 0, 0, 0);
+    train(&screen, 0.05, 1, 2);
+    train(&screen, 0.2, 2, 2);
+    struct log log = progress_log(screen.progress, LOG_INFO);
+    log_debug(&log, "not shown");
+    log_warn(&log, "%s is cut", "a.jpg");
+    progress_end(screen.progress);
+    log_info(&log, "done");
+    close_screen(&screen, "task 4 of 11  train dtd  0/100"
+                          "\r\033[Ktask 4 of 11  train dtd  2/100"
+                          "\r\033[Kmtil: warning: a.jpg is cut\n"
+                          "task 4 of 11  train dtd  2/100\n"
+                          "mtil: done\n");
+}
+
+/* An estimate that is half done says nothing about the runs that follow. */
+static void what_begins_after_an_end_counts_from_there(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    progress_report(screen.progress, &(struct progress_state){.activity = "estimate", .step = 1, .steps = 2});
+    progress_end(screen.progress);
+    struct progress_state report = {.activity = "sweep", .steps = 6};
+    progress_report(screen.progress, &report);
+    now += 100;
+    report.step = 3;
+    report.done = 0.5;
+    progress_report(screen.progress, &report);
+    close_screen(&screen, "mtil: estimate  1/2\nmtil: sweep  0/6\nmtil: sweep  3/6  1 min 40 s left\n");
+}
+
+static void quiet_shows_warnings_alone(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_QUIET, 0);
+    struct log log = progress_log(screen.progress, LOG_WARN);
+    train(&screen, 0, 0, 0);
+    log_info(&log, "a note");
+    log_warn(&log, "a warning");
+    close_screen(&screen, "mtil: warning: a warning\n");
+}
+
+static void odd_reports_are_harmless(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    progress_report(NULL, &(struct progress_state){.activity = "train"});
+    progress_end(NULL);
+    progress_destroy(NULL);
+    progress_report(screen.progress, &(struct progress_state){.activity = "write", .step = 3});
+    progress_report(screen.progress, &(struct progress_state){.activity = "train", .loss = NAN, .step = 9, .steps = 3});
+    close_screen(&screen, "mtil: write  3\nmtil: train  9/3\n");
+}
+
+static void what_takes_no_time_is_one_line(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    struct progress_state report = {.activity = "write", .subject = "dtd", .steps = 9};
+    progress_report(screen.progress, &report);
+    now += 0.5;
+    report.step = 9;
+    progress_report(screen.progress, &report);
+    close_screen(&screen, "mtil: write dtd  0/9\n");
+}
+
+static void going_on_counts_time_from_today(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    struct progress_state report = {.activity = "train", .step = 90, .steps = 1000, .done = 0.5};
+    progress_report(screen.progress, &report);
+    now += 100;
+    report.step = 100;
+    report.done = 0.51;
+    progress_report(screen.progress, &report);
+    close_screen(&screen, "mtil: train  90/1000\nmtil: train  100/1000  1 h 21 min left\n");
+}
+
+struct heard {
+    int times;
+    double left, rate;
+};
+
+static void hear(void *context, const struct progress_news *news)
+{
+    struct heard *heard = context;
+    heard->times++;
+    heard->left = news->seconds_left;
+    heard->rate = news->images_per_second;
+    assert_string_equal(news->state->subject, "dtd");
+}
+
+static void a_listener_hears_once_a_second_however_quiet(void **state)
+{
+    (void)state;
+    struct screen screen;
+    struct heard heard = {0};
+    open_screen(&screen, PROGRESS_QUIET, 0);
+    progress_listen(NULL, hear, &heard);
+    progress_listen(screen.progress, hear, &heard);
+    train(&screen, 0, 0, 0);
+    assert_true(heard.times == 1 && heard.left < 0 && heard.rate == 0);
+    train(&screen, 0.9, 9, 0);
+    assert_int_equal(heard.times, 1);
+    train(&screen, 5, 50, 0);
+    train(&screen, 5.5, 55, 0);
+    assert_int_equal(heard.times, 2);
+    assert_true(fabs(heard.left - 15) < 1e-9 && fabs(heard.rate - 640) < 1e-9);
+    progress_listen(screen.progress, NULL, NULL);
+    train(&screen, 9, 90, 0);
+    assert_int_equal(heard.times, 2);
+    close_screen(&screen, "");
+}
+
+static void *warn_often(void *log)
+{
+    for (size_t i = 0; i < 200; i++)
+        log_warn(log, "image %zu", i);
+    return NULL;
+}
+
+static void messages_of_threads_stay_whole(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, PROGRESS_PLAIN, 0);
+    struct log log = progress_log(screen.progress, LOG_WARN);
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, warn_often, &log), 0);
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    progress_destroy(screen.progress);
+    fclose(screen.stream);
+    size_t lines = 0;
+    for (const char *line = screen.text; *line != 0; line = strchr(line, '\n') + 1, lines++)
+        assert_true(strncmp(line, "mtil: warning: image ", 21) == 0);
+    assert_int_equal(lines, 800);
+    free(screen.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_lines_come_now_and_then),
+        cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
+        cmocka_unit_test(quiet_shows_warnings_alone),
+        cmocka_unit_test(odd_reports_are_harmless),
+        cmocka_unit_test(what_takes_no_time_is_one_line),
+        cmocka_unit_test(going_on_counts_time_from_today),
+        cmocka_unit_test(what_begins_after_an_end_counts_from_there),
+        cmocka_unit_test(messages_of_threads_stay_whole),
+        cmocka_unit_test(a_listener_hears_once_a_second_however_quiet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* The screen of mtil watch on a terminal of its own, and without one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "harness/terminal/screen.h"
+
+#define LONG 60.0 /* seconds that nobody waits to the end */
+
+static void expect_fit(const char *text, size_t columns, size_t rows, const char *expected)
+{
+    struct text fitted = {0};
+    screen_fit(&fitted, text, columns, rows);
+    assert_string_equal(fitted.data ? fitted.data : "", expected);
+    text_free(&fitted);
+}
+
+static void texts_are_cut_to_the_terminal(void **state)
+{
+    (void)state;
+    expect_fit("", 10, 3, "");
+    expect_fit("one\ntwo\n", 10, 3, "one\ntwo");
+    expect_fit("abcdef\n\nxyz\n", 4, 9, "abcd\n\nxyz");
+    expect_fit("a\nb\nc\n", 4, 2, "a\nb");
+    expect_fit("██░░ 5%", 4, 1, "██░░");
+    expect_fit("漢字", 3, 1, "漢"); /* two columns each */
+}
+
+/* Both ends of a terminal of 20 columns and 3 rows. */
+struct terminal {
+    int master;
+    FILE *in, *out;
+    struct termios before;
+};
+
+static void open_terminal(struct terminal *terminal)
+{
+    terminal->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal->master < 0 || grantpt(terminal->master) != 0 || unlockpt(terminal->master) != 0)
+        skip();
+    terminal->in = fopen(ptsname(terminal->master), "re");
+    terminal->out = fopen(ptsname(terminal->master), "we");
+    assert_true(terminal->in != NULL && terminal->out != NULL);
+    assert_int_equal(ioctl(terminal->master, TIOCSWINSZ, &(struct winsize){.ws_row = 3, .ws_col = 20}), 0);
+    assert_int_equal(tcgetattr(fileno(terminal->in), &terminal->before), 0);
+}
+
+static void close_terminal(struct terminal *terminal)
+{
+    fclose(terminal->in);
+    fclose(terminal->out);
+    close(terminal->master);
+}
+
+/* What is written may arrive in pieces. */
+static void expect_output(const struct terminal *terminal, const char *part)
+{
+    char output[4096] = "";
+    size_t size = 0;
+    while (strstr(output, part) == NULL) {
+        struct pollfd readable = {.fd = terminal->master, .events = POLLIN};
+        if (size + 1 == sizeof output || poll(&readable, 1, (int)(LONG * 1000)) != 1)
+            assert_string_equal(output, part);
+        ssize_t got = read(terminal->master, output + size, sizeof output - 1 - size);
+        assert_true(got > 0);
+        size += (size_t)got;
+        output[size] = 0;
+    }
+}
+
+static void expect_restored(const struct terminal *terminal)
+{
+    struct termios after;
+    assert_int_equal(tcgetattr(fileno(terminal->in), &after), 0);
+    assert_true(after.c_lflag == terminal->before.c_lflag);
+    assert_memory_equal(after.c_cc, terminal->before.c_cc, sizeof after.c_cc);
+}
+
+static void q_ends_and_the_terminal_is_restored(void **state)
+{
+    (void)state;
+    struct terminal terminal;
+    struct screen screen;
+    struct termios during;
+    open_terminal(&terminal);
+    screen_open(&screen, terminal.in, terminal.out);
+    assert_true(screen.whole && screen.keys);
+    assert_int_equal(tcgetattr(fileno(terminal.in), &during), 0);
+    assert_int_equal(during.c_lflag & (ICANON | ECHO), 0);
+    screen_show(&screen, "a line that is far too long for it\nsecond\nthird\nfourth\n");
+    expect_output(&terminal, "\033[Ha line that is far t\033[K\r\nsecond\033[K\r\nthird\033[K\033[J");
+    assert_true(screen_wait(&screen, 0.01, NULL)); /* time is up */
+    assert_int_equal(write(terminal.master, "x", 1), 1);
+    assert_true(screen_wait(&screen, LONG, NULL)); /* any other key: look again */
+    assert_int_equal(write(terminal.master, "q", 1), 1);
+    assert_false(screen_wait(&screen, LONG, NULL));
+    screen_close(&screen);
+    expect_output(&terminal, "\033[?25h\033[?1049l");
+    expect_restored(&terminal);
+    close_terminal(&terminal);
+}
+
+static void a_stop_ends_it(void **state)
+{
+    (void)state;
+    struct terminal terminal;
+    struct screen screen;
+    struct stop stop = {0};
+    open_terminal(&terminal);
+    screen_open(&screen, terminal.in, terminal.out);
+    assert_true(screen_wait(&screen, 0.01, &stop));
+    atomic_store(&stop.signal, 2);
+    assert_false(screen_wait(&screen, LONG, &stop));
+    screen_close(&screen);
+    expect_restored(&terminal);
+    close_terminal(&terminal);
+}
+
+static void elsewhere_lines_come_when_they_change(void **state)
+{
+    (void)state;
+    char *written = NULL;
+    size_t size = 0;
+    struct screen screen;
+    FILE *in = fopen("/dev/null", "re"), *out = tmpfile();
+    assert_true(in != NULL && out != NULL);
+    screen_open(&screen, in, out);
+    assert_false(screen.whole || screen.keys);
+    screen_show(&screen, "a\n");
+    screen_show(&screen, "a\n");
+    screen_show(&screen, "b\n");
+    assert_true(screen_wait(&screen, 0.01, NULL));
+    screen_close(&screen);
+    rewind(out);
+    assert_int_equal(getdelim(&written, &size, 0, out), 4);
+    assert_string_equal(written, "a\nb\n");
+    free(written);
+    fclose(in);
+    fclose(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_cut_to_the_terminal),
+        cmocka_unit_test(q_ends_and_the_terminal_is_restored),
+        cmocka_unit_test(a_stop_ends_it),
+        cmocka_unit_test(elsewhere_lines_come_when_they_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

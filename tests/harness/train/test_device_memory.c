@@ -1,0 +1,125 @@
+/* A device with little memory, as the emulated one can be: batches that fit, and an end that loses nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/sequence.h"
+#include "models/clip/cost.h"
+#include "tests/harness/small_run.h"
+
+static void set_memory(size_t kib)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%zu", kib);
+    assert_int_equal(setenv("MTIL_CUDA_ON_HOST_KIB", text, 1), 0);
+}
+
+static size_t batch_with(size_t kib)
+{
+    struct small_run run;
+    set_memory(kib);
+    small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
+    size_t batch = experiment_evaluation_batch(run.experiment);
+    small_run_close(&run);
+    return batch;
+}
+
+static void batches_grow_with_the_memory(void **state)
+{
+    (void)state;
+    size_t much = batch_with(4 << 20), less = batch_with(16 << 10), little = batch_with(10 << 10);
+    assert_int_equal(much, 512);
+    assert_in_range(less, 2, 256);
+    assert_in_range(little, 1, less / 2);
+}
+
+/* The estimate holds for what is taken: the chosen batch is encoded in the memory that there is. */
+static void a_chosen_batch_fits(void **state)
+{
+    (void)state;
+    struct small_run run;
+    set_memory(16 << 10);
+    small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
+    struct experiment *e = run.experiment;
+    const struct clip_dimensions *n = &e->clip->dimensions;
+    size_t batch = experiment_evaluation_batch(e), pixels = batch * n->resolution * n->resolution * 3;
+    struct encoding encoding = {.arena = &e->step, .whole = true};
+    struct image_batch images;
+    struct tower_pass pass;
+    struct tensor features, means;
+    must(tensor_take(&images.images, &e->step, TENSOR_U8, "images", 4,
+                     (size_t[]){batch, n->resolution, n->resolution, 3}, &error));
+    images.kept_patches = NULL;
+    must(e->backend->ops->zero(e->backend, images.images.data, pixels, &error));
+    must(clip_encode_images(e->clip, &encoding, &images, &pass, &features, &error));
+    must(clip_mean_patches(e->clip, &e->step, &pass, &means, &error));
+    size_t estimate = cost_evaluation_bytes(n, batch, e->settings.adapter.top_k, e->settings.adapter.bottleneck);
+    assert_in_range(e->step.highest, estimate / 4, estimate + pixels);
+    small_run_close(&run);
+}
+
+static status run_all(struct small_run *run, size_t *tasks)
+{
+    struct store *store;
+    char *database = strdup(small_run_file(run, "results.db"));
+    must(store_open(&store, database, STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store};
+    status result = sequence_run(&sequence, &error);
+    struct run_matrix rows;
+    struct error ignored;
+    *tasks = 0;
+    if (store_read_matrix(store, sequence.run, &rows, &ignored) == OK) {
+        while (*tasks < rows.matrix.tasks && rows.matrix.accuracy[*tasks * rows.matrix.tasks] >= 0)
+            ++*tasks;
+        run_matrix_free(&rows);
+    }
+    store_close(store);
+    free(database);
+    return result;
+}
+
+static bool can_resume(const struct small_run *run)
+{
+    char *folder = sequence_folder(run->experiment), *file = path_format("%s/resume.safetensors", folder);
+    bool there = file_exists(file);
+    free(file);
+    free(folder);
+    return there;
+}
+
+/* The second task needs more than there is. With more memory the same run goes on behind the first one. */
+static void too_large_a_step_ends_the_run_and_loses_nothing(void **state)
+{
+    (void)state;
+    static const char *const overrides[] = {"training.iterations=1",  "tasks.second.batch=512",
+                                            "tasks.second.train=200", "data.order=first,second",
+                                            "selector.iterations=10", NULL};
+    struct small_run run;
+    size_t tasks;
+    set_memory(10 << 10);
+    small_run_open(&run, 1, overrides);
+    assert_int_equal(run_all(&run, &tasks), ERROR_MEMORY);
+    error_tells((const char *const[]){"second", "512 images", "MiB", "needs", "left", "training.batch",
+                                      "run.evaluation_batch", NULL});
+    assert_int_equal(tasks, 1);
+    assert_true(can_resume(&run));
+    set_memory(1 << 20);
+    small_run_reopen(&run, 1, overrides);
+    must(run_all(&run, &tasks));
+    assert_int_equal(tasks, 2);
+    assert_false(can_resume(&run));
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_grow_with_the_memory),
+        cmocka_unit_test(a_chosen_batch_fits),
+        cmocka_unit_test(too_large_a_step_ends_the_run_and_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

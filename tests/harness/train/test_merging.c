@@ -1,0 +1,170 @@
+/* Every merge policy with every way to combine: a run that was stopped, and one on two devices, are the run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/merge/combine.h"
+#include "adapters/statistics.h"
+#include "harness/run/checkpoint.h"
+#include "harness/train/replicas.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+struct choice {
+    char policy[48], combiner[48], gpus[24];
+    const char *overrides[5];
+};
+
+static const char *const *choose(struct choice *c, const char *policy, const char *combiner, size_t gpus)
+{
+    snprintf(c->policy, sizeof c->policy, "merge.policy=%s", policy);
+    snprintf(c->combiner, sizeof c->combiner, "combine.name=%s", combiner);
+    snprintf(c->gpus, sizeof c->gpus, "run.gpus=%zu", gpus);
+    c->overrides[0] = c->policy;
+    c->overrides[1] = c->combiner;
+    c->overrides[2] = c->gpus;
+    c->overrides[3] = "training.learning_rate=1e-3";
+    return c->overrides;
+}
+
+static void train(struct small_run *run, size_t task, size_t first, const struct stop *stop, status expected)
+{
+    struct training training = {
+        .experiment = run->experiment, .task = &run->experiment->tasks[task], .first = first, .stop = stop};
+    assert_int_equal(train_task(&training, &error), expected);
+}
+
+struct values {
+    float *tower[TOWERS];
+    size_t n[TOWERS];
+};
+
+static struct values values_of(struct experiment *e)
+{
+    struct values v;
+    must(e->backend->ops->bind(e->backend, &error));
+    for (int t = 0; t < TOWERS; t++) {
+        const struct parameters *group = e->adapters->towers[t].parameters;
+        v.n[t] = group->values_count;
+        v.tower[t] = malloc(v.n[t] * sizeof(float));
+        must(e->backend->ops->download(e->backend, v.tower[t], group->values, v.n[t] * sizeof(float), &error));
+    }
+    return v;
+}
+
+static void expect_equal(struct experiment *e, const struct values *expected, const char *what, const struct choice *c)
+{
+    struct values found = values_of(e);
+    for (int t = 0; t < TOWERS; t++) {
+        if (memcmp(found.tower[t], expected->tower[t], found.n[t] * sizeof(float)) != 0)
+            fail_msg("%s %s: %s has other weights", c->policy, c->combiner, what);
+        free(found.tower[t]);
+    }
+}
+
+static void free_values(struct values *v)
+{
+    for (int t = 0; t < TOWERS; t++)
+        free(v->tower[t]);
+}
+
+/* Two tasks, so that squared gradients of the first are there in the second, stopped right before the merge. */
+static void check_resuming(struct small_run *run, const struct choice *c)
+{
+    struct stop stop = {.signal = 0};
+    struct checkpoint_place place;
+    bool found;
+    small_run_reopen(run, 1, c->overrides);
+    train(run, 0, 0, NULL, OK);
+    train(run, 1, 0, NULL, OK);
+    struct values whole = values_of(run->experiment);
+    small_run_reopen(run, 1, c->overrides);
+    train(run, 0, 0, NULL, OK);
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){.task = 1},
+                         &error));
+    small_run_reopen(run, 1, c->overrides);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+    stop.signal = 2;
+    train(run, 1, 0, &stop, ERROR_STOPPED); /* after one iteration */
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
+                         &(struct checkpoint_place){.task = 1, .iteration = 1}, &error));
+    small_run_reopen(run, 1, c->overrides);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+    assert_true(found && place.iteration == 1);
+    train(run, 1, 1, NULL, OK);
+    expect_equal(run->experiment, &whole, "a run that went on", c);
+    free_values(&whole);
+}
+
+static void check_replicas(struct small_run *run, struct choice *c)
+{
+    small_run_reopen(run, 1, c->overrides);
+    train(run, 0, 0, NULL, OK);
+    struct values leader = values_of(run->experiment);
+    expect_equal(replicas_at(run->experiment->replicas, 1), &leader, "the second device", c);
+    must(run->experiment->backend->ops->bind(run->experiment->backend, &error));
+    free_values(&leader);
+}
+
+static void every_combination_survives_a_stop_and_two_devices(void **state)
+{
+    (void)state;
+    const struct merge_policy *policy;
+    const struct merge_combiner *combiner;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t p = 0; (policy = merge_policy_at(p)) != NULL; p++)
+        for (size_t k = 0; (combiner = merge_combiner_at(k)) != NULL; k++) {
+            struct choice c = {0};
+            if (strcmp(test_backend_name(), "cpu") != 0 && (p + 3) % 4 != k % 4) /* kernels on the CPU take long */
+                continue;
+            choose(&c, policy->name, combiner->name, 1);
+            check_resuming(&run, &c);
+            choose(&c, policy->name, combiner->name, 2);
+            check_replicas(&run, &c);
+        }
+    small_run_close(&run);
+}
+
+/* What was collected agrees with what else is known. */
+static void collected_counts_add_up(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    struct experiment *e = run.experiment;
+    must(adapters_collect(e->adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &e->model, &error));
+    train(&run, 0, 0, NULL, OK);
+    size_t experts = e->adapters->settings.experts, top_k = e->adapters->settings.top_k;
+    for (int t = 0; t < TOWERS; t++) {
+        const struct adapter_tower *tower = &e->adapters->towers[t];
+        int32_t counts[2][64], pairs[64 * 64], next[64 * 64];
+        for (size_t b = 0; b < 2; b++)
+            must(adapters_read_counts(e->adapters, (enum tower)t, b, counts[b], &error));
+        must(e->backend->ops->download(e->backend, pairs, tower->statistics.pairs, experts * experts * 4, &error));
+        must(e->backend->ops->download(e->backend, next, tower->statistics.next, experts * experts * 4, &error));
+        for (size_t i = 0; i < experts; i++) {
+            int32_t with_others = 0, followed = 0, following = 0;
+            for (size_t j = 0; j < experts; j++) {
+                with_others += pairs[i * experts + j];
+                followed += next[i * experts + j];
+                following += next[j * experts + i];
+                assert_int_equal(pairs[i * experts + j], pairs[j * experts + i]);
+            }
+            assert_int_equal(pairs[i * experts + i], counts[0][i]);
+            assert_int_equal(with_others, counts[0][i] * (int32_t)top_k);
+            assert_int_equal(followed, counts[0][i] * (int32_t)top_k);
+            assert_int_equal(following, counts[1][i] * (int32_t)top_k);
+        }
+    }
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
+        cmocka_unit_test(collected_counts_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

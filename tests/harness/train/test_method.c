@@ -1,0 +1,67 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "harness/train/method.h"
+
+static struct error error;
+
+static void every_method_is_found_by_its_name(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (; method_at(count) != NULL; count++) {
+        const struct method *method = method_at(count), *found = NULL;
+        assert_int_equal(method_find(&found, method->name, &error), OK);
+        assert_ptr_equal(found, method); /* so names differ */
+        assert_true(method->source != NULL && method->source[0] != 0);
+        assert_non_null(method->trains);
+        assert_true((method->save == NULL) == (method->restore == NULL));
+    }
+    assert_true(count >= 4);
+    assert_null(method_at(count));
+}
+
+/* What trains nothing is never stepped; whatever is trained starts a task with a fresh optimizer. */
+static void hooks_fit_what_is_trained(void **state)
+{
+    (void)state;
+    for (size_t i = 0; method_at(i) != NULL; i++) {
+        const struct method *method = method_at(i);
+        struct options *values;
+        assert_int_equal(options_create(&values, method->options, &error), OK);
+        enum method_trains trains = method->trains(values);
+        if (trains == TRAINS_NOTHING)
+            assert_true(method->begin_task == NULL && method->after_step == NULL && method->end_task == NULL);
+        else
+            assert_non_null(method->begin_task);
+        if (method->selects)
+            assert_int_equal(trains, TRAINS_ADAPTERS);
+        options_destroy(values);
+    }
+}
+
+static void an_unknown_name_gets_the_nearest(void **state)
+{
+    (void)state;
+    const struct method *found;
+    assert_int_equal(method_find(&found, "continual_tf", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "continual_tf"));
+    assert_non_null(strstr(error.message, "did you mean \"continual_ft\""));
+    assert_non_null(strstr(error.message, "moe_adapters"));
+    assert_int_equal(method_find(&found, "", &error), ERROR_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_method_is_found_by_its_name),
+        cmocka_unit_test(hooks_fit_what_is_trained),
+        cmocka_unit_test(an_unknown_name_gets_the_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

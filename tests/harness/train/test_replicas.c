@@ -1,0 +1,280 @@
+/* Training on several GPUs, or on several CPU backends in their place: what one device computes, in other roundings. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/train/guard.h"
+#include "harness/train/replicas.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { EXPERTS = 5, BLOCKS = 2, ITERATIONS = 9 };
+
+/* What a training left behind. */
+struct outcome {
+    double loss[ITERATIONS];
+    size_t count, n[TOWERS];
+    float *values[TOWERS];
+    int32_t marks[TOWERS][2 * BLOCKS * EXPERTS];
+    size_t merges;
+    struct small_run *run;
+    struct stop *stop;
+};
+
+static bool always(void *context, size_t iteration, size_t iterations)
+{
+    (void)context;
+    (void)iteration;
+    (void)iterations;
+    return true;
+}
+
+static status after(void *context, const struct step_report *report, struct error *failure)
+{
+    struct outcome *o = context;
+    struct expert_changes *changes = &o->run->experiment->changes;
+    (void)failure;
+    o->loss[o->count++] = report->loss;
+    o->merges += changes->count;
+    expert_changes_clear(changes);
+    if (o->stop != NULL)
+        o->stop->signal = 2;
+    return OK;
+}
+
+/* The second task: 18 images in batches of 8, 8 and 2, of which a third member has 2, 2 and none. */
+static status train(struct small_run *run, struct outcome *o)
+{
+    struct experiment *e = run->experiment;
+    o->run = run;
+    struct training training = {.experiment = e,
+                                .task = &e->tasks[1],
+                                .wants_loss = always,
+                                .after = after,
+                                .context = o,
+                                .first = o->count,
+                                .stop = o->stop};
+    return train_task(&training, &error);
+}
+
+static void look_at(const struct experiment *e, struct outcome *o)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        const struct parameters *group = e->adapters != NULL ? e->adapters->towers[t].parameters : e->clip->parameters;
+        o->n[t] = group->values_count;
+        o->values[t] = malloc(group->values_count * sizeof(float));
+        must(e->backend->ops->bind(e->backend, &error));
+        must(e->backend->ops->download(e->backend, o->values[t], group->values, o->n[t] * sizeof(float), &error));
+        if (e->adapters != NULL)
+            must(adapters_read_marks(e->adapters, (enum tower)t, o->marks[t], &error));
+    }
+}
+
+static void outcome_free(struct outcome *o)
+{
+    for (int t = 0; t < TOWERS; t++)
+        free(o->values[t]);
+}
+
+static void expect_close(const struct outcome *got, const struct outcome *expected)
+{
+    for (size_t i = 0; i < ITERATIONS; i++)
+        if (!(fabs(got->loss[i] - expected->loss[i]) <= 1e-4))
+            fail_msg("loss of iteration %zu: expected %.7f, found %.7f", i + 1, expected->loss[i], got->loss[i]);
+    assert_memory_equal(got->marks, expected->marks, sizeof got->marks); /* what routing and freezing decided */
+    assert_int_equal(got->merges, expected->merges);
+    for (int t = 0; t < TOWERS; t++) {
+        double squares = 0, moved = 0;
+        for (size_t i = 0; i < got->n[t]; i++) {
+            double difference = (double)got->values[t][i] - (double)expected->values[t][i];
+            squares += difference * difference;
+            moved += (double)expected->values[t][i] * (double)expected->values[t][i];
+        }
+        if (!(squares <= 1e-6 * moved))
+            fail_msg("tower %d: weights differ by %.3g of their size", t, sqrt(squares / moved));
+    }
+}
+
+static size_t gpus_there(void)
+{
+    struct gpus gpus;
+    if (strcmp(test_backend_name(), "cpu") == 0)
+        return 3;
+    return backend_gpus(&gpus, &error) == OK ? gpus.count : 0;
+}
+
+static void open_run(struct small_run *run, bool first, size_t gpus, const char *method)
+{
+    char word[32];
+    snprintf(word, sizeof word, "run.gpus=%zu", gpus);
+    /* Adam makes a whole step of a gradient that is nothing but rounding, as that of a key's bias: small steps */
+    const char *const overrides[] = {method, word, "training.iterations=9", "training.learning_rate=2e-4", NULL};
+    if (first)
+        small_run_open(run, 1, overrides);
+    else
+        small_run_reopen(run, 1, overrides);
+}
+
+static void expect_the_same(const char *method)
+{
+    struct small_run run;
+    struct outcome alone = {0};
+    open_run(&run, true, 1, method);
+    must(train(&run, &alone));
+    look_at(run.experiment, &alone);
+    for (size_t gpus = 2; gpus <= 3 && gpus <= gpus_there(); gpus++) {
+        struct outcome together = {0}, again = {0};
+        open_run(&run, false, gpus, method);
+        must(train(&run, &together));
+        look_at(run.experiment, &together);
+        expect_close(&together, &alone);
+        for (size_t m = 1; m < gpus; m++) { /* weights of all members agree to the bit */
+            struct outcome member = {0};
+            look_at(replicas_at(run.experiment->replicas, m), &member);
+            for (int t = 0; t < TOWERS; t++)
+                assert_memory_equal(member.values[t], together.values[t], member.n[t] * sizeof(float));
+            outcome_free(&member);
+        }
+        open_run(&run, false, gpus, method);
+        must(train(&run, &again));
+        look_at(run.experiment, &again);
+        for (int t = 0; t < TOWERS; t++)
+            assert_memory_equal(again.values[t], together.values[t], again.n[t] * sizeof(float));
+        assert_memory_equal(again.loss, together.loss, sizeof again.loss);
+        outcome_free(&together);
+        outcome_free(&again);
+    }
+    outcome_free(&alone);
+    small_run_close(&run);
+}
+
+static void adapters_train_together(void **state)
+{
+    (void)state;
+    expect_the_same("method.name=moe_adapters");
+}
+
+static void all_weights_train_together(void **state)
+{
+    (void)state;
+    expect_the_same("method.name=continual_ft");
+}
+
+/* Two tasks: what the leader alone did in between reaches the others. */
+static void stopping_and_going_on(void **state)
+{
+    (void)state;
+    if (gpus_there() < 2)
+        skip();
+    struct small_run run;
+    struct stop stop = {0};
+    struct outcome whole = {0}, parts = {0};
+    open_run(&run, true, 2, "method.name=moe_adapters");
+    must(train(&run, &whole));
+    look_at(run.experiment, &whole);
+    open_run(&run, false, 2, "method.name=moe_adapters");
+    parts.stop = &stop;
+    assert_int_equal(train(&run, &parts), ERROR_STOPPED);
+    error_tells((const char *const[]){"second", "iteration 1 of 9", NULL});
+    assert_int_equal(parts.count, 1);
+    stop.signal = 0;
+    parts.stop = NULL;
+    must(train(&run, &parts));
+    look_at(run.experiment, &parts);
+    for (int t = 0; t < TOWERS; t++)
+        assert_memory_equal(parts.values[t], whole.values[t], whole.n[t] * sizeof(float));
+    assert_memory_equal(parts.loss, whole.loss, sizeof whole.loss);
+    outcome_free(&whole);
+    outcome_free(&parts);
+    small_run_close(&run);
+}
+
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t calls;
+} broken;
+
+static status fail_third(struct backend *backend, const struct patchify *arguments, struct error *failure)
+{
+    if (++broken.calls == 3)
+        return error_set(failure, ERROR_DEVICE, "this device is broken");
+    return broken.real->patchify(backend, arguments, failure);
+}
+
+/* Nobody waits for a member that is gone; its error is the one that is told. */
+static void a_member_that_fails_is_told(void **state)
+{
+    (void)state;
+    for (size_t member = 0; member < 2 && member < gpus_there(); member++) {
+        struct small_run run;
+        struct outcome outcome = {0};
+        open_run(&run, true, 2, "method.name=moe_adapters");
+        struct backend *backend = replicas_at(run.experiment->replicas, member)->backend;
+        broken.real = backend->ops;
+        broken.ops = *backend->ops;
+        broken.ops.patchify = fail_third;
+        broken.calls = 0;
+        backend->ops = &broken.ops;
+        assert_int_equal(train(&run, &outcome), ERROR_DEVICE);
+        error_tells((const char *const[]){"this device is broken", NULL});
+        backend->ops = broken.real;
+        small_run_close(&run);
+    }
+}
+
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t losses;
+} disturbed;
+
+/* The share of one member in the loss of its third step is infinite. */
+static status disturb(struct backend *backend, const struct all_reduce *arguments, struct error *failure)
+{
+    const float bad = INFINITY;
+    if (arguments->reduction == SUM_FLOATS && arguments->n == 1 && ++disturbed.losses == 3)
+        must(disturbed.real->upload(backend, arguments->values, &bad, sizeof bad, failure));
+    return disturbed.real->all_reduce(backend, arguments, failure);
+}
+
+/* What is not finite on one is left out by all of them. */
+static void all_members_skip_together(void **state)
+{
+    (void)state;
+    if (gpus_there() < 2)
+        skip();
+    struct small_run run;
+    struct outcome outcome = {0}, member = {0};
+    size_t skipped, first;
+    small_run_open(&run, 1, (const char *const[]){"run.gpus=2", "training.on_nan=skip", "training.iterations=9", NULL});
+    struct backend *backend = replicas_at(run.experiment->replicas, 1)->backend;
+    disturbed.real = backend->ops;
+    disturbed.ops = *backend->ops;
+    disturbed.ops.all_reduce = disturb;
+    disturbed.losses = 0;
+    backend->ops = &disturbed.ops;
+    must(train(&run, &outcome));
+    backend->ops = disturbed.real;
+    must(guard_skipped(run.experiment, &skipped, &first, &error));
+    look_at(run.experiment, &outcome);
+    look_at(replicas_at(run.experiment->replicas, 1), &member);
+    for (int t = 0; t < TOWERS; t++)
+        assert_memory_equal(member.values[t], outcome.values[t], member.n[t] * sizeof(float));
+    assert_true(skipped == 1 && first == 3);
+    assert_true(isinf(outcome.loss[2]) && isfinite(outcome.loss[8]));
+    outcome_free(&member);
+    outcome_free(&outcome);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adapters_train_together),   cmocka_unit_test(all_weights_train_together),
+        cmocka_unit_test(stopping_and_going_on),     cmocka_unit_test(a_member_that_fails_is_told),
+        cmocka_unit_test(all_members_skip_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

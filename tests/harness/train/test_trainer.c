@@ -1,0 +1,433 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/train/guard.h"
+#include "harness/train/trainer.h"
+#include "models/schedule.h"
+#include "tests/harness/small_run.h"
+
+/* What the trainer reported after each iteration, and what changed by then. */
+struct record {
+    struct small_run *run;
+    size_t count, images, every; /* every: a loss is wanted each so many iterations */
+    double loss[64], rate[64];
+    size_t merged_at[64], merges; /* iterations with changes of experts */
+    struct stop *stop;
+    size_t stop_at;
+};
+
+static bool wants_loss(void *context, size_t iteration, size_t iterations)
+{
+    const struct record *record = context;
+    (void)iterations;
+    return iteration % record->every == 0;
+}
+
+static status after(void *context, const struct step_report *report, struct error *failure)
+{
+    struct record *record = context;
+    struct expert_changes *changes = &record->run->experiment->changes;
+    (void)failure;
+    assert_int_equal(report->iteration, record->count + 1);
+    record->loss[record->count] = report->loss;
+    record->rate[record->count++] = report->rate;
+    record->images = report->images;
+    if (changes->count > 0)
+        record->merged_at[record->merges++] = report->iteration;
+    expert_changes_clear(changes);
+    if (record->stop != NULL && report->iteration == record->stop_at)
+        record->stop->signal = 2;
+    return OK;
+}
+
+static status train(struct small_run *run, size_t task, struct record *record)
+{
+    record->run = run;
+    record->every = record->every > 0 ? record->every : 1;
+    struct training training = {.experiment = run->experiment,
+                                .task = &run->experiment->tasks[task],
+                                .stop = record->stop,
+                                .first = record->count,
+                                .wants_loss = wants_loss,
+                                .after = after,
+                                .context = record};
+    return train_task(&training, &error);
+}
+
+static double mean(const double *values, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    return sum / (double)n;
+}
+
+static void loss_falls(const char *method)
+{
+    struct small_run run;
+    struct record record = {0};
+    small_run_open(&run, 1,
+                   (const char *const[]){method, "training.iterations=40", "training.label_smoothing=0",
+                                         "training.batch=16", "method.train=adapters", NULL});
+    must(train(&run, 1, &record));
+    assert_int_equal(record.count, 40);
+    if (!(mean(record.loss + 35, 5) < 0.7 * mean(record.loss, 5)))
+        fail_msg("%s: the loss was %g and is %g", method, mean(record.loss, 5), mean(record.loss + 35, 5));
+    small_run_close(&run);
+}
+
+static void the_loss_of_adapters_falls(void **state)
+{
+    (void)state;
+    loss_falls("method.name=finetune");
+}
+
+static void the_loss_of_all_weights_falls_and_logit_scale_stays(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record record = {0};
+    float before, after_training;
+    small_run_open(&run, 1,
+                   (const char *const[]){"method.name=continual_ft", "training.iterations=30",
+                                         "training.learning_rate=1e-3", "training.weight_decay=0.1",
+                                         "training.label_smoothing=0", NULL});
+    must(clip_logit_scale(run.experiment->clip, &before, &error));
+    must(train(&run, 1, &record));
+    must(clip_logit_scale(run.experiment->clip, &after_training, &error));
+    assert_true(mean(record.loss + 25, 5) < 0.7 * mean(record.loss, 5));
+    assert_true(before == after_training);
+    small_run_close(&run);
+}
+
+static void merges_happen_every_m_iterations_from_one(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record record = {0};
+    small_run_open(&run, 1, (const char *const[]){"training.iterations=10", NULL}); /* merge.every is 3 */
+    must(train(&run, 0, &record));
+    assert_int_equal(record.merges, 3);
+    for (size_t i = 0; i < record.merges; i++)
+        assert_int_equal(record.merged_at[i], 3 * (i + 1));
+    /* end_task freezes: one change per block and tower, after the last iteration */
+    assert_int_equal(run.experiment->changes.count, 4);
+    assert_int_equal(run.experiment->changes.changes[0].kind, CHANGE_FREEZE);
+    small_run_close(&run);
+}
+
+static void no_policy_no_merge(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record record = {0};
+    small_run_open(&run, 1, (const char *const[]){"merge.policy=none", NULL});
+    must(train(&run, 0, &record));
+    assert_int_equal(record.merges, 0);
+    small_run_close(&run);
+}
+
+/* Expert e of every tensor of a block, before and after. */
+static bool expert_moved(const struct small_run *run, enum tower tower, size_t block, size_t expert,
+                         const float *before, const float *now)
+{
+    const struct adapter_tower *t = &run->experiment->adapters->towers[tower];
+    const size_t tensors[] = {t->banks[block].down_weight, t->banks[block].down_bias, t->banks[block].up_weight,
+                              t->banks[block].up_bias};
+    for (size_t i = 0; i < 4; i++) {
+        const struct parameter *p = &t->parameters->list[tensors[i]];
+        size_t n = p->size / p->shape[0], first = p->offset + expert * n;
+        if (memcmp(before + first, now + first, n * sizeof *now) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void frozen_experts_stay_where_they_are(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record first = {0}, second = {0};
+    size_t moved = 0, frozen_experts = 0;
+    small_run_open(&run, 1, (const char *const[]){"training.iterations=12", NULL});
+    struct experiment *e = run.experiment;
+    must(train(&run, 0, &first));
+    expert_changes_clear(&e->changes);
+    float *before[TOWERS], *now[TOWERS];
+    for (int t = 0; t < TOWERS; t++)
+        before[t] = small_run_adapters(&run, (enum tower)t);
+    int32_t frozen[TOWERS][2][5];
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < 2; b++)
+            must(adapters_read_frozen(e->adapters, (enum tower)t, b, frozen[t][b], &error));
+    must(train(&run, 1, &second));
+    for (int t = 0; t < TOWERS; t++) {
+        now[t] = small_run_adapters(&run, (enum tower)t);
+        for (size_t b = 0; b < 2; b++)
+            for (size_t k = 0; k < 5; k++) {
+                bool changed = expert_moved(&run, (enum tower)t, b, k, before[t], now[t]);
+                assert_false(frozen[t][b][k] != 0 && changed);
+                moved += changed;
+                frozen_experts += frozen[t][b][k] != 0;
+            }
+        free(before[t]);
+        free(now[t]);
+    }
+    assert_int_equal(frozen_experts, 2 * 4); /* freeze_top_k of every block of both towers */
+    assert_true(moved > 0);
+    small_run_close(&run);
+}
+
+/* Only the task's own router and noise matrix learn. */
+static void other_routers_stay_zero(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record record = {0};
+    small_run_open(&run, 1, NULL);
+    must(train(&run, 1, &record));
+    float *values = small_run_adapters(&run, TOWER_IMAGE);
+    const struct adapter_tower *tower = &run.experiment->adapters->towers[TOWER_IMAGE];
+    const struct parameter *routers = &tower->parameters->list[tower->banks[0].routers];
+    size_t each = routers->size / SMALL_RUN_TASKS, touched[SMALL_RUN_TASKS] = {0};
+    for (size_t i = 0; i < routers->size; i++)
+        touched[i / each] += values[routers->offset + i] != 0;
+    assert_int_equal(touched[0], 0);
+    assert_true(touched[1] > 0);
+    assert_int_equal(touched[2], 0);
+    free(values);
+    small_run_close(&run);
+}
+
+static void learning_rate_and_epochs(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record record = {.every = 4};
+    /* the second task has 18 images: batches of 8, 8 and 2 */
+    small_run_open(&run, 1, (const char *const[]){"training.reference_iterations=yes", NULL});
+    must(train(&run, 1, &record));
+    assert_int_equal(record.count, 7); /* 6 and the reference's one more */
+    assert_int_equal(record.images, 18 + 18 + 8);
+    struct schedule schedule = {5e-3, 2, 6};
+    for (size_t i = 0; i < 7; i++) {
+        assert_true(record.rate[i] == schedule_rate(&schedule, i));
+        assert_true(isnan(record.loss[i]) == ((i + 1) % 4 != 0)); /* read only when asked for */
+    }
+    assert_true(record.rate[6] == 0 && record.rate[5] > 0);
+    small_run_close(&run);
+}
+
+/* Without adapters' file or clock: two runs of a seed agree bit for bit, another seed does not. */
+static void same_seed_same_bits(void **state)
+{
+    (void)state;
+    struct small_run run;
+    float *values[3];
+    const uint64_t seeds[] = {1, 1, 2};
+    const char *const threads[] = {"run.threads=2", "run.threads=1", "run.threads=2"};
+    size_t n = 0;
+    small_run_open(&run, 1, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct record record = {0};
+        small_run_reopen(&run, seeds[i], (const char *const[]){threads[i], NULL});
+        must(train(&run, 2, &record));
+        values[i] = small_run_adapters(&run, TOWER_IMAGE);
+        n = run.experiment->adapters->towers[TOWER_IMAGE].parameters->values_count;
+    }
+    assert_memory_equal(values[0], values[1], n * sizeof **values);
+    assert_memory_not_equal(values[0], values[2], n * sizeof **values);
+    for (int i = 0; i < 3; i++)
+        free(values[i]);
+    small_run_close(&run);
+}
+
+static void stops_between_two_iterations(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct stop stop = {0};
+    struct record record = {.stop = &stop, .stop_at = 4};
+    small_run_open(&run, 1, NULL);
+    assert_int_equal(train(&run, 0, &record), ERROR_STOPPED);
+    error_tells((const char *const[]){"first", "iteration 4 of 6", NULL});
+    assert_int_equal(record.count, 4);
+    assert_int_equal(run.experiment->changes.count, 0); /* end_task did not run */
+    small_run_close(&run);
+}
+
+static void a_loss_that_overflows_is_told(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct record record = {0};
+    small_run_open(&run, 1,
+                   (const char *const[]){"method.name=continual_ft", "training.learning_rate=100",
+                                         "training.weight_decay=10", "training.warmup=0", "training.iterations=60",
+                                         NULL});
+    assert_int_equal(train(&run, 0, &record), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"first", "iteration", "loss", "gradient of", "learning_rate", "on_nan", NULL});
+    small_run_close(&run);
+}
+
+/* Makes the loss, or a gradient, of one step a NaN before the step is looked at. */
+static struct {
+    const struct backend_ops *real;
+    struct backend_ops ops;
+    size_t at, looks; /* the call of find_not_finite to disturb, counted from 1 */
+} disturbed;
+
+static status disturb(struct backend *backend, const struct find_not_finite *arguments, struct error *failure)
+{
+    static const float bad = NAN;
+    if (++disturbed.looks == disturbed.at)
+        must(disturbed.real->upload(backend, (float *)arguments->values + arguments->n / 2, &bad, sizeof bad, failure));
+    return disturbed.real->find_not_finite(backend, arguments, failure);
+}
+
+static void disturb_backend(struct small_run *run, size_t at)
+{
+    struct backend *backend = run->experiment->backend;
+    disturbed.real = backend->ops;
+    disturbed.ops = *backend->ops;
+    disturbed.ops.find_not_finite = disturb;
+    disturbed.at = at;
+    disturbed.looks = 0;
+    backend->ops = &disturbed.ops;
+}
+
+enum { LOOKS = 1 + TOWERS, DISTURBED = 4, STEPS = 6 }; /* at a step: its loss, and the gradients of each tower */
+
+/* All that a step may change. */
+struct state {
+    struct small_run *run;
+    size_t count, n;
+    float *values[STEPS], *moments[STEPS];
+    int32_t counts[STEPS][2], steps[STEPS][4];
+};
+
+static status keep_state(void *context, const struct step_report *report, struct error *failure)
+{
+    struct state *s = context;
+    const struct adapter_tower *tower = &s->run->experiment->adapters->towers[TOWER_IMAGE];
+    struct backend *backend = s->run->experiment->backend;
+    assert_int_equal(report->iteration, s->count + 1);
+    s->n = tower->parameters->values_count;
+    s->values[s->count] = small_run_values(s->run, tower->parameters->values, s->n);
+    s->moments[s->count] = small_run_values(s->run, tower->parameters->second_moment, s->n);
+    must(backend->ops->download(backend, s->counts[s->count], tower->banks[1].counts, sizeof s->counts[0], failure));
+    must(backend->ops->download(backend, s->steps[s->count], tower->parameters->steps, sizeof s->steps[0], failure));
+    s->count++;
+    return OK;
+}
+
+static status train_disturbed(struct small_run *run, const char *on_nan, size_t look, struct state *s)
+{
+    small_run_reopen(run, 1, (const char *const[]){on_nan, "merge.every=100", "training.iterations=6", NULL});
+    *s = (struct state){.run = run};
+    disturb_backend(run, LOOKS * (DISTURBED - 1) + 1 + look);
+    status result = train_task(
+        &(struct training){
+            .experiment = run->experiment, .task = &run->experiment->tasks[1], .after = keep_state, .context = s},
+        &error);
+    run->experiment->backend->ops = disturbed.real;
+    return result;
+}
+
+static bool same_state(const struct state *s, size_t a, size_t b)
+{
+    return memcmp(s->values[a], s->values[b], s->n * sizeof(float)) == 0 &&
+           memcmp(s->moments[a], s->moments[b], s->n * sizeof(float)) == 0 &&
+           memcmp(s->counts[a], s->counts[b], sizeof s->counts[a]) == 0 &&
+           memcmp(s->steps[a], s->steps[b], sizeof s->steps[a]) == 0;
+}
+
+static void free_state(struct state *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->values[i]);
+        free(s->moments[i]);
+    }
+}
+
+/* Weights, moments, step counts and selection counts are as before; the steps after it are like any other. */
+static void a_step_that_is_skipped_changes_nothing(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct state s;
+    small_run_open(&run, 1, NULL);
+    for (size_t look = 0; look < LOOKS; look++) {
+        size_t skipped, first;
+        must(train_disturbed(&run, "training.on_nan=skip", look, &s));
+        assert_int_equal(s.count, STEPS);
+        for (size_t i = 1; i < STEPS; i++)
+            assert_int_equal(same_state(&s, i - 1, i), i + 1 == DISTURBED);
+        must(guard_skipped(run.experiment, &skipped, &first, &error));
+        assert_true(skipped == 1 && first == DISTURBED);
+        free_state(&s);
+    }
+    small_run_close(&run);
+}
+
+/* And it says so before anything else is done with it: at once, where that costs nothing. */
+static void a_step_that_is_not_finite_stops_the_training(void **state)
+{
+    (void)state;
+    static const char *const names[LOOKS] = {"(the loss)", "gradient of visual.transformer.resblocks.",
+                                             "gradient of transformer.resblocks."};
+    struct small_run run;
+    struct state s;
+    small_run_open(&run, 1, NULL);
+    for (size_t look = 0; look < LOOKS; look++) {
+        assert_int_equal(train_disturbed(&run, "training.on_nan=stop", look, &s), ERROR_ARGUMENT);
+        error_tells((const char *const[]){"second", "iteration 4", names[look], "learning_rate", NULL});
+        for (size_t i = DISTURBED - 1; i < s.count; i++)
+            assert_true(memcmp(s.values[i], s.values[DISTURBED - 2], s.n * sizeof(float)) == 0);
+        float *values = small_run_adapters(&run, TOWER_IMAGE);
+        assert_memory_equal(values, s.values[DISTURBED - 2], s.n * sizeof(float));
+        free(values);
+        free_state(&s);
+    }
+    small_run_close(&run);
+}
+
+/* The last step's gradients are finite, the weights that it makes are not. */
+static void weights_that_overflow_are_told(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const float huge = 3e38f, bad = INFINITY;
+    small_run_open(&run, 1, NULL);
+    struct experiment *e = run.experiment;
+    const struct parameters *group = e->adapters->towers[TOWER_TEXT].parameters;
+    const float *moment = group->second_moment + group->list[2].offset;
+    must(e->backend->ops->upload(e->backend, (float *)moment, &huge, sizeof huge, &error));
+    must(guard_check(e, &e->tasks[2], 6, &error));
+    must(e->backend->ops->upload(e->backend, (float *)moment, &bad, sizeof bad, &error));
+    assert_int_equal(guard_check(e, &e->tasks[2], 6, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"third", "after iteration 6",
+                                      "second moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_loss_of_adapters_falls),
+        cmocka_unit_test(the_loss_of_all_weights_falls_and_logit_scale_stays),
+        cmocka_unit_test(merges_happen_every_m_iterations_from_one),
+        cmocka_unit_test(no_policy_no_merge),
+        cmocka_unit_test(frozen_experts_stay_where_they_are),
+        cmocka_unit_test(other_routers_stay_zero),
+        cmocka_unit_test(learning_rate_and_epochs),
+        cmocka_unit_test(same_seed_same_bits),
+        cmocka_unit_test(stops_between_two_iterations),
+        cmocka_unit_test(a_loss_that_overflows_is_told),
+        cmocka_unit_test(a_step_that_is_skipped_changes_nothing),
+        cmocka_unit_test(a_step_that_is_not_finite_stops_the_training),
+        cmocka_unit_test(weights_that_overflow_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* What the trainer asks of a device: nothing that waits, and the same steps recorded and plain. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+/* Operations have no context of their own, so there is one of these. */
+static struct {
+    const struct backend_ops *watched;
+    struct backend_ops ops;
+    bool plainly;
+    size_t downloads, records, replays, losses;
+} watch;
+
+static status watch_download(struct backend *backend, void *host, const void *device, size_t bytes,
+                             struct error *failure)
+{
+    watch.downloads++;
+    return watch.watched->download(backend, host, device, bytes, failure);
+}
+
+static status watch_cross_entropy(struct backend *backend, const struct cross_entropy *arguments, struct error *failure)
+{
+    watch.losses++;
+    return watch.watched->cross_entropy(backend, arguments, failure);
+}
+
+static status watch_record(struct backend *backend, struct recording *recording, recorded_body body, void *context,
+                           struct error *failure)
+{
+    watch.records++;
+    if (watch.plainly)
+        return body(context, failure);
+    return watch.watched->record(backend, recording, body, context, failure);
+}
+
+static status watch_replay(struct backend *backend, const struct recording *recording, struct error *failure)
+{
+    watch.replays++;
+    return watch.watched->replay(backend, recording, failure);
+}
+
+static void watch_backend(struct backend *backend, bool plainly)
+{
+    watch.watched = backend->ops;
+    watch.ops = *backend->ops;
+    watch.ops.download = watch_download;
+    watch.ops.cross_entropy = watch_cross_entropy;
+    watch.ops.record = watch_record;
+    watch.ops.replay = watch_replay;
+    watch.plainly = plainly;
+    watch.downloads = watch.records = watch.replays = watch.losses = 0;
+    backend->ops = &watch.ops;
+}
+
+struct record {
+    size_t every, count;
+    double loss[32];
+};
+
+static bool wants_loss(void *context, size_t iteration, size_t iterations)
+{
+    const struct record *record = context;
+    (void)iterations;
+    return record->every > 0 && iteration % record->every == 0;
+}
+
+static status after(void *context, const struct step_report *report, struct error *failure)
+{
+    struct record *record = context;
+    (void)failure;
+    record->loss[record->count++] = report->loss;
+    return OK;
+}
+
+/* Trains the second task, whose 18 images are batches of 8, 8 and 2. The caller frees the values. */
+static float *train(struct small_run *run, struct record *record, bool plainly, size_t *n)
+{
+    struct experiment *e = run->experiment;
+    watch_backend(e->backend, plainly);
+    struct training training = {
+        .experiment = e, .task = &e->tasks[1], .wants_loss = wants_loss, .after = after, .context = record};
+    must(train_task(&training, &error));
+    e->backend->ops = watch.watched;
+    const struct parameters *group =
+        e->adapters != NULL ? e->adapters->towers[TOWER_IMAGE].parameters : e->clip->parameters;
+    *n = group->values_count;
+    return small_run_values(run, group->values, group->values_count);
+}
+
+static void expect_same_bits(const char *method, const char *precision)
+{
+    const char *const overrides[] = {method, precision, "training.iterations=9", NULL};
+    struct small_run run;
+    struct record plain = {.every = 1}, recorded = {.every = 1};
+    size_t n;
+    small_run_open(&run, 1, overrides);
+    float *expected = train(&run, &plain, true, &n);
+    small_run_reopen(&run, 1, overrides);
+    float *values = train(&run, &recorded, false, &n);
+    assert_memory_equal(values, expected, n * sizeof *values);
+    assert_memory_equal(recorded.loss, plain.loss, sizeof plain.loss);
+    assert_true(recorded.loss[8] != recorded.loss[7]);
+    if (strcmp(watch.watched->name, "cpu") != 0) {
+        assert_int_equal(watch.records, 1);
+        assert_int_equal(watch.replays, 4);        /* of 9 batches, 3 are the small ones, 1 is plain, 1 recorded */
+        assert_int_equal(watch.losses, 1 + 1 + 3); /* what the host asked for */
+    } else {
+        assert_int_equal(watch.losses, 9);
+    }
+    free(values);
+    free(expected);
+    small_run_close(&run);
+}
+
+static void adapters_recorded_and_plain(void **state)
+{
+    (void)state;
+    expect_same_bits("method.name=moe_adapters", "run.precision=f32");
+}
+
+static void all_weights_recorded_and_plain(void **state)
+{
+    (void)state;
+    expect_same_bits("method.name=continual_ft", "run.precision=f32");
+}
+
+static void bf16_recorded_and_plain(void **state)
+{
+    (void)state;
+    if (strcmp(test_backend_name(), "cpu") == 0)
+        skip();
+    expect_same_bits("method.name=moe_adapters", "run.precision=bf16");
+}
+
+/* Waiting for the device: once before the first step, twice (a tower each) for every merge and for the freeze after the
+ * task, twice where a loss is wanted, for that and for whether the steps so far are finite, and once for whether the
+ * weights are. A backend that computes in the host's memory is looked at after every step. */
+static void downloads_are_few(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *merge_every;
+        size_t every, expected;
+    } cases[] = {{"merge.every=100", 0, 1 + 2 + 1},
+                 {"merge.every=100", 4, 1 + 2 + 1 + 2 * 2},
+                 {"merge.every=3", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2}};
+    struct small_run run;
+    size_t n;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct record record = {.every = cases[i].every};
+        small_run_reopen(&run, 1, (const char *const[]){cases[i].merge_every, "training.iterations=9", NULL});
+        free(train(&run, &record, false, &n));
+        size_t looks = run.experiment->backend->asynchronous ? 0 : 9 - (cases[i].every > 0 ? 9 / cases[i].every : 0);
+        assert_int_equal(watch.downloads, cases[i].expected + looks);
+    }
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adapters_recorded_and_plain),
+        cmocka_unit_test(all_weights_recorded_and_plain),
+        cmocka_unit_test(bf16_recorded_and_plain),
+        cmocka_unit_test(downloads_are_few),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+#include "tests/models/backend/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double reference_at(struct matrix matrix, size_t row, size_t column)
+{
+    return (double)((const float *)matrix.data)[row * matrix.stride + column];
+}
+
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+double reference_activation(enum activation activation, double x)
+{
+    switch (activation) {
+    case ACTIVATION_NONE:
+        return x;
+    case ACTIVATION_QUICK_GELU:
+        return x * sigmoid(1.702 * x);
+    case ACTIVATION_GELU:
+        return 0.5 * x * erfc(-x / sqrt(2.0));
+    case ACTIVATION_RELU:
+        return x > 0 ? x : 0;
+    case ACTIVATION_SIGMOID:
+        return sigmoid(x);
+    }
+    abort();
+}
+
+double reference_slope(enum activation activation, double x)
+{
+    double s;
+    switch (activation) {
+    case ACTIVATION_NONE:
+        return 1;
+    case ACTIVATION_QUICK_GELU:
+        s = sigmoid(1.702 * x);
+        return s + 1.702 * x * s * (1 - s);
+    case ACTIVATION_GELU:
+        return 0.5 * erfc(-x / sqrt(2.0)) + x * exp(-0.5 * x * x) / sqrt(2 * 3.14159265358979323846);
+    case ACTIVATION_RELU:
+        return x > 0;
+    case ACTIVATION_SIGMOID:
+        s = sigmoid(x);
+        return s * (1 - s);
+    }
+    abort();
+}
+
+void reference_product(double *out, struct matrix a, bool transpose_a, struct matrix b, bool transpose_b)
+{
+    size_t m = transpose_a ? a.columns : a.rows, depth = transpose_a ? a.rows : a.columns,
+           n = transpose_b ? b.rows : b.columns;
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            double total = 0;
+            for (size_t k = 0; k < depth; k++)
+                total += (transpose_a ? reference_at(a, k, i) : reference_at(a, i, k)) *
+                         (transpose_b ? reference_at(b, j, k) : reference_at(b, k, j));
+            out[i * n + j] = total;
+        }
+}
+
+static void row_statistics(struct matrix x, size_t row, double *mean, double *rstd)
+{
+    double total = 0, squares = 0;
+    for (size_t j = 0; j < x.columns; j++)
+        total += reference_at(x, row, j);
+    *mean = total / (double)x.columns;
+    for (size_t j = 0; j < x.columns; j++)
+        squares += pow(reference_at(x, row, j) - *mean, 2);
+    *rstd = 1 / sqrt(squares / (double)x.columns + 1e-5);
+}
+
+void reference_layer_norm(double *y, double *statistics, struct matrix x, const float *gain, const float *bias)
+{
+    for (size_t i = 0; i < x.rows; i++) {
+        double mean, rstd;
+        row_statistics(x, i, &mean, &rstd);
+        for (size_t j = 0; j < x.columns; j++)
+            y[i * x.columns + j] = (reference_at(x, i, j) - mean) * rstd * (double)gain[j] + (double)bias[j];
+        statistics[2 * i] = mean;
+        statistics[2 * i + 1] = rstd;
+    }
+}
+
+/* By the definition of the derivative: ∂y_j/∂x_k = gain_j rstd (δ_jk − 1/n − x̂_j x̂_k / n). */
+void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy,
+                                   const float *gain)
+{
+    double n = (double)x.columns;
+    for (size_t i = 0; i < x.rows; i++) {
+        double mean, rstd;
+        row_statistics(x, i, &mean, &rstd);
+        for (size_t k = 0; k < x.columns; k++) {
+            double total = 0, own = (reference_at(x, i, k) - mean) * rstd;
+            for (size_t j = 0; j < x.columns; j++) {
+                double normal = (reference_at(x, i, j) - mean) * rstd;
+                total += reference_at(dy, i, j) * (double)gain[j] * rstd * ((j == k) - 1 / n - normal * own / n);
+            }
+            dx[i * x.columns + k] += total;
+            dgain[k] += reference_at(dy, i, k) * own;
+            dbias[k] += reference_at(dy, i, k);
+        }
+    }
+}
+
+/* One head of one sample: columns of qkv that start at `column`. p [L, L] */
+struct head {
+    const struct reference_attention *o;
+    size_t sample, column;
+    double *p;
+};
+
+static double part(const struct head *head, int which, size_t position, size_t unit)
+{
+    size_t width = head->o->width, row = head->sample * head->o->positions + position;
+    return (double)head->o->qkv[row * 3 * width + (size_t)which * width + head->column + unit];
+}
+
+static void softmax_of_scores(const struct head *head)
+{
+    size_t n = head->o->positions, columns = head->o->width / head->o->heads;
+    for (size_t i = 0; i < n; i++) {
+        double most = -INFINITY, total = 0;
+        size_t seen = head->o->causal ? i + 1 : n;
+        for (size_t j = 0; j < n; j++) {
+            double score = 0;
+            for (size_t u = 0; u < columns; u++)
+                score += part(head, 0, i, u) * part(head, 1, j, u);
+            head->p[i * n + j] = j < seen ? score / sqrt((double)columns) : -INFINITY;
+            most = fmax(most, head->p[i * n + j]);
+        }
+        for (size_t j = 0; j < n; j++)
+            total += head->p[i * n + j] = exp(head->p[i * n + j] - most);
+        for (size_t j = 0; j < n; j++)
+            head->p[i * n + j] /= total;
+    }
+}
+
+void reference_attention(double *out, const struct reference_attention *o)
+{
+    size_t n = o->positions, columns = o->width / o->heads;
+    double *p = malloc(n * n * sizeof *p);
+    for (size_t job = 0; job < o->batch * o->heads; job++) {
+        struct head head = {o, job / o->heads, job % o->heads * columns, p};
+        softmax_of_scores(&head);
+        for (size_t i = 0; i < n; i++)
+            for (size_t u = 0; u < columns; u++) {
+                double total = 0;
+                for (size_t j = 0; j < n; j++)
+                    total += p[i * n + j] * part(&head, 2, j, u);
+                out[(head.sample * n + i) * o->width + head.column + u] = total;
+            }
+    }
+    free(p);
+}
+
+static void head_backward(double *dqkv, const struct head *head)
+{
+    const struct reference_attention *o = head->o;
+    size_t n = o->positions, row = head->sample * n, columns = o->width / o->heads;
+    double *dscores = malloc(n * sizeof *dscores);
+    for (size_t i = 0; i < n; i++) {
+        const float *dout = o->dout + (row + i) * o->width + head->column;
+        const double *p = head->p + i * n;
+        double mean = 0;
+        for (size_t j = 0; j < n; j++) {
+            dscores[j] = 0;
+            for (size_t u = 0; u < columns; u++)
+                dscores[j] += (double)dout[u] * part(head, 2, j, u);
+            mean += p[j] * dscores[j];
+        }
+        for (size_t j = 0; j < n; j++) {
+            double ds = p[j] * (dscores[j] - mean) / sqrt((double)columns);
+            for (size_t u = 0; u < columns; u++) {
+                dqkv[(row + i) * 3 * o->width + head->column + u] += ds * part(head, 1, j, u);
+                dqkv[((row + j) * 3 + 1) * o->width + head->column + u] += ds * part(head, 0, i, u);
+                dqkv[((row + j) * 3 + 2) * o->width + head->column + u] += p[j] * (double)dout[u];
+            }
+        }
+    }
+    free(dscores);
+}
+
+void reference_attention_backward(double *dqkv, const struct reference_attention *o)
+{
+    size_t columns = o->width / o->heads;
+    double *p = malloc(o->positions * o->positions * sizeof *p);
+    memset(dqkv, 0, o->batch * o->positions * 3 * o->width * sizeof *dqkv);
+    for (size_t job = 0; job < o->batch * o->heads; job++) {
+        struct head head = {o, job / o->heads, job % o->heads * columns, p};
+        softmax_of_scores(&head);
+        head_backward(dqkv, &head);
+    }
+    free(p);
+}
+
+double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing,
+                               double weight)
+{
+    double loss = 0, classes = (double)logits.columns, rows = (double)logits.rows;
+    for (size_t i = 0; i < logits.rows; i++) {
+        double most = -INFINITY, total = 0;
+        for (size_t c = 0; c < logits.columns; c++)
+            most = fmax(most, reference_at(logits, i, c));
+        for (size_t c = 0; c < logits.columns; c++)
+            total += exp(reference_at(logits, i, c) - most);
+        for (size_t c = 0; c < logits.columns; c++) {
+            double log_p = reference_at(logits, i, c) - most - log(total);
+            double target = smoothing / classes + ((size_t)labels[i] == c ? 1 - smoothing : 0);
+            loss -= weight * target * log_p / rows;
+            if (dlogits != NULL)
+                dlogits[i * logits.columns + c] += weight * (exp(log_p) - target) / rows;
+        }
+    }
+    return loss;
+}
+
+void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,
+                             const float *noise_weight, const float *noise, double epsilon)
+{
+    for (size_t e = 0; e < experts; e++) {
+        double clean = 0, spread = 0;
+        for (size_t i = 0; i < width; i++) {
+            clean += (double)x0[i] * (double)router[i * experts + e];
+            spread += (double)x0[i] * (double)noise_weight[i * experts + e];
+        }
+        z[e] = clean + (noise != NULL ? (double)noise[e] * (log1p(exp(spread)) + epsilon) : 0);
+    }
+}
+
+void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k)
+{
+    double total = 0;
+    for (size_t e = 0; e < experts; e++) {
+        size_t rank = 0;
+        for (size_t other = 0; other < experts; other++)
+            rank += z[other] > z[e] || (z[other] >= z[e] && other < e);
+        if (rank < top_k)
+            chosen[rank] = (int32_t)e;
+    }
+    for (size_t k = 0; k < top_k; k++)
+        total += gates[k] = exp(z[chosen[k]] - z[chosen[0]]);
+    for (size_t k = 0; k < top_k; k++)
+        gates[k] /= total;
+}
+
+void reference_sort(struct dispatch *d)
+{
+    int32_t slot = 0;
+    for (size_t i = 0; i < d->samples * d->top_k; i++)
+        d->slot[i] = -1;
+    for (size_t e = 0; e < d->experts; e++) {
+        d->offsets[e] = slot;
+        for (size_t i = 0; i < d->samples * d->top_k; i++)
+            if (d->chosen[i] == (int32_t)e) {
+                d->sample[slot] = (int32_t)(i / d->top_k);
+                d->choice[slot] = (int32_t)i;
+                d->slot[i] = slot++;
+            }
+    }
+    d->offsets[d->experts] = slot;
+}

@@ -1,0 +1,47 @@
+/* The operations of models/backend.h as plain loops in double precision; only tests use them.
+ *
+ *     reference_product(expected, matrix_rows(a, m, k), false, matrix_rows(b, k, n), false);
+ *
+ * Matrices hold floats on the host; results are doubles, contiguous, and set unless a comment says "+=".
+ */
+#ifndef MTIL_TESTS_MODELS_BACKEND_REFERENCE_H
+#define MTIL_TESTS_MODELS_BACKEND_REFERENCE_H
+
+#include "models/backend.h"
+
+double reference_at(struct matrix matrix, size_t row, size_t column);
+
+double reference_activation(enum activation activation, double x);
+double reference_slope(enum activation activation, double x); /* its derivative */
+
+/* out [m, n] = op(a) op(b) */
+void reference_product(double *out, struct matrix a, bool transpose_a, struct matrix b, bool transpose_b);
+
+/* y [rows, columns]; statistics [rows, 2] mean and 1/deviation */
+void reference_layer_norm(double *y, double *statistics, struct matrix x, const float *gain, const float *bias);
+/* all += */
+void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy,
+                                   const float *gain);
+
+struct reference_attention {
+    size_t batch, positions, width, heads;
+    bool causal;
+    const float *qkv, *dout;
+};
+void reference_attention(double *out, const struct reference_attention *o);
+void reference_attention_backward(double *dqkv, const struct reference_attention *o);
+
+/* Loss of the rows, weighted; dlogits += unless NULL. */
+double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing,
+                               double weight);
+
+/* Routing of one sample: z [E] from x0 [d], router and noise matrices [d, E], n [E] or NULL for none. */
+void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,
+                             const float *noise_weight, const float *noise, double epsilon);
+/* The K largest, best first, ties to the lowest index, and their softmax. */
+void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k);
+
+/* Slots by expert, then by sample, from chosen [samples, top_k]; the other arrays of the dispatch are set. */
+void reference_sort(struct dispatch *dispatch);
+
+#endif

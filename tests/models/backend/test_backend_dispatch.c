@@ -1,0 +1,624 @@
+/* Routing, and the way of the samples to their experts and back. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+enum pattern { MIXED, ALL_ON_ONE, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER, EQUAL_LOGITS };
+
+struct route_case {
+    size_t batch, positions, width, experts, top_k, tasks, hidden;
+    enum pattern pattern;
+};
+
+static const struct route_case route_cases[] = {
+    {1, 1, 1, 1, 1, 1, 4, MIXED},
+    {63, 7, 65, 55, 2, 3, 8, MIXED}, /* many experts, some of them empty */
+    {65, 1, 7, 3, 3, 1, 12, MIXED},  /* K = E */
+    {7, 5, 63, 6, 2, 2, 64, ALL_ON_ONE},
+    {9, 3, 64, 7, 2, 4, 4, SOME_WITHOUT_ROUTER},
+    {3, 2, 7, 4, 2, 1, 4, ALL_WITHOUT_ROUTER},
+    {7, 2, 65, 9, 3, 1, 4, EQUAL_LOGITS},
+};
+
+static void on_all_routes(device_body body)
+{
+    for (size_t i = 0; i < sizeof route_cases / sizeof *route_cases; i++)
+        on_device(body, &route_cases[i]);
+}
+
+/* A routing problem on both sides, and the reference's solution on the host. */
+struct problem {
+    const struct route_case *c;
+    struct operand x, routers, noise_weights, noise;
+    int32_t router[100];
+    const int32_t *device_router;
+    struct dispatch expected, device;
+    double *gates;
+};
+
+static struct dispatch take_dispatch(struct device *d, const struct route_case *c, bool host)
+{
+    struct arena *arena = host ? &d->host : &d->memory;
+    size_t choices = c->batch * c->top_k * sizeof(int32_t);
+    return (struct dispatch){.samples = c->batch,
+                             .experts = c->experts,
+                             .top_k = c->top_k,
+                             .chosen = arena_take(arena, choices),
+                             .gates = arena_take(arena, choices),
+                             .slot = arena_take(arena, choices),
+                             .sample = arena_take(arena, choices),
+                             .choice = arena_take(arena, choices),
+                             .offsets = arena_take(arena, (c->experts + 1) * sizeof(int32_t))};
+}
+
+static int32_t router_of(const struct route_case *c, size_t b)
+{
+    bool off = c->pattern == ALL_WITHOUT_ROUTER || (c->pattern == SOME_WITHOUT_ROUTER && b % 3 == 1);
+    return off ? -1 : (int32_t)(b % c->tasks);
+}
+
+static const float *task_matrix(const struct problem *p, const struct operand *stack, size_t b)
+{
+    return stack->host + (size_t)p->router[b] * p->c->width * p->c->experts;
+}
+
+/* A router that sends everything to expert 2 (and then 0), or to all alike. */
+static void bend_router(struct device *d, struct problem *p)
+{
+    size_t e = p->c->experts, n = p->c->tasks * p->c->width * e;
+    for (size_t i = 0; i < n; i++) {
+        size_t row = i / e % p->c->width;
+        p->routers.host[i] = p->c->pattern == EQUAL_LOGITS ? 0.5f
+                             : row != 0                    ? 0
+                             : i % e == 2                  ? 50
+                             : i % e == 0                  ? 10
+                                                           : 0;
+    }
+    for (size_t b = 0; b < p->c->batch; b++)
+        p->x.host[b * p->c->positions * p->c->width] = 3.0f;
+    p->routers.device = to_device(d, p->routers.host, n * sizeof(float));
+    p->x.device = to_device(d, p->x.host, p->c->batch * p->c->positions * p->c->width * sizeof(float));
+}
+
+static void solve(struct problem *p, bool training)
+{
+    const struct route_case *c = p->c;
+    double z[64];
+    for (size_t b = 0; b < c->batch; b++) {
+        for (size_t k = 0; k < c->top_k; k++) {
+            p->expected.chosen[b * c->top_k + k] = -1;
+            p->gates[b * c->top_k + k] = 0;
+        }
+        if (p->router[b] < 0)
+            continue;
+        reference_router_logits(z, c->width, c->experts, p->x.host + b * c->positions * c->width,
+                                task_matrix(p, &p->routers, b), task_matrix(p, &p->noise_weights, b),
+                                training ? p->noise.host + b * c->experts : NULL, 0.01);
+        reference_choose(p->expected.chosen + b * c->top_k, p->gates + b * c->top_k, z, c->experts, c->top_k);
+    }
+    reference_sort(&p->expected);
+}
+
+static struct problem make_problem(struct device *d, const struct route_case *c)
+{
+    size_t matrices = c->tasks * c->width * c->experts;
+    bool bent = c->pattern == ALL_ON_ONE || c->pattern == EQUAL_LOGITS;
+    struct problem p = {.c = c,
+                        .x = draw(d, c->batch * c->positions * c->width, 1.0f),
+                        .routers = draw(d, matrices, 0.5f),
+                        .noise_weights = draw(d, matrices, 0.2f),
+                        .noise = draw(d, c->batch * c->experts, bent ? 0.0f : 1.0f),
+                        .gates = doubles(d, NULL, c->batch * c->top_k)};
+    for (size_t b = 0; b < c->batch; b++)
+        p.router[b] = router_of(c, b);
+    p.device_router = to_device(d, p.router, c->batch * sizeof *p.router);
+    p.expected = take_dispatch(d, c, true);
+    p.device = take_dispatch(d, c, false);
+    if (bent)
+        bend_router(d, &p);
+    return p;
+}
+
+static struct route route_of(const struct problem *p, bool training)
+{
+    const struct route_case *c = p->c;
+    return (struct route){.batch = c->batch,
+                          .positions = c->positions,
+                          .width = c->width,
+                          .experts = c->experts,
+                          .top_k = c->top_k,
+                          .routers = c->tasks,
+                          .x = p->x.device,
+                          .routers_value = p->routers.device,
+                          .noise_value = p->noise_weights.device,
+                          .router = p->device_router,
+                          .training = training,
+                          .noise = p->noise.device,
+                          .epsilon = 0.01f,
+                          .dispatch = (struct dispatch *)&p->device};
+}
+
+static void expect_dispatch(struct device *d, const struct problem *p)
+{
+    const struct dispatch *got = &p->device, *want = &p->expected;
+    size_t choices = p->c->batch * p->c->top_k, slots = (size_t)want->offsets[p->c->experts];
+    expect_integers(d, "chosen experts", got->chosen, want->chosen, choices);
+    expect_close(d, "gates", got->gates, p->gates, choices, 2e-5);
+    expect_integers(d, "first slots", got->offsets, want->offsets, p->c->experts + 1);
+    expect_integers(d, "slots", got->slot, want->slot, choices);
+    expect_integers(d, "samples by slot", got->sample, want->sample, slots);
+    expect_integers(d, "choices by slot", got->choice, want->choice, slots);
+}
+
+static void routes(struct device *d, const void *parameters)
+{
+    struct problem p = make_problem(d, parameters);
+    const struct route_case *c = p.c;
+    struct route evaluation = route_of(&p, false);
+    solve(&p, false);
+    must(d->ops->route(d->backend, &evaluation, &error));
+    expect_dispatch(d, &p);
+
+    struct route training = route_of(&p, true);
+    struct operand logits = blank(d, c->batch * c->experts), drawn = blank(d, c->batch * c->experts);
+    int32_t counts[64], used[64], frozen[64];
+    for (size_t e = 0; e < c->experts; e++) {
+        counts[e] = (int32_t)(100 + e);
+        frozen[e] = e % 3 == 2;
+        used[e] = 1;
+    }
+    training.noise_logits = logits.device;
+    training.drawn = drawn.device;
+    training.counts = to_device(d, counts, sizeof counts);
+    training.used = to_device(d, used, sizeof used);
+    training.frozen = to_device(d, frozen, sizeof frozen);
+    solve(&p, true);
+    must(d->ops->route(d->backend, &training, &error));
+    expect_dispatch(d, &p);
+    for (size_t e = 0; e < c->experts; e++) {
+        int32_t samples = p.expected.offsets[e + 1] - p.expected.offsets[e];
+        used[e] = samples > 0 && !frozen[e];
+    }
+    for (size_t i = 0; i < c->batch * c->top_k; i++) /* a gate may be too small for a float: not counted, but used */
+        if (p.expected.chosen[i] >= 0)
+            counts[p.expected.chosen[i]] += (float)p.gates[i] > 0;
+    expect_integers(d, "counts", training.counts, counts, c->experts);
+    expect_integers(d, "used and not frozen", training.used, used, c->experts);
+}
+
+static void routing_matches_in_training_and_evaluation(void **state)
+{
+    (void)state;
+    on_all_routes(routes);
+}
+
+/* Of 6 experts the last one's logits are no numbers: comparisons pass it over, but the gates of the others say so. */
+static void routes_what_is_no_number(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct route_case c = {7, 2, 65, 6, 2, 1, 4, MIXED};
+    struct problem p = make_problem(d, &c);
+    p.routers.host[c.experts - 1] = NAN;
+    p.routers.device = to_device(d, p.routers.host, c.width * c.experts * sizeof(float));
+    struct route op = route_of(&p, false);
+    must(d->ops->route(d->backend, &op, &error));
+    const float *gates = from_device(d, p.device.gates, c.batch * c.top_k * sizeof *gates);
+    const int32_t *chosen = from_device(d, p.device.chosen, c.batch * c.top_k * sizeof *chosen);
+    for (size_t i = 0; i < c.batch * c.top_k; i++) {
+        assert_true(isnan(gates[i]));
+        assert_true(chosen[i] >= 0 && chosen[i] < (int32_t)c.experts);
+    }
+}
+
+static void gates_do_not_hide_what_is_no_number(void **state)
+{
+    (void)state;
+    on_device(routes_what_is_no_number, NULL);
+}
+
+static void draws_noise(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct route_case c = {7, 3, 65, 9, 2, 2, 4, MIXED};
+    struct problem p = make_problem(d, &c);
+    struct step_state state = {.seed = 0x123456789abcdef0u, .task = 4, .step = 77};
+    struct rng rng = rng_make(state.seed, RNG_ROUTER_NOISE, state.task, state.step);
+    struct operand logits = blank(d, c.batch * c.experts), drawn = blank(d, c.batch * c.experts);
+    struct route op = route_of(&p, true);
+    double *expected = doubles(d, NULL, c.batch * c.experts);
+    op.noise = NULL;
+    op.noise_base = (uint64_t)5 << 40;
+    op.state = to_device(d, &state, sizeof state);
+    op.noise_logits = logits.device;
+    op.drawn = drawn.device;
+    op.counts = room(d, c.experts * sizeof(int32_t));
+    for (size_t i = 0; i < c.batch * c.experts; i++) {
+        p.noise.host[i] = rng_normal(&rng, op.noise_base + i);
+        expected[i] = (double)p.noise.host[i];
+    }
+    solve(&p, true);
+    must(d->ops->route(d->backend, &op, &error)); /* used: NULL, not wanted */
+    expect_close(d, "drawn noise", drawn.device, expected, c.batch * c.experts, 1e-6);
+    expect_dispatch(d, &p);
+}
+
+static void noise_is_addressed(void **state)
+{
+    (void)state;
+    on_device(draws_noise, NULL);
+}
+
+/* A routed problem in training, as the operations after it find it. */
+static struct problem routed(struct device *d, const struct route_case *c, struct route *op)
+{
+    struct problem p = make_problem(d, c);
+    solve(&p, true);
+    *op = route_of(&p, true);
+    op->noise_logits = room(d, c->batch * c->experts * sizeof(float));
+    op->drawn = room(d, c->batch * c->experts * sizeof(float));
+    op->counts = room(d, c->experts * sizeof(int32_t));
+    op->dispatch = &p.device;
+    must(d->ops->route(d->backend, op, &error));
+    return p;
+}
+
+struct router_gradients {
+    double *routers, *noise, *x;
+};
+
+/* dz = g (dg − Σ g dg), through z = x₀R + n (softplus(x₀N) + ε) */
+static void reference_route_backward(const struct problem *p, const float *dgates, struct router_gradients *r)
+{
+    const struct route_case *c = p->c;
+    for (size_t i = 0; i < c->batch * c->top_k; i++) {
+        size_t b = i / c->top_k, e = (size_t)p->expected.chosen[i];
+        if (p->expected.chosen[i] < 0)
+            continue;
+        const float *x0 = p->x.host + b * c->positions * c->width;
+        double mean = 0, spread = 0;
+        for (size_t j = b * c->top_k; j < (b + 1) * c->top_k; j++)
+            mean += p->gates[j] * (double)dgates[j];
+        for (size_t w = 0; w < c->width; w++)
+            spread += (double)x0[w] * (double)task_matrix(p, &p->noise_weights, b)[w * c->experts + e];
+        double dz = p->gates[i] * ((double)dgates[i] - mean);
+        double du = dz * (double)p->noise.host[b * c->experts + e] / (1 + exp(-spread));
+        for (size_t w = 0; w < c->width; w++) {
+            size_t at = w * c->experts + e, whole = (size_t)p->router[b] * c->width * c->experts + at;
+            r->routers[whole] += dz * (double)x0[w];
+            r->noise[whole] += du * (double)x0[w];
+            r->x[b * c->positions * c->width + w] +=
+                dz * (double)task_matrix(p, &p->routers, b)[at] + du * (double)task_matrix(p, &p->noise_weights, b)[at];
+        }
+    }
+}
+
+static void routes_back(struct device *d, const void *parameters)
+{
+    const struct route_case *c = parameters;
+    struct route forward;
+    struct problem p = routed(d, c, &forward);
+    size_t matrices = c->tasks * c->width * c->experts, n = c->batch * c->positions * c->width;
+    struct operand dgates = draw(d, c->batch * c->top_k, 1.0f), drouters = draw(d, matrices, 1.0f),
+                   dnoise = draw(d, matrices, 1.0f);
+    struct operand dx = draw(d, n, 1.0f),
+                   frozen_drouters = {.device = to_device(d, drouters.host, matrices * sizeof(float))};
+    struct router_gradients expected = {doubles(d, drouters.host, matrices), doubles(d, dnoise.host, matrices),
+                                        doubles(d, dx.host, n)};
+    reference_route_backward(&p, dgates.host, &expected);
+    struct route_backward op = {.batch = c->batch,
+                                .positions = c->positions,
+                                .width = c->width,
+                                .experts = c->experts,
+                                .top_k = c->top_k,
+                                .x = p.x.device,
+                                .routers_value = p.routers.device,
+                                .noise_value = p.noise_weights.device,
+                                .router = p.device_router,
+                                .dispatch = &p.device,
+                                .noise_logits = forward.noise_logits,
+                                .drawn = forward.drawn,
+                                .dgates = dgates.device,
+                                .drouters = drouters.device,
+                                .dnoise = dnoise.device,
+                                .dx = dx.device};
+    must(d->ops->route_backward(d->backend, &op, &error));
+    expect_close(d, "gradient of the routers", drouters.device, expected.routers, matrices, 2e-5);
+    expect_close(d, "gradient of the noise matrices", dnoise.device, expected.noise, matrices, 2e-5);
+    expect_close(d, "gradient of the first position", dx.device, expected.x, n, 2e-5);
+    op.dx = NULL;
+    op.drouters = frozen_drouters.device;
+    must(d->ops->route_backward(d->backend, &op, &error));
+    expect_floats(d, "gradient of the lowest block's routers", op.drouters,
+                  from_device(d, drouters.device, matrices * sizeof(float)), matrices);
+}
+
+static void routing_gradients_add_up(void **state)
+{
+    (void)state;
+    on_all_routes(routes_back);
+}
+
+static void counts_pairs(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { SAMPLES = 70, EXPERTS = 17, TOP_K = 3 };
+    int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], expected[EXPERTS * EXPERTS];
+    struct rng rng = rng_make(3, RNG_TEST, 0, 0);
+    for (size_t i = 0; i < SAMPLES * TOP_K; i++) { /* different experts of a sample; every ninth sample has none */
+        bool none = i / TOP_K % 9 == 4;
+        first[i] = none ? -1 : (int32_t)((rng_below(&rng, i / TOP_K, EXPERTS) + 5 * (i % TOP_K)) % EXPERTS);
+        second[i] = none ? -1 : (int32_t)((rng_below(&rng, 1000 + i / TOP_K, EXPERTS) + 4 * (i % TOP_K)) % EXPERTS);
+    }
+    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
+        expected[i] = (int32_t)i; /* what was there before */
+    for (size_t b = 0; b < SAMPLES; b++)
+        for (size_t i = 0; i < TOP_K * TOP_K && first[b * TOP_K] >= 0; i++)
+            expected[first[b * TOP_K + i / TOP_K] * EXPERTS + second[b * TOP_K + i % TOP_K]]++;
+    int32_t counts[EXPERTS * EXPERTS];
+    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
+        counts[i] = (int32_t)i;
+    int32_t *device = to_device(d, counts, sizeof counts);
+    must(d->ops->count_pairs(d->backend,
+                             &(struct count_pairs){.samples = SAMPLES,
+                                                   .experts = EXPERTS,
+                                                   .top_k = TOP_K,
+                                                   .first = to_device(d, first, sizeof first),
+                                                   .second = to_device(d, second, sizeof second),
+                                                   .counts = device},
+                             &error));
+    expect_integers(d, "pair counts", device, expected, EXPERTS * EXPERTS);
+}
+
+static void pairs_are_counted(void **state)
+{
+    (void)state;
+    on_device(counts_pairs, NULL);
+}
+
+static void gathers_and_combines(struct device *d, const void *parameters)
+{
+    const struct route_case *c = parameters;
+    struct route forward;
+    struct problem p = routed(d, c, &forward);
+    size_t values = c->positions * c->width, n = c->batch * values, slots = (size_t)p.expected.offsets[c->experts];
+    float *x = operand_from_device(d, operand_to_device(d, p.x.host, n), n); /* rounded */
+    struct operand rows = blank_operand(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f),
+                   plain = draw(d, n, 1.0f), weights = draw(d, c->batch * c->top_k, 1.0f);
+    double *weighted = doubles(d, y.host, n), *unweighted = doubles(d, plain.host, n);
+    for (size_t s = 0; s < slots; s++)
+        for (size_t i = 0; i < values; i++) {
+            size_t at = (size_t)p.expected.sample[s] * values + i;
+            rows.host[s * values + i] = x[at];
+            weighted[at] += 0.1 * (double)weights.host[p.expected.choice[s]] * (double)x[at];
+            unweighted[at] += 2.0 * (double)x[at];
+        }
+    must(d->ops->dispatch_gather(d->backend,
+                                 &(struct dispatch_gather){.dispatch = &p.device,
+                                                           .rows_per_sample = c->positions,
+                                                           .width = c->width,
+                                                           .out_type = backend_operand_type(d->backend),
+                                                           .x = p.x.device,
+                                                           .out = rows.device},
+                                 &error));
+    expect_operand(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
+    struct dispatch_combine op = {.dispatch = &p.device,
+                                  .rows_per_sample = c->positions,
+                                  .width = c->width,
+                                  .rows_type = backend_operand_type(d->backend),
+                                  .rows = rows.device,
+                                  .weights = weights.device,
+                                  .scale = 0.1f,
+                                  .y = y.device};
+    must(d->ops->dispatch_combine(d->backend, &op, &error));
+    expect_close(d, "weighted sum of the experts", y.device, weighted, n, 2e-6);
+    op.weights = NULL;
+    op.scale = 2.0f;
+    op.y = plain.device;
+    must(d->ops->dispatch_combine(d->backend, &op, &error));
+    expect_close(d, "plain sum of the experts", plain.device, unweighted, n, 2e-6);
+}
+
+static void samples_go_to_their_experts_and_back(void **state)
+{
+    (void)state;
+    on_all_routes(gathers_and_combines);
+}
+
+/* Slots that a grid's second axis would not have room for: everybody goes to one expert and back. */
+static void many_go_and_come(struct device *d, const void *unused)
+{
+    enum { SAMPLES = 65537, WIDTH = 4, N = SAMPLES * WIDTH };
+    (void)unused;
+    int32_t *numbers = arena_take(&d->host, SAMPLES * sizeof *numbers);
+    for (int32_t i = 0; i < SAMPLES; i++)
+        numbers[i] = i;
+    int32_t *device = to_device(d, numbers, SAMPLES * sizeof *numbers);
+    struct dispatch dispatch = {.samples = SAMPLES,
+                                .experts = 1,
+                                .top_k = 1,
+                                .chosen = room(d, SAMPLES * sizeof(int32_t)),
+                                .gates = room(d, SAMPLES * sizeof(float)),
+                                .slot = device,
+                                .sample = device,
+                                .choice = device,
+                                .offsets = to_device(d, (int32_t[]){0, SAMPLES}, 2 * sizeof(int32_t))};
+    struct operand x = draw(d, N, 1.0f);
+    float *y = room(d, N * sizeof *y);
+    double *expected = doubles(d, x.host, N);
+    must(d->ops->dispatch_combine(
+        d->backend,
+        &(struct dispatch_combine){
+            .dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .rows = x.device, .scale = 1.0f, .y = y},
+        &error));
+    expect_close(d, "experts of many samples", y, expected, N, 1e-7);
+    must(d->ops->dispatch_gather(
+        d->backend,
+        &(struct dispatch_gather){.dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .x = x.device, .out = y},
+        &error));
+    expect_floats(d, "many samples by slot", y, x.host, N);
+    struct step_state state = {.seed = 7};
+    must(d->ops->dispatch_dropout(d->backend,
+                                  &(struct dispatch_dropout){.dispatch = &dispatch,
+                                                             .rows_per_sample = 1,
+                                                             .width = WIDTH,
+                                                             .probability = 0.5f,
+                                                             .state = to_device(d, &state, sizeof state),
+                                                             .hidden = y},
+                                  &error));
+    const float *kept = from_device(d, y, N * sizeof *kept);
+    for (size_t i = 0; i < N; i++)
+        assert_true(kept[i] == 0 || kept[i] == 2 * x.host[i]);
+    assert_true(kept[N - 1] != x.host[N - 1]);
+}
+
+static void many_samples_go_and_come(void **state)
+{
+    (void)state;
+    on_device(many_go_and_come, NULL);
+}
+
+static void drops(struct device *d, const void *parameters)
+{
+    const struct route_case *c = parameters;
+    struct route forward;
+    struct problem p = routed(d, c, &forward);
+    size_t values = c->positions * c->hidden, n = c->batch * c->top_k * values,
+           slots = (size_t)p.expected.offsets[c->experts];
+    struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
+    struct rng rng = rng_make(state.seed, RNG_DROPOUT, state.task, state.step);
+    const float probabilities[] = {0.0f, 0.1f, 0.75f};
+    for (size_t k = 0; k < 3; k++) {
+        struct operand hidden = draw_operand(d, n, 1.0f);
+        double probability = (double)probabilities[k];
+        struct dispatch_dropout op = {.dispatch = &p.device,
+                                      .rows_per_sample = c->positions,
+                                      .width = c->hidden,
+                                      .probability = probabilities[k],
+                                      .base = ((uint64_t)1 << 56) + 40,
+                                      .state = to_device(d, &state, sizeof state),
+                                      .type = backend_operand_type(d->backend),
+                                      .hidden = hidden.device};
+        double *expected = doubles(d, hidden.host, n);
+        for (size_t i = 0; i < slots * values; i++) {
+            uint32_t words[4];
+            uint64_t index = op.base + (uint64_t)p.expected.choice[i / values] * values + i % values;
+            rng_block(&rng, index / 4, words);
+            expected[i] *= words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
+        }
+        must(d->ops->dispatch_dropout(d->backend, &op, &error));
+        expect_close_operand(d, "hidden units that stay", hidden.device, expected, n, 1e-6);
+    }
+}
+
+static void dropout_is_addressed(void **state)
+{
+    (void)state;
+    on_all_routes(drops);
+}
+
+static void odd_dropout_is_refused(void **state)
+{
+    (void)state;
+    struct device d;
+    device_open(&d, 1);
+    struct dispatch_dropout op = {.rows_per_sample = 3, .width = 5, .probability = 0.1f};
+    assert_int_equal(d.ops->dispatch_dropout(d.backend, &op, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "15"));
+    device_close(&d);
+}
+
+struct gate_gradients {
+    double *h, *dh, *dgates, *dup_bias;
+};
+
+static void reference_gate_backward(const struct problem *p, const struct expert_gate_backward *o, const float *h,
+                                    const float *dh, const float *dy, const float *up_bias, const int32_t *frozen,
+                                    struct gate_gradients *r)
+{
+    const struct route_case *c = p->c;
+    size_t values = c->positions * c->hidden, rows = c->positions * c->width;
+    double scale = (double)o->scale, keep = (double)o->keep;
+    for (size_t s = 0; s < (size_t)p->expected.offsets[c->experts]; s++) {
+        size_t choice = (size_t)p->expected.choice[s], e = (size_t)p->expected.chosen[choice];
+        double gate = p->gates[choice];
+        for (size_t i = 0; i < values; i++) {
+            double hidden = (double)h[s * values + i], gradient = (double)dh[s * values + i];
+            r->dgates[choice] += scale * hidden * gradient;
+            r->dh[s * values + i] = hidden > 0 ? gate * scale * gradient / keep : 0;
+            r->h[s * values + i] = gate * scale * hidden;
+        }
+        for (size_t i = 0; i < rows; i++) {
+            double gradient = (double)dy[s * rows + i];
+            r->dgates[choice] += scale * gradient * (double)up_bias[e * c->width + i % c->width];
+            r->dup_bias[e * c->width + i % c->width] += frozen[e] ? 0 : gate * scale * gradient;
+        }
+    }
+}
+
+static void gates_back(struct device *d, const void *parameters)
+{
+    const struct route_case *c = parameters;
+    struct route forward;
+    struct problem p = routed(d, c, &forward);
+    size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden,
+           rows = choices * c->positions * c->width;
+    struct operand h = draw(d, units, 1.0f), dh = draw_operand(d, units, 1.0f), dy = draw_operand(d, rows, 1.0f),
+                   dgates = blank(d, choices);
+    struct operand up_bias = draw(d, c->experts * c->width, 1.0f), dup_bias = draw(d, c->experts * c->width, 1.0f);
+    int32_t frozen[64];
+    for (size_t e = 0; e < c->experts; e++)
+        frozen[e] = e % 3 == 2;
+    for (size_t i = 0; i < units; i++)
+        h.host[i] = h.host[i] > 0 ? h.host[i] : 0; /* hidden units after their ReLU */
+    h.device = operand_to_device(d, h.host, units);
+    struct gate_gradients expected = {doubles(d, h.host, units), doubles(d, dh.host, units), doubles(d, NULL, choices),
+                                      doubles(d, dup_bias.host, c->experts * c->width)};
+    struct expert_gate_backward op = {.dispatch = &p.device,
+                                      .rows_per_sample = c->positions,
+                                      .hidden = c->hidden,
+                                      .width = c->width,
+                                      .scale = 0.1f,
+                                      .keep = 0.9f,
+                                      .type = backend_operand_type(d->backend),
+                                      .h = h.device,
+                                      .dh = dh.device,
+                                      .dy = dy.device,
+                                      .up_bias = up_bias.device,
+                                      .dgates = dgates.device,
+                                      .dup_bias = dup_bias.device,
+                                      .frozen = to_device(d, frozen, sizeof frozen)};
+    reference_gate_backward(&p, &op, h.host, dh.host, dy.host, up_bias.host, frozen, &expected);
+    must(d->ops->expert_gate_backward(d->backend, &op, &error));
+    expect_close_operand(d, "gated hidden units", h.device, expected.h, units, 1e-5);
+    expect_close_operand(d, "gradient of the hidden units", dh.device, expected.dh, units, 1e-5);
+    expect_close(d, "gradient of the gates", dgates.device, expected.dgates, choices, 1e-5);
+    expect_close(d, "gradient of the upper bias", dup_bias.device, expected.dup_bias, c->experts * c->width, 1e-5);
+    expect_operand(d, "dy stays", dy.device, dy.host, rows);
+}
+
+static void gate_gradients_spare_the_frozen(void **state)
+{
+    (void)state;
+    on_all_routes(gates_back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(routing_matches_in_training_and_evaluation),
+        cmocka_unit_test(gates_do_not_hide_what_is_no_number),
+        cmocka_unit_test(noise_is_addressed),
+        cmocka_unit_test(routing_gradients_add_up),
+        cmocka_unit_test(pairs_are_counted),
+        cmocka_unit_test(samples_go_to_their_experts_and_back),
+        cmocka_unit_test(many_samples_go_and_come),
+        cmocka_unit_test(dropout_is_addressed),
+        cmocka_unit_test(odd_dropout_is_refused),
+        cmocka_unit_test(gate_gradients_spare_the_frozen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,509 @@
+/* Losses, predictions, AdamW, blends, and the table itself. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loss_case {
+    size_t rows, classes;
+    float deviation, smoothing;
+};
+
+static const struct loss_case loss_cases[] = {
+    {1, 1, 1, 0},    {7, 63, 1, 0.2f},      {65, 7, 100, 0.2f},
+    {63, 577, 3, 0}, {197, 65, 1e4f, 0.1f}, /* logits far beyond exp's range */
+};
+
+static void cross_entropies(struct device *d, const void *parameters)
+{
+    const struct loss_case *c = parameters;
+    size_t n = c->rows * c->classes;
+    struct operand logits = draw(d, n, c->deviation), dlogits = draw(d, n, 1.0f);
+    double *gradient = doubles(d, dlogits.host, n), weight = 0.7;
+    int32_t labels[200];
+    for (size_t i = 0; i < c->rows; i++)
+        labels[i] = (int32_t)((7 * i + 3) % c->classes);
+    double expected = 1.5 + reference_cross_entropy(gradient, matrix_rows(logits.host, c->rows, c->classes), labels,
+                                                    (double)c->smoothing, weight);
+    float *losses = to_device(d, (const float[]){1.5f, 1.5f}, 2 * sizeof(float));
+    struct cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
+                                 .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
+                                 .labels = to_device(d, labels, c->rows * sizeof *labels),
+                                 .smoothing = c->smoothing,
+                                 .weight = (float)weight,
+                                 .loss = losses};
+    must(d->ops->cross_entropy(d->backend, &loss, &error));
+    loss.dlogits.data = NULL;
+    loss.loss = losses + 1;
+    must(d->ops->cross_entropy(d->backend, &loss, &error));
+    expect_close(d, "loss, with and without gradient", losses, (const double[]){expected, expected}, 2, 2e-6);
+    expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
+}
+
+static void cross_entropy_and_its_gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
+        on_device(cross_entropies, &loss_cases[i]);
+}
+
+static double reference_soft(double *gradient, const float *z, const float *t, size_t rows, size_t columns,
+                             double temperature, double weight)
+{
+    double loss = 0;
+    for (size_t i = 0; i < rows; i++) {
+        double sum_z = 0, sum_t = 0;
+        for (size_t c = 0; c < columns; c++) {
+            sum_z += exp((double)z[i * columns + c] / temperature);
+            sum_t += exp((double)t[i * columns + c] / temperature);
+        }
+        for (size_t c = 0; c < columns; c++) {
+            double p = exp((double)z[i * columns + c] / temperature) / sum_z,
+                   q = exp((double)t[i * columns + c] / temperature) / sum_t;
+            loss -= q * log(p) / (double)rows;
+            gradient[i * columns + c] += weight * (p - q) / temperature / (double)rows;
+        }
+    }
+    return weight * loss;
+}
+
+static void soft_cross_entropies(struct device *d, const void *parameters)
+{
+    const struct loss_case *c = parameters;
+    size_t n = c->rows * c->classes;
+    struct operand logits = draw(d, n, 3.0f), targets = draw(d, n, 3.0f), dlogits = draw(d, n, 0.01f);
+    double *gradient = doubles(d, dlogits.host, n);
+    double expected = 0.5 + reference_soft(gradient, logits.host, targets.host, c->rows, c->classes, 2, 4);
+    float *losses = to_device(d, (const float[]){0.5f, 0.5f}, 2 * sizeof(float));
+    struct soft_cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
+                                      .targets = matrix_rows(targets.device, c->rows, c->classes),
+                                      .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
+                                      .temperature = 2,
+                                      .weight = 4,
+                                      .loss = losses};
+    must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
+    loss.dlogits.data = NULL;
+    loss.loss = losses + 1;
+    must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
+    expect_close(d, "loss, with and without gradient", losses, (const double[]){expected, expected}, 2, 2e-6);
+    expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
+}
+
+static void soft_targets_and_their_gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
+        on_device(soft_cross_entropies, &loss_cases[i]);
+}
+
+static void penalties(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    struct operand x = draw(d, n, 1.0f), anchor = draw(d, n, 1.0f), importance = draw(d, n, 1.0f),
+                   gradients = draw(d, n, 1.0f);
+    float *losses = to_device(d, (const float[]){1, 1}, 2 * sizeof(float));
+    double *expected = doubles(d, gradients.host, n), totals[2] = {1, 1};
+    for (int weighted = 0; weighted < 2; weighted++) {
+        for (size_t i = 0; i < n; i++) {
+            double moved = (double)x.host[i] - (double)anchor.host[i], f = weighted ? (double)importance.host[i] : 1;
+            totals[weighted] += 0.25 * f * moved * moved;
+            expected[i] += 0.5 * f * moved;
+        }
+        must(d->ops->penalty(d->backend,
+                             &(struct penalty){.n = n,
+                                               .values = x.device,
+                                               .anchor = anchor.device,
+                                               .importance = weighted ? importance.device : NULL,
+                                               .strength = 0.25f,
+                                               .gradients = gradients.device,
+                                               .loss = losses + weighted},
+                             &error));
+    }
+    expect_close(d, "penalty, without and with importance", losses, totals, 2, 2e-6);
+    expect_close(d, "gradient of the penalty", gradients.device, expected, n, 2e-6);
+}
+
+static void penalties_pull_towards_an_anchor(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 63, 4097, 40001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(penalties, &sizes[i]);
+}
+
+static void predicts(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { ROWS = 5, COLUMNS = 65 };
+    struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
+    float *z = logits.host;
+    z[0 * COLUMNS + 64] = 9;                       /* the last one */
+    z[1 * COLUMNS + 33] = z[1 * COLUMNS + 34] = 9; /* equal: the lower index */
+    for (size_t j = 0; j < COLUMNS; j++)
+        z[2 * COLUMNS + j] = -3; /* all equal */
+    z[3 * COLUMNS + 7] = 3e38f;
+    for (size_t j = 0; j < COLUMNS; j++)
+        z[4 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f; /* all far below zero */
+    int32_t *best = room(d, ROWS * sizeof *best);
+    float *device = to_device(d, z, ROWS * COLUMNS * sizeof *z);
+    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best},
+                         &error));
+    expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 7, 5}, ROWS);
+}
+
+static void highest_logit_wins_and_ties_go_low(void **state)
+{
+    (void)state;
+    on_device(predicts, NULL);
+}
+
+static void predicts_nothing(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { ROWS = 5, COLUMNS = 65 };
+    static const float bad[ROWS] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f};
+    struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
+    for (size_t i = 0; i < ROWS; i++)
+        logits.host[i * COLUMNS + 16 * i] = bad[i];
+    int32_t *best = room(d, ROWS * sizeof *best);
+    float *device = to_device(d, logits.host, ROWS * COLUMNS * sizeof *device);
+    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best},
+                         &error));
+    expect_integers(d, "predictions", best, (const int32_t[ROWS]){-1, -1, -1, -1, 64}, ROWS);
+}
+
+static void rows_with_what_is_no_number_have_no_answer(void **state)
+{
+    (void)state;
+    on_device(predicts_nothing, NULL);
+}
+
+static void finds(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    struct operand x = draw(d, n, 1.0f);
+    x.host[0] = 3.4e38f;
+    for (size_t b = 0; b < 5; b++) {
+        size_t at = b * (n - 1) / 4;
+        float kept = x.host[at];
+        if (b < 4)
+            x.host[at] = bad[b];
+        int32_t *found = to_device(d, (const int32_t[]){0, 1, 7}, 3 * sizeof *found);
+        struct find_not_finite op = {.n = n, .values = to_device(d, x.host, n * sizeof(float)), .found = found};
+        must(d->ops->find_not_finite(d->backend, &op, &error));
+        op.found = found + 1;
+        must(d->ops->find_not_finite(d->backend, &op, &error));
+        expect_integers(d, "found", found, (const int32_t[]){b < 4, 1, 7}, 3);
+        x.host[at] = kept;
+    }
+}
+
+static void what_is_not_finite_is_found(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 7, 63, 65, 40001, 700001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(finds, &sizes[i]);
+}
+
+static void holds(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { FIRST = 700, SECOND = 3 };
+    int32_t now[FIRST + SECOND], before[FIRST + SECOND];
+    for (int32_t i = 0; i < FIRST + SECOND; i++) {
+        now[i] = 3 * i + 1;
+        before[i] = 2 * i;
+    }
+    int32_t *counts = to_device(d, now, sizeof now), *kept = to_device(d, before, sizeof before);
+    struct step_guard *guard = to_device(d, &(struct step_guard){0}, sizeof *guard);
+    struct hold_step op = {.guard = guard,
+                           .state = to_device(d, &(struct step_state){.step = 40}, sizeof(struct step_state)),
+                           .lists = {{FIRST, counts, kept}, {SECOND, counts + FIRST, kept + FIRST}}};
+    must(d->ops->hold_step(d->backend, &op, &error));
+    expect_integers(d, "counts of a step that counts", counts, now, FIRST + SECOND);
+    must(d->ops->upload(d->backend, &guard->held, (const int32_t[]){1}, sizeof(int32_t), &error));
+    must(d->ops->hold_step(d->backend, &op, &error));
+    op.state = to_device(d, &(struct step_state){.step = 45}, sizeof(struct step_state));
+    must(d->ops->hold_step(d->backend, &op, &error));
+    expect_integers(d, "counts of a step that was held", counts, before, FIRST + SECOND);
+    expect_integers(d, "guard", guard, (const int32_t[]){1, 2, 41}, 3);
+}
+
+static void steps_that_are_held_leave_the_counts_before(void **state)
+{
+    (void)state;
+    on_device(holds, NULL);
+}
+
+static void squared_errors(struct device *d, const void *parameters)
+{
+    const struct loss_case *c = parameters;
+    size_t n = c->rows * c->classes;
+    struct operand x = draw(d, n, 1.0f), y = draw(d, n, 1.0f), dx = blank(d, n), errors = blank(d, c->rows),
+                   again = blank(d, c->rows);
+    double *gradient = doubles(d, NULL, n), *means = doubles(d, NULL, c->rows);
+    for (size_t i = 0; i < n; i++) {
+        double difference = (double)x.host[i] - (double)y.host[i];
+        means[i / c->classes] += difference * difference / (double)c->classes;
+        gradient[i] = 0.125 * 2 * difference;
+    }
+    struct squared_error op = {.x = matrix_rows(x.device, c->rows, c->classes),
+                               .y = matrix_rows(y.device, c->rows, c->classes),
+                               .dx = matrix_rows(dx.device, c->rows, c->classes),
+                               .scale = 0.125f,
+                               .errors = errors.device};
+    must(d->ops->squared_error(d->backend, &op, &error));
+    expect_close(d, "squared errors", errors.device, means, c->rows, 1e-6);
+    expect_close(d, "their gradient", dx.device, gradient, n, 1e-6);
+    op.dx.data = NULL;
+    op.errors = again.device;
+    must(d->ops->squared_error(d->backend, &op, &error));
+    expect_close(d, "squared errors without gradient", again.device, means, c->rows, 1e-6);
+}
+
+static void squared_error_and_its_gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
+        on_device(squared_errors, &loss_cases[i]);
+}
+
+/* Segments of 1, 7, 63, 65 and 40,000 values (more than one job's worth); flags 0 and 2 are set, 1 is not. */
+enum { SEGMENTS = 5, VALUES = 1 + 7 + 63 + 65 + 40000, STEPS = 3 };
+
+struct moments {
+    double *p, *m, *v;
+    int32_t steps[SEGMENTS];
+};
+
+static const uint64_t segment_offsets[SEGMENTS + 1] = {0, 1, 8, 71, 136, VALUES};
+static const int32_t segment_flag[SEGMENTS] = {0, 1, 2, 1, 0}, segment_flags[3] = {1, 0, 1};
+
+static void reference_adamw(struct moments *r, const float *g, double rate, const struct adamw *rule)
+{
+    for (size_t s = 0; s < SEGMENTS; s++) {
+        if (!segment_flags[segment_flag[s]])
+            continue;
+        r->steps[s]++;
+        for (size_t i = segment_offsets[s]; i < segment_offsets[s + 1]; i++) {
+            double gradient = (double)g[i] + rule->l2 * r->p[i];
+            r->m[i] = rule->beta1 * r->m[i] + (1 - rule->beta1) * gradient;
+            r->v[i] = rule->beta2 * r->v[i] + (1 - rule->beta2) * gradient * gradient;
+            double m = r->m[i] / (1 - pow(rule->beta1, r->steps[s])), v = r->v[i] / (1 - pow(rule->beta2, r->steps[s]));
+            r->p[i] -= rate * (rule->weight_decay * r->p[i] + m / (sqrt(v) + rule->epsilon));
+        }
+    }
+}
+
+static void steps_adamw(struct device *d, const void *parameters)
+{
+    const struct adamw *rule = parameters;
+    struct operand p = draw(d, VALUES, 1.0f);
+    float *first = room(d, VALUES * sizeof *first), *second = room(d, VALUES * sizeof *second);
+    struct moments r = {
+        doubles(d, p.host, VALUES), doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3, 0, 0}};
+    int32_t *steps = to_device(d, r.steps, sizeof r.steps);
+    for (int step = 0; step < STEPS; step++) {
+        struct operand g = draw(d, VALUES, step == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
+        struct step_state state = {.learning_rate = 0.01f / (float)(step + 1)};
+        struct adamw op = *rule;
+        op.segments = SEGMENTS;
+        op.offsets = to_device(d, segment_offsets, sizeof segment_offsets);
+        op.flag = to_device(d, segment_flag, sizeof segment_flag);
+        op.flags = to_device(d, segment_flags, sizeof segment_flags);
+        op.steps = steps;
+        op.values = p.device;
+        op.gradients = g.device;
+        op.first_moment = first;
+        op.second_moment = second;
+        op.state = to_device(d, &state, sizeof state);
+        reference_adamw(&r, g.host, (double)state.learning_rate, rule);
+        must(d->ops->adamw(d->backend, &op, &error));
+        for (size_t s = 0; s < SEGMENTS; s++) /* zeroed where a step was made, else as they were */
+            if (segment_flags[segment_flag[s]])
+                memset(g.host + segment_offsets[s], 0, (segment_offsets[s + 1] - segment_offsets[s]) * sizeof(float));
+        expect_floats(d, "gradients", g.device, g.host, VALUES);
+        expect_integers(d, "step counts", steps, r.steps, SEGMENTS);
+    }
+    expect_close(d, "values", p.device, r.p, VALUES, 1e-6);
+    expect_close(d, "first moment", first, r.m, VALUES, 1e-6);
+    expect_close(d, "second moment", second, r.v, VALUES, 1e-6);
+    expect_floats(d, "values of a segment without its flag", p.device + segment_offsets[1], p.host + segment_offsets[1],
+                  7);
+}
+
+static void holds_adamw(struct device *d, const void *parameters)
+{
+    bool clear = *(const bool *)parameters;
+    struct operand p = draw(d, VALUES, 1.0f), g = draw(d, VALUES, 1.0f), m = draw(d, VALUES, 1.0f),
+                   v = draw(d, VALUES, 1.0f);
+    int32_t counted[SEGMENTS] = {1, 2, 3, 4, 5}, *steps = to_device(d, counted, sizeof counted);
+    struct adamw op = {.segments = SEGMENTS,
+                       .offsets = to_device(d, segment_offsets, sizeof segment_offsets),
+                       .flag = to_device(d, segment_flag, sizeof segment_flag),
+                       .flags = to_device(d, segment_flags, sizeof segment_flags),
+                       .steps = steps,
+                       .values = p.device,
+                       .gradients = g.device,
+                       .first_moment = m.device,
+                       .second_moment = v.device,
+                       .state = to_device(d, &(struct step_state){.learning_rate = 0.1f}, sizeof(struct step_state)),
+                       .guard = to_device(d, &(struct step_guard){.held = 1}, sizeof(struct step_guard)),
+                       .clear_held = clear,
+                       .beta1 = 0.9,
+                       .beta2 = 0.999,
+                       .epsilon = 1e-8};
+    must(d->ops->adamw(d->backend, &op, &error));
+    expect_floats(d, "values", p.device, p.host, VALUES);
+    expect_floats(d, "first moment", m.device, m.host, VALUES);
+    expect_floats(d, "second moment", v.device, v.host, VALUES);
+    expect_integers(d, "step counts", steps, counted, SEGMENTS);
+    if (clear)
+        memset(g.host, 0, VALUES * sizeof(float));
+    expect_floats(d, "gradients", g.device, g.host, VALUES);
+}
+
+static void adamw_changes_nothing_while_it_is_held(void **state)
+{
+    (void)state;
+    on_device(holds_adamw, &(bool){false});
+    on_device(holds_adamw, &(bool){true});
+}
+
+static void adamw_steps_flagged_segments(void **state)
+{
+    (void)state;
+    on_device(steps_adamw, &(struct adamw){.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8});
+    on_device(steps_adamw,
+              &(struct adamw){.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2});
+}
+
+static void blends(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    struct blend blend = {.count = BLEND_INPUTS, .n = n};
+    double *expected = doubles(d, NULL, n);
+    struct operand input = {0};
+    for (size_t k = 0; k < BLEND_INPUTS; k++) {
+        input = draw(d, n, 1.0f);
+        blend.inputs[k] = input.device;
+        blend.weights[k] = 0.1f * (float)(k + 1);
+        for (size_t i = 0; i < n; i++)
+            expected[i] += (double)blend.weights[k] * (double)input.host[i];
+    }
+    blend.out = input.device; /* may be one of the inputs */
+    must(d->ops->blend(d->backend, &blend, &error));
+    expect_close(d, "blend of many", input.device, expected, n, 1e-7);
+
+    struct operand a = draw(d, n, 1.0f), b = draw(d, n, 1.0f), out = blank(d, n);
+    float *mean = from_device(d, out.device, n * sizeof *mean);
+    for (size_t i = 0; i < n; i++)
+        mean[i] = (float)(0.5 * ((double)a.host[i] + (double)b.host[i]));
+    must(d->ops->blend(
+        d->backend,
+        &(struct blend){.count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
+        &error));
+    expect_floats(d, "mean of two", out.device, mean, n);
+}
+
+static void blends_are_weighted_sums(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 7, 63, 65, 40001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(blends, &sizes[i]);
+}
+
+static void multiplies(struct device *d, const void *parameters)
+{
+    size_t n = *(const size_t *)parameters;
+    struct operand a = draw(d, n, 1.0f), b = draw(d, n, 1.0f), out = blank(d, n), sum = draw(d, n, 1.0f);
+    double *products = doubles(d, NULL, n), *sums = doubles(d, sum.host, n);
+    for (size_t i = 0; i < n; i++) {
+        products[i] = (double)a.host[i] * (double)b.host[i];
+        sums[i] += (double)a.host[i] * (double)a.host[i];
+    }
+    must(d->ops->multiply(d->backend, &(struct multiply){.n = n, .a = a.device, .b = b.device, .out = out.device},
+                          &error));
+    expect_close(d, "products", out.device, products, n, 1e-7);
+    must(d->ops->multiply(
+        d->backend, &(struct multiply){.n = n, .a = a.device, .b = a.device, .out = sum.device, .accumulate = true},
+        &error));
+    expect_close(d, "squares that were added", sum.device, sums, n, 2e-7);
+    struct step_guard held = {.held = 1};
+    must(d->ops->multiply(
+        d->backend,
+        &(struct multiply){
+            .n = n, .a = a.device, .b = b.device, .out = sum.device, .guard = to_device(d, &held, sizeof held)},
+        &error));
+    expect_close(d, "sums while the step is held", sum.device, sums, n, 2e-7);
+}
+
+static void products_are_element_by_element(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 7, 65, 40001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(multiplies, &sizes[i]);
+}
+
+static void copies(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct operand a = draw(d, 65, 1.0f), b = blank(d, 65);
+    must(d->ops->copy(d->backend, b.device, a.device, 64 * sizeof(float), &error));
+    memcpy(b.host, a.host, 64 * sizeof(float));
+    expect_floats(d, "copy", b.device, b.host, 65);
+    must(d->ops->zero(d->backend, b.device, 63 * sizeof(float), &error));
+    memset(b.host, 0, 63 * sizeof(float));
+    expect_floats(d, "zero", b.device, b.host, 65);
+}
+
+static void memory_is_copied_and_cleared(void **state)
+{
+    (void)state;
+    on_device(copies, NULL);
+}
+
+static void tables_are_complete_and_names_known(void **state)
+{
+    (void)state;
+    struct device d;
+    struct backend *none = NULL;
+    device_open(&d, 2);
+    assert_int_equal(backend_check(d.backend, &error), OK);
+    struct backend_ops lacking = *d.ops;
+    lacking.predict = NULL;
+    struct backend incomplete = {.ops = &lacking};
+    assert_int_equal(backend_check(&incomplete, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "predict"));
+    assert_int_equal(backend_open(&none, &(struct backend_settings){.name = "tpu"}, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "\"tpu\""));
+    backend_close(NULL);
+    device_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cross_entropy_and_its_gradient),
+        cmocka_unit_test(soft_targets_and_their_gradient),
+        cmocka_unit_test(penalties_pull_towards_an_anchor),
+        cmocka_unit_test(highest_logit_wins_and_ties_go_low),
+        cmocka_unit_test(rows_with_what_is_no_number_have_no_answer),
+        cmocka_unit_test(what_is_not_finite_is_found),
+        cmocka_unit_test(steps_that_are_held_leave_the_counts_before),
+        cmocka_unit_test(adamw_changes_nothing_while_it_is_held),
+        cmocka_unit_test(squared_error_and_its_gradient),
+        cmocka_unit_test(adamw_steps_flagged_segments),
+        cmocka_unit_test(blends_are_weighted_sums),
+        cmocka_unit_test(products_are_element_by_element),
+        cmocka_unit_test(memory_is_copied_and_cleared),
+        cmocka_unit_test(tables_are_complete_and_names_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

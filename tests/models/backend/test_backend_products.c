@@ -1,0 +1,345 @@
+/* gemm, grouped_gemm and column_sum against plain loops. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <string.h>
+
+struct product_case {
+    size_t m, n, k;
+};
+
+static const struct product_case product_cases[] = {
+    {1, 1, 1},      {7, 63, 65},  {65, 7, 197},    {63, 1, 7},   {1, 577, 65},
+    {197, 65, 577}, {577, 63, 1}, {300, 1100, 17}, {64, 16, 24}, /* eights whose rows are not aligned */
+};
+enum { PRODUCT_CASES = sizeof product_cases / sizeof *product_cases };
+
+/* Each matrix is a slice of a wider one, so that strides matter. Left operands are stored as operands, right ones, as
+ * weights are, in f32: then the reference has them rounded all the same. */
+struct slice {
+    struct matrix host, device;
+};
+
+static struct slice draw_slice(struct device *d, size_t rows, size_t columns)
+{
+    struct operand all = draw_operand(d, rows * (columns + 3), 1.0f);
+    return (struct slice){matrix_columns(matrix_rows(all.host, rows, columns + 3), 2, columns),
+                          matrix_columns(operand_rows(d, all.device, rows, columns + 3), 2, columns)};
+}
+
+static struct operand draw_weights(struct device *d, size_t n)
+{
+    struct operand weights = draw_operand(d, n, 1.0f);
+    weights.device = to_device(d, weights.host, n * sizeof(float));
+    return weights;
+}
+
+static struct slice draw_weight_slice(struct device *d, size_t rows, size_t columns)
+{
+    struct operand all = draw_weights(d, rows * (columns + 3));
+    return (struct slice){matrix_columns(matrix_rows(all.host, rows, columns + 3), 2, columns),
+                          matrix_columns(matrix_rows(all.device, rows, columns + 3), 2, columns)};
+}
+
+static void products(struct device *d, const void *parameters)
+{
+    const struct product_case *c = parameters;
+    for (int transposes = 0; transposes < 4; transposes++) {
+        bool ta = transposes & 1, tb = transposes & 2;
+        struct slice a = ta ? draw_slice(d, c->k, c->m) : draw_slice(d, c->m, c->k);
+        struct slice b = tb ? draw_weight_slice(d, c->n, c->k) : draw_weight_slice(d, c->k, c->n);
+        struct operand out = blank(d, c->m * c->n), sum = draw(d, c->m * c->n, 1.0f);
+        double *expected = doubles(d, NULL, c->m * c->n), *added = doubles(d, sum.host, c->m * c->n);
+        reference_product(expected, a.host, ta, b.host, tb);
+        struct gemm gemm = {.a = a.device,
+                            .b = b.device,
+                            .out = matrix_rows(out.device, c->m, c->n),
+                            .transpose_a = ta,
+                            .transpose_b = tb};
+        must(d->ops->gemm(d->backend, &gemm, &error));
+        expect_close(d, "product", out.device, expected, c->m * c->n, 3e-6);
+
+        gemm.out = matrix_rows(sum.device, c->m, c->n);
+        gemm.accumulate = true;
+        gemm.scale = -2.5f;
+        must(d->ops->gemm(d->backend, &gemm, &error));
+        for (size_t i = 0; i < c->m * c->n; i++)
+            added[i] += -2.5 * expected[i];
+        expect_close(d, "accumulated, scaled product", sum.device, added, c->m * c->n, 3e-6);
+    }
+}
+
+static void products_of_all_shapes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PRODUCT_CASES; i++)
+        on_device(products, &product_cases[i]);
+}
+
+static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU,
+                                              ACTIVATION_SIGMOID};
+enum { ACTIVATIONS = sizeof activations / sizeof *activations };
+
+static void epilogues(struct device *d, const void *parameters)
+{
+    const struct product_case *c = parameters;
+    size_t n = c->m * c->n;
+    for (size_t kind = 0; kind < ACTIVATIONS; kind++)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            struct slice a = draw_slice(d, c->m, c->k), b = draw_slice(d, c->n, c->k);
+            size_t at = (size_t)in_place; /* of the bias: aligned, and not */
+            struct operand bias = draw(d, at + c->n, 2.0f), addend = draw_operand(d, n, 2.0f),
+                           before = blank_operand(d, n), out = blank_operand(d, n);
+            double *linear = doubles(d, NULL, n), *active = doubles(d, NULL, n);
+            reference_product(linear, a.host, false, b.host, true);
+            for (size_t i = 0; i < n; i++) {
+                linear[i] = 0.25 * linear[i] + (double)bias.host[at + i % c->n] + (double)addend.host[i];
+                active[i] = reference_activation(activations[kind], linear[i]);
+            }
+            struct matrix target = operand_rows(d, in_place ? addend.device : out.device, c->m, c->n);
+            must(d->ops->gemm(d->backend,
+                              &(struct gemm){.a = a.device,
+                                             .b = b.device,
+                                             .transpose_b = true,
+                                             .scale = 0.25f,
+                                             .bias = (float *)bias.device + at,
+                                             .addend = operand_rows(d, addend.device, c->m, c->n),
+                                             .activation = activations[kind],
+                                             .before = operand_rows(d, before.device, c->m, c->n),
+                                             .out = target},
+                              &error));
+            expect_close_operand(d, "before the activation", before.device, linear, n, 3e-6);
+            expect_close_operand(d, "after the activation", target.data, active, n, 3e-6);
+
+            struct operand dx = blank_operand(d, n);
+            reference_product(linear, a.host, false, b.host, true);
+            const float *x = operand_from_device(d, before.device, n);
+            for (size_t i = 0; i < n; i++)
+                active[i] = linear[i] * reference_slope(activations[kind], (double)x[i]);
+            must(d->ops->gemm(d->backend,
+                              &(struct gemm){.a = a.device,
+                                             .b = b.device,
+                                             .transpose_b = true,
+                                             .backward = true,
+                                             .activation = activations[kind],
+                                             .before = operand_rows(d, before.device, c->m, c->n),
+                                             .out = operand_rows(d, dx.device, c->m, c->n)},
+                              &error));
+            expect_close_operand(d, "product through an activation", dx.device, active, n, 3e-6);
+        }
+}
+
+static void bias_addend_activation_and_back(void **state)
+{
+    (void)state;
+    on_device(epilogues, &(struct product_case){65, 63, 7});
+    on_device(epilogues, &(struct product_case){1, 197, 65});
+}
+
+/* A row's bits must not tell how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
+ * algorithm by the size of the product. */
+enum { BATCH = 450 };
+
+static const struct product_case batch_cases[] = {{0, 128, 128}, {0, 7, 65}, {0, 1100, 512}, {0, 1030, 17}, {0, 1, 1}};
+static const size_t batch_parts[][2] = {{0, 1}, {449, 1}, {3, 7}, {1, 64}, {100, 65}, {190, 192}, {5, 193}, {0, 449}};
+
+static struct gemm part_of(const struct gemm *whole, const float *start, size_t first, size_t count,
+                           struct operand *out)
+{
+    struct gemm part = *whole;
+    size_t columns = whole->out.columns;
+    part.a.data = (char *)whole->a.data + first * whole->a.stride * tensor_type_size(whole->a.type);
+    part.a.rows = count;
+    part.out = matrix_rows(out->device, count, columns);
+    part.addend = start != NULL ? part.out : (struct matrix){0};
+    return part;
+}
+
+static void rows_alone(struct device *d, const void *parameters)
+{
+    const struct product_case *c = parameters;
+    for (int kind = 0; kind < 4; kind++) {
+        bool transpose = kind & 1, add = kind & 2;
+        struct slice a = draw_slice(d, BATCH, c->k);
+        struct slice b = transpose ? draw_slice(d, c->n, c->k) : draw_slice(d, c->k, c->n);
+        struct operand bias = draw(d, c->n, 1.0f), start = draw(d, BATCH * c->n, 1.0f), out = blank(d, BATCH * c->n);
+        struct gemm whole = {.a = a.device,
+                             .b = b.device,
+                             .transpose_b = transpose,
+                             .bias = bias.device,
+                             .activation = ACTIVATION_QUICK_GELU};
+        whole.out = matrix_rows(add ? start.device : out.device, BATCH, c->n);
+        whole.addend = add ? whole.out : (struct matrix){0};
+        must(d->ops->gemm(d->backend, &whole, &error));
+        const float *expected = from_device(d, whole.out.data, BATCH * c->n * sizeof *expected);
+        for (size_t i = 0; i < sizeof batch_parts / sizeof *batch_parts; i++) {
+            size_t first = batch_parts[i][0], count = batch_parts[i][1];
+            const float *from = add ? start.host + first * c->n : NULL;
+            struct operand own = blank(d, count * c->n);
+            struct gemm part = part_of(&whole, from, first, count, &own);
+            if (add)
+                must(d->ops->upload(d->backend, own.device, from, count * c->n * sizeof *from, &error));
+            must(d->ops->gemm(d->backend, &part, &error));
+            expect_floats(d, "rows in a smaller batch", own.device, expected + first * c->n, count * c->n);
+        }
+    }
+}
+
+static void rows_do_not_depend_on_their_batch(void **state)
+{
+    (void)state;
+    if (strcmp(test_backend_name(), "cpu") != 0)
+        skip();
+    for (size_t i = 0; i < sizeof batch_cases / sizeof *batch_cases; i++)
+        on_device(rows_alone, &batch_cases[i]);
+}
+
+struct grouped_case {
+    size_t groups, rows_per_slot, n, k;
+    int32_t slots[6]; /* of each group */
+};
+
+static const struct grouped_case grouped_cases[] = {
+    {1, 1, 1, 1, {1}},
+    {4, 7, 63, 65, {0, 3, 0, 2}},         /* empty experts, the first among them */
+    {3, 197, 65, 7, {0, 4, 0}},           /* all samples on one expert */
+    {6, 1, 7, 63, {5, 0, 70, 1, 0, 300}}, /* more rows than a tile has */
+    {2, 5, 64, 100, {0, 0}},              /* none at all */
+};
+enum { GROUPED_CASES = sizeof grouped_cases / sizeof *grouped_cases };
+
+static size_t list_offsets(const struct grouped_case *c, int32_t *offsets)
+{
+    offsets[0] = 0;
+    for (size_t e = 0; e < c->groups; e++)
+        offsets[e + 1] = offsets[e] + c->slots[e];
+    return (size_t)offsets[c->groups] * c->rows_per_slot;
+}
+
+static size_t group_of(const struct grouped_case *c, const int32_t *offsets, size_t row)
+{
+    size_t e = 0;
+    while (row >= (size_t)offsets[e + 1] * c->rows_per_slot)
+        e++;
+    return e;
+}
+
+static void grouped_rows(struct device *d, const void *parameters)
+{
+    const struct grouped_case *c = parameters;
+    int32_t offsets[7];
+    size_t rows = list_offsets(c, offsets), spare = rows + c->rows_per_slot,
+           size = tensor_type_size(backend_operand_type(d->backend));
+    const int32_t *device_offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets);
+    for (int transpose = 0; transpose < 2; transpose++) {
+        struct operand a = draw_operand(d, spare * c->k, 1.0f), b = draw_weights(d, c->groups * c->n * c->k),
+                       bias = draw(d, c->groups * c->n, 1.0f);
+        struct operand out = blank_operand(d, spare * c->n);
+        double *expected = doubles(d, out.host, spare * c->n);
+        for (size_t i = 0; i < rows; i++) {
+            size_t e = group_of(c, offsets, i);
+            struct matrix weight = transpose ? matrix_rows(b.host + e * c->n * c->k, c->n, c->k)
+                                             : matrix_rows(b.host + e * c->n * c->k, c->k, c->n);
+            reference_product(expected + i * c->n, matrix_rows(a.host + i * c->k, 1, c->k), false, weight, transpose);
+            for (size_t j = 0; j < c->n; j++)
+                expected[i * c->n + j] =
+                    reference_activation(ACTIVATION_RELU, expected[i * c->n + j] + (double)bias.host[e * c->n + j]);
+        }
+        must(d->ops->grouped_gemm(d->backend,
+                                  &(struct grouped_gemm){.kind = GROUPED_ROWS,
+                                                         .groups = c->groups,
+                                                         .rows_per_slot = c->rows_per_slot,
+                                                         .offsets = device_offsets,
+                                                         .a = operand_rows(d, a.device, spare, c->k),
+                                                         .b = matrix_rows(b.device, c->groups * c->n, c->k),
+                                                         .transpose_b = transpose,
+                                                         .bias = bias.device,
+                                                         .activation = ACTIVATION_RELU,
+                                                         .out = operand_rows(d, out.device, spare, c->n)},
+                                  &error));
+        expect_close_operand(d, "rows by expert", out.device, expected, rows * c->n, 3e-6);
+        expect_operand(d, "rows of no expert", (char *)out.device + rows * c->n * size, out.host + rows * c->n,
+                       (spare - rows) * c->n);
+    }
+}
+
+static void products_by_expert(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < GROUPED_CASES; i++)
+        on_device(grouped_rows, &grouped_cases[i]);
+}
+
+static void grouped_weights(struct device *d, const void *parameters)
+{
+    const struct grouped_case *c = parameters;
+    int32_t offsets[7];
+    size_t rows = list_offsets(c, offsets), weights = c->n * c->k;
+    const int32_t frozen[6] = {0, 0, 1, 0, 0, 0};
+    struct operand a = draw_operand(d, (rows + 1) * c->n, 1.0f), b = draw_operand(d, (rows + 1) * c->k, 1.0f);
+    struct operand out = draw(d, c->groups * weights, 1.0f), sums = draw(d, c->groups * c->n, 1.0f);
+    double *expected = doubles(d, out.host, c->groups * weights),
+           *expected_sums = doubles(d, sums.host, c->groups * c->n);
+    for (size_t i = 0; i < rows; i++) {
+        size_t e = group_of(c, offsets, i);
+        for (size_t j = 0; j < c->n && !frozen[e]; j++) {
+            expected_sums[e * c->n + j] += (double)a.host[i * c->n + j];
+            for (size_t k = 0; k < c->k; k++)
+                expected[e * weights + j * c->k + k] += (double)a.host[i * c->n + j] * (double)b.host[i * c->k + k];
+        }
+    }
+    must(
+        d->ops->grouped_gemm(d->backend,
+                             &(struct grouped_gemm){.kind = GROUPED_WEIGHTS,
+                                                    .groups = c->groups,
+                                                    .rows_per_slot = c->rows_per_slot,
+                                                    .offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets),
+                                                    .a = operand_rows(d, a.device, rows, c->n),
+                                                    .b = operand_rows(d, b.device, rows, c->k),
+                                                    .out = matrix_rows(out.device, c->groups * c->n, c->k),
+                                                    .column_sums = sums.device,
+                                                    .frozen = to_device(d, frozen, sizeof frozen)},
+                             &error));
+    expect_close(d, "weight gradients by expert", out.device, expected, c->groups * weights, 5e-6);
+    expect_close(d, "bias gradients by expert", sums.device, expected_sums, c->groups * c->n, 5e-6);
+}
+
+static void weight_gradients_add_up_and_spare_the_frozen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < GROUPED_CASES; i++)
+        on_device(grouped_weights, &grouped_cases[i]);
+}
+
+static void column_sums(struct device *d, const void *parameters)
+{
+    const struct product_case *c = parameters;
+    struct slice x = draw_slice(d, c->m, c->n);
+    struct operand out = draw(d, c->n, 1.0f);
+    double *expected = doubles(d, out.host, c->n);
+    for (size_t i = 0; i < c->m; i++)
+        for (size_t j = 0; j < c->n; j++)
+            expected[j] += reference_at(x.host, i, j);
+    must(d->ops->column_sum(d->backend, &(struct column_sum){.x = x.device, .out = out.device}, &error));
+    expect_close(d, "column sums", out.device, expected, c->n, 3e-6);
+}
+
+static void sums_of_columns_add_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PRODUCT_CASES; i++)
+        on_device(column_sums, &product_cases[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_all_shapes),
+        cmocka_unit_test(bias_addend_activation_and_back),
+        cmocka_unit_test(rows_do_not_depend_on_their_batch),
+        cmocka_unit_test(products_by_expert),
+        cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
+        cmocka_unit_test(sums_of_columns_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

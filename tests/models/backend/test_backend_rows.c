@@ -1,0 +1,394 @@
+/* Operations row by row: norms, activations, gathers, means, attention. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <math.h>
+
+struct rows_case {
+    size_t rows, columns;
+    float deviation, offset;
+};
+
+static const struct rows_case rows_cases[] = {
+    {1, 1, 1, 0}, {7, 63, 1, 0}, {63, 65, 30, 5}, {197, 7, 1e-4f, 0}, {65, 577, 1, -3}, {577, 197, 1, 0},
+};
+enum { ROWS_CASES = sizeof rows_cases / sizeof *rows_cases };
+
+static void on_all_shapes(device_body body)
+{
+    for (size_t i = 0; i < ROWS_CASES; i++)
+        on_device(body, &rows_cases[i]);
+}
+
+static struct operand draw_rows(struct device *d, const struct rows_case *c)
+{
+    struct operand x = draw(d, c->rows * c->columns, c->deviation);
+    for (size_t i = 0; i < c->rows * c->columns; i++)
+        x.host[i] += c->offset;
+    x.device = to_device(d, x.host, c->rows * c->columns * sizeof(float));
+    return x;
+}
+
+static void layer_norms(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    size_t n = c->rows * c->columns;
+    struct operand x = draw_rows(d, c), gain = draw(d, c->columns, 1.0f), bias = draw(d, c->columns, 1.0f);
+    struct operand y = blank_operand(d, n), again = blank_operand(d, n), statistics = blank(d, 2 * c->rows);
+    struct matrix host = matrix_rows(x.host, c->rows, c->columns), device = matrix_rows(x.device, c->rows, c->columns);
+    double *expected = doubles(d, NULL, n), *moments = doubles(d, NULL, 2 * c->rows);
+    reference_layer_norm(expected, moments, host, gain.host, bias.host);
+    struct layer_norm forward = {.x = device,
+                                 .y = operand_rows(d, y.device, c->rows, c->columns),
+                                 .gain = gain.device,
+                                 .bias = bias.device,
+                                 .statistics = statistics.device};
+    must(d->ops->layer_norm(d->backend, &forward, &error));
+    expect_close_operand(d, "layer norm", y.device, expected, n, 1e-5);
+    expect_close(d, "statistics", statistics.device, moments, 2 * c->rows, 1e-5);
+    forward.y = operand_rows(d, again.device, c->rows, c->columns);
+    forward.statistics = NULL;
+    must(d->ops->layer_norm(d->backend, &forward, &error));
+    expect_operand(d, "layer norm without statistics", again.device, operand_from_device(d, y.device, n), n);
+
+    struct operand dy = draw_operand(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f),
+                   dbias = draw(d, c->columns, 1.0f);
+    struct operand frozen_dx = {.device = to_device(d, dx.host, n * sizeof(float))};
+    double *edx = doubles(d, dx.host, n), *egain = doubles(d, dgain.host, c->columns),
+           *ebias = doubles(d, dbias.host, c->columns);
+    reference_layer_norm_backward(edx, egain, ebias, host, matrix_rows(dy.host, c->rows, c->columns), gain.host);
+    struct layer_norm_backward backward = {.x = device,
+                                           .dy = operand_rows(d, dy.device, c->rows, c->columns),
+                                           .dx = matrix_rows(dx.device, c->rows, c->columns),
+                                           .gain = gain.device,
+                                           .statistics = statistics.device,
+                                           .dgain = dgain.device,
+                                           .dbias = dbias.device};
+    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
+    expect_close(d, "gradient of the input", dx.device, edx, n, 2e-5);
+    expect_close(d, "gradient of the gain", dgain.device, egain, c->columns, 2e-5);
+    expect_close(d, "gradient of the bias", dbias.device, ebias, c->columns, 2e-5);
+    backward.dx = matrix_rows(frozen_dx.device, c->rows, c->columns);
+    backward.dgain = backward.dbias = NULL;
+    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
+    expect_floats(d, "gradient through a frozen norm", frozen_dx.device, from_device(d, dx.device, n * sizeof(float)),
+                  n);
+}
+
+static void layer_norm_and_back(void **state)
+{
+    (void)state;
+    on_all_shapes(layer_norms);
+}
+
+static void activates(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    size_t n = c->rows * c->columns;
+    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++) {
+        struct operand x = draw_rows(d, c), dy = draw(d, n, 1.0f), y = blank(d, n), dx = blank(d, n);
+        double *expected = doubles(d, NULL, n), *slopes = doubles(d, NULL, n);
+        for (size_t i = 0; i < n; i++) {
+            expected[i] = reference_activation(kind, (double)x.host[i]);
+            slopes[i] = (double)dy.host[i] * reference_slope(kind, (double)x.host[i]);
+        }
+        struct matrix in = matrix_rows(x.device, c->rows, c->columns),
+                      grad = matrix_rows(dy.device, c->rows, c->columns);
+        struct activate forward = {.activation = kind, .x = in, .out = matrix_rows(y.device, c->rows, c->columns)};
+        struct activate_backward backward = {
+            .activation = kind, .x = in, .dy = grad, .dx = matrix_rows(dx.device, c->rows, c->columns)};
+        must(d->ops->activate(d->backend, &forward, &error));
+        must(d->ops->activate_backward(d->backend, &backward, &error));
+        expect_close(d, "activation", y.device, expected, n, 2e-6);
+        expect_close(d, "activation's gradient", dx.device, slopes, n, 2e-6);
+        backward.dx = grad;
+        must(d->ops->activate_backward(d->backend, &backward, &error));
+        expect_floats(d, "gradient in place", dy.device, from_device(d, dx.device, n * sizeof(float)), n);
+        forward.out = in;
+        must(d->ops->activate(d->backend, &forward, &error));
+        expect_floats(d, "activation in place", x.device, from_device(d, y.device, n * sizeof(float)), n);
+    }
+}
+
+static void activation_and_back(void **state)
+{
+    (void)state;
+    on_all_shapes(activates);
+}
+
+static void gathers(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    size_t picked = (c->rows + 1) / 2;
+    struct operand x = draw_rows(d, c), out = blank_operand(d, picked * c->columns),
+                   sum = draw(d, c->rows * c->columns, 1.0f);
+    x.device = operand_to_device(d, x.host, c->rows * c->columns);
+    float *expected = operand_from_device(d, out.device, picked * c->columns); /* a host copy to fill */
+    double *added = doubles(d, sum.host, c->rows * c->columns);
+    int32_t rows[577];
+    for (size_t i = 0; i < picked; i++)
+        rows[i] = (int32_t)(c->rows - 1 - 2 * i);
+    for (size_t i = 0; i < picked * c->columns; i++) {
+        size_t at = (size_t)rows[i / c->columns] * c->columns + i % c->columns;
+        expected[i] = x.host[at];
+        added[at] += (double)x.host[at];
+    }
+    const int32_t *device_rows = to_device(d, rows, picked * sizeof *rows);
+    struct matrix chosen = operand_rows(d, out.device, picked, c->columns);
+    must(d->ops->gather_rows(
+        d->backend,
+        &(struct gather_rows){.x = operand_rows(d, x.device, c->rows, c->columns), .out = chosen, .rows = device_rows},
+        &error));
+    expect_operand(d, "gathered rows", out.device, expected, picked * c->columns);
+    must(d->ops->scatter_rows(
+        d->backend,
+        &(struct scatter_rows){.x = chosen, .out = matrix_rows(sum.device, c->rows, c->columns), .rows = device_rows},
+        &error));
+    expect_close(d, "scattered rows", sum.device, added, c->rows * c->columns, 1e-6);
+}
+
+static void rows_are_gathered_and_scattered(void **state)
+{
+    (void)state;
+    on_all_shapes(gathers);
+}
+
+static void numbers(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    struct operand out = blank(d, c->rows);
+    must(d->ops->number_rows(
+        d->backend, &(struct number_rows){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device},
+        &error));
+    const int32_t *found = from_device(d, out.device, c->rows * sizeof *found);
+    for (size_t i = 0; i < c->rows; i++)
+        assert_int_equal(found[i], -3 + 7 * (int32_t)i);
+}
+
+static void rows_are_numbered(void **state)
+{
+    (void)state;
+    on_all_shapes(numbers);
+}
+
+/* Values whose squares no float can hold: norms would be infinite, and rows of zeros come out. */
+static void overflows(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { COLUMNS = 65 };
+    float huge[COLUMNS], ones[COLUMNS];
+    for (size_t j = 0; j < COLUMNS; j++) {
+        huge[j] = j % 2 ? 3e30f : -3e30f;
+        ones[j] = 1;
+    }
+    struct operand y = blank(d, COLUMNS), z = blank(d, COLUMNS), r = blank(d, 4);
+    struct matrix x = matrix_rows(to_device(d, huge, sizeof huge), 1, COLUMNS);
+    float *gain = to_device(d, ones, sizeof ones);
+    must(d->ops->layer_norm(
+        d->backend, &(struct layer_norm){.x = x, .y = matrix_rows(y.device, 1, COLUMNS), .gain = gain, .bias = gain},
+        &error));
+    must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = matrix_rows(z.device, 1, COLUMNS)}, &error));
+    float *bad = to_device(d, (const float[]){NAN, -NAN, -INFINITY, INFINITY}, 4 * sizeof *bad);
+    must(d->ops->activate(d->backend,
+                          &(struct activate){.activation = ACTIVATION_RELU,
+                                             .x = matrix_rows(bad, 1, 4),
+                                             .out = matrix_rows(r.device, 1, 4)},
+                          &error));
+    const float *normed = from_device(d, y.device, sizeof huge), *unit = from_device(d, z.device, sizeof huge),
+                *active = from_device(d, r.device, 4 * sizeof *active);
+    for (size_t j = 0; j < COLUMNS; j++)
+        assert_true(isnan(normed[j]) && isnan(unit[j]));
+    assert_true(isnan(active[0]) && isnan(active[1]) && active[2] == 0 && isinf(active[3]));
+}
+
+static void overflows_are_not_hidden(void **state)
+{
+    (void)state;
+    on_device(overflows, NULL);
+}
+
+static void normalizes(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    size_t n = c->rows * c->columns;
+    struct operand x = draw_rows(d, c), y = blank(d, n), norms = blank(d, c->rows), dy = draw(d, n, 1.0f),
+                   dx = draw(d, n, 1.0f);
+    double *unit = doubles(d, NULL, n), *lengths = doubles(d, NULL, c->rows), *edx = doubles(d, dx.host, n);
+    for (size_t i = 0; i < c->rows; i++) {
+        double along = 0;
+        for (size_t j = 0; j < c->columns; j++)
+            lengths[i] += pow((double)x.host[i * c->columns + j], 2);
+        lengths[i] = sqrt(lengths[i]);
+        for (size_t j = i * c->columns; j < (i + 1) * c->columns; j++) {
+            unit[j] = (double)x.host[j] / lengths[i];
+            along += unit[j] * (double)dy.host[j];
+        }
+        for (size_t j = i * c->columns; j < (i + 1) * c->columns; j++)
+            edx[j] += ((double)dy.host[j] - unit[j] * along) / lengths[i];
+    }
+    struct matrix out = matrix_rows(y.device, c->rows, c->columns);
+    must(d->ops->normalize(
+        d->backend,
+        &(struct normalize){.x = matrix_rows(x.device, c->rows, c->columns), .y = out, .norms = norms.device}, &error));
+    expect_close(d, "unit rows", y.device, unit, n, 1e-6);
+    expect_close(d, "norms", norms.device, lengths, c->rows, 1e-6);
+    must(d->ops->normalize_backward(d->backend,
+                                    &(struct normalize_backward){.y = out,
+                                                                 .dy = matrix_rows(dy.device, c->rows, c->columns),
+                                                                 .dx = matrix_rows(dx.device, c->rows, c->columns),
+                                                                 .norms = norms.device},
+                                    &error));
+    expect_close(d, "gradient through the norm", dx.device, edx, n, 2e-6);
+}
+
+static void zero_row_stays_zero(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct operand dy = draw(d, 7, 1.0f), y = blank(d, 7), norm = blank(d, 1), dx = draw(d, 7, 1.0f);
+    struct matrix x = matrix_rows(room(d, 7 * sizeof(float)), 1, 7), out = matrix_rows(y.device, 1, 7);
+    must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = out, .norms = norm.device}, &error));
+    expect_floats(d, "a row of zeros", y.device, (const float[7]){0}, 7);
+    must(d->ops->normalize_backward(
+        d->backend,
+        &(struct normalize_backward){
+            .y = out, .dy = matrix_rows(dy.device, 1, 7), .dx = matrix_rows(dx.device, 1, 7), .norms = norm.device},
+        &error));
+    expect_floats(d, "its gradient", dx.device, dx.host, 7);
+}
+
+static void rows_are_normalised(void **state)
+{
+    (void)state;
+    on_all_shapes(normalizes);
+    on_device(zero_row_stays_zero, NULL);
+}
+
+static void means(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    enum { BATCH = 3 };
+    for (size_t first = 0; first < 2 && first < c->rows; first++) {
+        struct operand x = draw(d, BATCH * c->rows * c->columns, 1.0f), out = blank(d, BATCH * c->columns);
+        double *expected = doubles(d, NULL, BATCH * c->columns);
+        for (size_t b = 0; b < BATCH; b++)
+            for (size_t l = first; l < c->rows; l++)
+                for (size_t j = 0; j < c->columns; j++)
+                    expected[b * c->columns + j] +=
+                        (double)x.host[(b * c->rows + l) * c->columns + j] / (double)(c->rows - first);
+        must(d->ops->mean_positions(d->backend,
+                                    &(struct mean_positions){.batch = BATCH,
+                                                             .positions = c->rows,
+                                                             .first = first,
+                                                             .width = c->columns,
+                                                             .x = x.device,
+                                                             .out = out.device},
+                                    &error));
+        expect_close(d, "mean over positions", out.device, expected, BATCH * c->columns, 1e-6);
+    }
+}
+
+static void positions_are_averaged(void **state)
+{
+    (void)state;
+    on_all_shapes(means);
+}
+
+struct attention_case {
+    size_t batch, positions, width, heads;
+    bool causal;
+    float deviation; /* large: scores far apart, a probability near 1 */
+};
+
+static const struct attention_case attention_cases[] = {
+    {1, 1, 64, 1, true, 1},    {3, 7, 192, 3, false, 1},  {2, 65, 128, 2, true, 1},
+    {2, 63, 64, 1, false, 12}, {1, 197, 64, 1, false, 1}, {1, 577, 64, 1, false, 1},
+    {2, 65, 160, 2, false, 1}, {2, 33, 176, 2, true, 1},  {1, 70, 208, 2, false, 1}, /* ViT-H, g and bigG */
+    {1, 33, 128, 1, true, 1},
+};
+
+static void attends(struct device *d, const void *parameters)
+{
+    const struct attention_case *c = parameters;
+    size_t n = c->batch * c->positions * c->width;
+    struct operand qkv = draw_operand(d, 3 * n, c->deviation), dout = draw_operand(d, n, 1.0f),
+                   out = blank_operand(d, n), dqkv = blank_operand(d, 3 * n);
+    double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
+    struct reference_attention reference = {c->batch, c->positions, c->width, c->heads, c->causal, qkv.host, dout.host};
+    reference_attention(expected, &reference);
+    reference_attention_backward(gradient, &reference);
+    must(d->ops->attention(d->backend,
+                           &(struct attention){.batch = c->batch,
+                                               .positions = c->positions,
+                                               .width = c->width,
+                                               .heads = c->heads,
+                                               .causal = c->causal,
+                                               .type = backend_operand_type(d->backend),
+                                               .qkv = qkv.device,
+                                               .out = out.device},
+                           &error));
+    must(d->ops->attention_backward(d->backend,
+                                    &(struct attention_backward){.batch = c->batch,
+                                                                 .positions = c->positions,
+                                                                 .width = c->width,
+                                                                 .heads = c->heads,
+                                                                 .causal = c->causal,
+                                                                 .type = backend_operand_type(d->backend),
+                                                                 .qkv = qkv.device,
+                                                                 .dout = dout.device,
+                                                                 .dqkv = dqkv.device},
+                                    &error));
+    double tolerance = c->deviation > 1 ? 1e-4 : 5e-6; /* scores of ±1000 are themselves rounded to 1e-4 */
+    expect_close_operand(d, "attention", out.device, expected, n, tolerance);
+    expect_close_operand(d, "attention's gradient", dqkv.device, gradient, 3 * n, tolerance);
+}
+
+static void attention_and_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof attention_cases / sizeof *attention_cases; i++)
+        on_device(attends, &attention_cases[i]);
+}
+
+/* Queries and keys of head 0 are so large that their products are infinite; values are as ever. */
+static void attends_overflow(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { POSITIONS = 37, WIDTH = 128, VALUES = POSITIONS * 3 * WIDTH };
+    struct operand qkv = draw_operand(d, VALUES, 1.0f), out = blank_operand(d, POSITIONS * WIDTH);
+    for (size_t l = 0; l < POSITIONS; l++)
+        for (size_t j = 0; j < 64; j++)
+            qkv.host[l * 3 * WIDTH + j] = qkv.host[l * 3 * WIDTH + WIDTH + j] = 1e30f;
+    struct attention op = {.batch = 1,
+                           .positions = POSITIONS,
+                           .width = WIDTH,
+                           .heads = WIDTH / 64,
+                           .type = backend_operand_type(d->backend),
+                           .qkv = operand_to_device(d, qkv.host, VALUES),
+                           .out = out.device};
+    must(d->ops->attention(d->backend, &op, &error));
+    const float *found = operand_from_device(d, out.device, POSITIONS * WIDTH);
+    for (size_t i = 0; i < POSITIONS * WIDTH; i++)
+        assert_true(i % WIDTH < 64 ? isnan(found[i]) : isfinite(found[i]));
+}
+
+static void attention_does_not_hide_overflows(void **state)
+{
+    (void)state;
+    on_device(attends_overflow, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layer_norm_and_back),
+        cmocka_unit_test(activation_and_back),
+        cmocka_unit_test(rows_are_gathered_and_scattered),
+        cmocka_unit_test(rows_are_numbered),
+        cmocka_unit_test(rows_are_normalised),
+        cmocka_unit_test(positions_are_averaged),
+        cmocka_unit_test(attention_and_back),
+        cmocka_unit_test(overflows_are_not_hidden),
+        cmocka_unit_test(attention_does_not_hide_overflows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

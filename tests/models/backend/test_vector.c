@@ -1,0 +1,270 @@
+/* The inner loops of the CPU backend, on every instruction set that this machine has: against libm, over odd
+ * lengths. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "models/cpu/vector.h"
+#include "tests/models/backend/reference.h"
+
+enum { LONGEST = 577 };
+static const size_t lengths[] = {1, 7, 31, 32, 33, 63, 65, 197, 577};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+typedef void (*check)(const struct vector_kernels *vector);
+
+static void on_every_set(check body)
+{
+    const struct vector_kernels *vector;
+    size_t sets = 0;
+    for (; (vector = vector_kernels_at(sets)) != NULL; sets++)
+        body(vector);
+    assert_true(sets >= 1);
+}
+
+static void fill(float *x, float deviation, uint32_t task)
+{
+    struct rng rng = rng_make(3, RNG_TEST, task, 0);
+    for (size_t i = 0; i < LONGEST; i++)
+        x[i] = deviation * rng_normal(&rng, i);
+}
+
+static void near(const struct vector_kernels *vector, const char *what, double got, double expected, double tolerance)
+{
+    if (!(fabs(got - expected) <= tolerance))
+        fail_msg("%s, %s: expected %.9g, found %.9g, tolerance %.3g", vector->name, what, expected, got, tolerance);
+}
+
+/* The exponential shows in softmax of two values: y₀/y₁ = e^(x₀ − x₁). */
+static void exponential(const struct vector_kernels *vector)
+{
+    for (double x = -86.5; x <= 0; x += 0.0173) {
+        const float pair[2] = {(float)x, 0};
+        float p[2];
+        vector->softmax(2, 1.0f, pair, p);
+        double ratio = (double)p[0] / (double)p[1], expected = exp((double)pair[0]);
+        near(vector, "e^x", ratio / expected, 1, 4 * 0x1p-23);
+    }
+    float far[3] = {-1e30f, 0, 3e38f}; /* no overflow, no NaN */
+    vector->softmax(3, 0.125f, far, far);
+    near(vector, "softmax far out", (double)far[2], 1, 0);
+    near(vector, "softmax far out", (double)(far[0] + far[1]), 0, 1e-30);
+}
+
+/* Steps through where the functions bend, and on to where they are flat. Far from zero 1 − σ and 1 + erf cancel, and x
+ * times what rounding left of them remains. */
+static void activations(const struct vector_kernels *vector)
+{
+    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
+        for (double at = -30; at <= 30; at += 0.00731) {
+            float x = (float)at, one = 1, y, slope;
+            vector->activate(kind, 1, &x, &y);
+            vector->activate_backward(kind, 1, &x, &one, &slope);
+            double expected = reference_activation(kind, (double)x);
+            near(vector, "activation", (double)y, expected, 3e-7 * fmax(1, fabs((double)x)));
+            near(vector, "slope", (double)slope, reference_slope(kind, (double)x), 3e-7 * fmax(1, fabs((double)x)));
+        }
+    const float extremes[] = {-3e38f, -1e4f, 1e4f, 3e38f};
+    for (size_t i = 0; i < 4; i++)
+        for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++) {
+            float y;
+            vector->activate(kind, 1, &extremes[i], &y);
+            double expected = extremes[i] < 0 && kind != ACTIVATION_NONE ? 0
+                              : kind == ACTIVATION_SIGMOID               ? 1
+                                                                         : (double)extremes[i];
+            /* what is left of the sigmoid, some e^-87, times the largest float */
+            near(vector, "activation far out", (double)y, expected, extremes[i] < -1e30f ? 10 : 1e-30);
+        }
+}
+
+static void error_function(const struct vector_kernels *vector)
+{
+    for (double at = -6; at <= 6; at += 0.000917) {
+        float x = (float)at, y;
+        vector->activate(ACTIVATION_GELU, 1, &x, &y);
+        if (fabs(at) > 1e-2) /* gelu = x (1 + erf(x / √2)) / 2 */
+            near(vector, "erf", 2 * (double)y / (double)x - 1, erf((double)x / sqrt(2)), 6e-7);
+    }
+}
+
+static void reductions(const struct vector_kernels *vector)
+{
+    float a[LONGEST], b[LONGEST];
+    fill(a, 1, 1);
+    fill(b, 1, 2);
+    for (size_t k = 0; k < LENGTHS; k++) {
+        double sum = 0, dot = 0, exponentials = 0;
+        for (size_t i = 0; i < lengths[k]; i++) {
+            sum += (double)a[i];
+            dot += (double)a[i] * (double)b[i];
+            exponentials += exp((double)a[i]);
+        }
+        near(vector, "sum", (double)vector->sum(lengths[k], a), sum, 3e-5);
+        near(vector, "dot", (double)vector->dot(lengths[k], a, b), dot, 3e-5);
+        near(vector, "log Σ exp", vector->log_sum_exp(lengths[k], a), log(exponentials), 1e-6);
+    }
+}
+
+static void maps(const struct vector_kernels *vector)
+{
+    float a[LONGEST], b[LONGEST], y[LONGEST + 1];
+    fill(a, 1, 3);
+    fill(b, 1, 4);
+    for (size_t k = 0; k < LENGTHS; k++) {
+        size_t n = lengths[k];
+        y[n] = 123;
+        memcpy(y, b, n * sizeof *y);
+        vector->axpy(n, 1.5f, a, y);
+        for (size_t i = 0; i < n; i++)
+            near(vector, "axpy", (double)y[i], (double)b[i] + 1.5 * (double)a[i], 1e-6);
+        vector->add(n, a, b, y);
+        for (size_t i = 0; i < n; i++)
+            near(vector, "add", (double)y[i], (double)(a[i] + b[i]), 0);
+        vector->scale(n, 3.0f, y, y);
+        for (size_t i = 0; i < n; i++)
+            near(vector, "scale in place", (double)y[i], (double)(3.0f * (a[i] + b[i])), 0);
+        assert_true(y[n] == 123); /* nothing beyond the end */
+    }
+}
+
+static void softmaxes(const struct vector_kernels *vector)
+{
+    float x[LONGEST], p[LONGEST], dp[LONGEST], dx[LONGEST];
+    fill(x, 20, 5);
+    fill(dp, 1, 6);
+    for (size_t k = 0; k < LENGTHS; k++) {
+        size_t n = lengths[k];
+        double most = -INFINITY, total = 0, mean = 0;
+        for (size_t i = 0; i < n; i++)
+            most = fmax(most, (double)x[i]);
+        for (size_t i = 0; i < n; i++)
+            total += exp(0.125 * ((double)x[i] - most));
+        vector->softmax(n, 0.125f, x, p);
+        for (size_t i = 0; i < n; i++) {
+            double expected = exp(0.125 * ((double)x[i] - most)) / total;
+            near(vector, "softmax", (double)p[i], expected, 3e-6 * expected + 1e-12);
+            mean += expected * (double)dp[i];
+        }
+        vector->softmax_backward(n, 0.125f, p, dp, dx);
+        for (size_t i = 0; i < n; i++)
+            near(vector, "softmax's gradient", (double)dx[i], 0.125 * (double)p[i] * ((double)dp[i] - mean), 1e-6);
+    }
+}
+
+/* Word for word the numbers of core/rng.h. */
+static void dropouts(const struct vector_kernels *vector)
+{
+    enum { BLOCKS = 37 };
+    const uint64_t first = ((uint64_t)7 << 32) - 3; /* the counter's low word overflows on the way */
+    const struct rng rng = rng_make(0x0123456789abcdefu, RNG_DROPOUT, 12, 345);
+    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)},
+                   counter[2] = {rng.step, rng.purpose << 16 | rng.task};
+    float x[4 * BLOCKS];
+    for (size_t i = 0; i < 4 * BLOCKS; i++)
+        x[i] = 1;
+    vector->dropout(BLOCKS, first, key, counter, 1u << 30, 2.0f, x);
+    for (size_t i = 0; i < 4 * BLOCKS; i++) {
+        uint32_t words[4];
+        rng_block(&rng, first + i / 4, words);
+        near(vector, "dropout", (double)x[i], words[i % 4] < 1u << 30 ? 0 : 2, 0);
+    }
+}
+
+/* Numbers that are no numbers are not lost on the way. */
+static void what_is_not_finite(const struct vector_kernels *vector)
+{
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    float x[LONGEST], y[LONGEST], ones[LONGEST], zeros[LONGEST] = {0}, statistics[2];
+    fill(x, 1, 7);
+    for (size_t i = 0; i < LONGEST; i++)
+        ones[i] = 1;
+    for (size_t k = 0; k < LENGTHS; k++) {
+        size_t n = lengths[k];
+        assert_true(vector->finite(n, x));
+        for (size_t b = 0; b < 4; b++)
+            for (size_t at = 0; at < n; at += n / 3 + 1) {
+                float kept = x[at];
+                x[at] = bad[b];
+                assert_false(vector->finite(n, x));
+                vector->softmax(n, 0.125f, x, y);
+                for (size_t i = 0; i < n; i++)
+                    assert_true(isnan(y[i]));
+                vector->layer_norm(n, x, ones, zeros, y, statistics);
+                assert_true(isnan(y[0]) && isnan(y[n - 1]) && isnan(statistics[1]));
+                x[at] = kept;
+            }
+        assert_true(vector->finite(n, x));
+    }
+    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
+        for (size_t b = 0; b < 2; b++) {
+            vector->activate(kind, 1, &bad[b], y);
+            assert_true(isnan(y[0]));
+        }
+    x[0] = 3e30f; /* finite, but its square is not */
+    x[1] = -3e30f;
+    vector->layer_norm(2, x, ones, zeros, y, statistics);
+    assert_true(isnan(y[0]) && isnan(y[1]));
+}
+
+static void what_is_not_finite_stays_so(void **state)
+{
+    (void)state;
+    on_every_set(what_is_not_finite);
+}
+
+static void exponential_is_accurate(void **state)
+{
+    (void)state;
+    on_every_set(exponential);
+}
+
+static void activations_are_accurate(void **state)
+{
+    (void)state;
+    on_every_set(activations);
+    on_every_set(error_function);
+}
+
+static void reductions_are_accurate(void **state)
+{
+    (void)state;
+    on_every_set(reductions);
+}
+
+static void maps_are_exact(void **state)
+{
+    (void)state;
+    on_every_set(maps);
+}
+
+static void softmax_and_back(void **state)
+{
+    (void)state;
+    on_every_set(softmaxes);
+}
+
+static void dropout_draws_philox(void **state)
+{
+    (void)state;
+    on_every_set(dropouts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exponential_is_accurate),
+        cmocka_unit_test(activations_are_accurate),
+        cmocka_unit_test(reductions_are_accurate),
+        cmocka_unit_test(maps_are_exact),
+        cmocka_unit_test(softmax_and_back),
+        cmocka_unit_test(dropout_draws_philox),
+        cmocka_unit_test(what_is_not_finite_stays_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

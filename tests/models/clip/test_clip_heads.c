@@ -1,0 +1,210 @@
+/* A model whose heads have the widths of ViT-H, g and bigG, and MLPs of another width than four times its own: its block
+ * against plain loops, and its weights through a file. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/clip.h"
+#include "tests/datasets/scratch.h"
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+enum { BATCH = 2, POSITIONS = 5 };
+
+struct model {
+    struct device *d;
+    struct arena step;
+    struct clip *clip;
+};
+
+static struct clip_dimensions dimensions_of(size_t head)
+{
+    return (struct clip_dimensions){.embed = 8,
+                                    .resolution = 8,
+                                    .patch = 4,
+                                    .image_width = 2 * head,
+                                    .image_hidden = 5 * head,
+                                    .image_heads = 2,
+                                    .image_blocks = 1,
+                                    .context = 6,
+                                    .vocabulary = 11,
+                                    .text_width = 2 * head,
+                                    .text_hidden = 3 * head,
+                                    .text_heads = 2,
+                                    .text_blocks = 1};
+}
+
+static void open_model(struct model *m, struct device *d, size_t head)
+{
+    struct clip_dimensions dimensions = dimensions_of(head);
+    *m = (struct model){.d = d};
+    must(d->ops->arena_create(d->backend, &m->step, (size_t)1 << 26, "step", &error));
+    must(clip_create(&m->clip, d->backend, &d->memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU, &error));
+    must(clip_initialize(m->clip, 3, &error));
+}
+
+static void close_model(struct model *m)
+{
+    clip_destroy(m->clip);
+    m->d->ops->arena_destroy(m->d->backend, &m->step);
+}
+
+/* ---- a block in plain loops ---- */
+
+static const float *weights(const struct model *m, const struct weight *weight, size_t n)
+{
+    return from_device(m->d, weight->value, n * sizeof(float));
+}
+
+static float *floats(struct device *d, const double *values, size_t n)
+{
+    float *rounded_values = from_device(d, room(d, n * sizeof(float)), n * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        rounded_values[i] = (float)values[i];
+    return rounded_values;
+}
+
+static float *plain_norm(const struct model *m, const struct layer_norm_weights *norm, float *x, size_t rows,
+                         size_t width)
+{
+    double *y = doubles(m->d, NULL, rows * width), *statistics = doubles(m->d, NULL, 2 * rows);
+    reference_layer_norm(y, statistics, matrix_rows(x, rows, width), weights(m, &norm->gain, width),
+                         weights(m, &norm->bias, width));
+    return floats(m->d, y, rows * width);
+}
+
+static float *plain_linear(const struct model *m, const struct linear *linear, float *x, size_t rows,
+                           enum activation activation)
+{
+    double *y = doubles(m->d, NULL, rows * linear->out);
+    const float *bias = weights(m, &linear->bias, linear->out);
+    float *weight = from_device(m->d, linear->weight.value, linear->out * linear->in * sizeof(float));
+    reference_product(y, matrix_rows(x, rows, linear->in), false, matrix_rows(weight, linear->out, linear->in), true);
+    for (size_t i = 0; i < rows * linear->out; i++)
+        y[i] = reference_activation(activation, y[i] + (double)bias[i % linear->out]);
+    return floats(m->d, y, rows * linear->out);
+}
+
+static void add(float *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+static double *plain_block(const struct model *m, const struct block *b, float *x, enum activation activation)
+{
+    size_t rows = BATCH * POSITIONS, n = rows * b->width;
+    double *attended = doubles(m->d, NULL, n);
+    float *qkv = plain_linear(m, &b->in_proj, plain_norm(m, &b->ln_1, x, rows, b->width), rows, ACTIVATION_NONE);
+    reference_attention(attended, &(struct reference_attention){BATCH, POSITIONS, b->width, 2, b->causal, qkv, NULL});
+    add(x, plain_linear(m, &b->out_proj, floats(m->d, attended, n), rows, ACTIVATION_NONE), n);
+    float *hidden = plain_linear(m, &b->c_fc, plain_norm(m, &b->ln_2, x, rows, b->width), rows, activation);
+    add(x, plain_linear(m, &b->c_proj, hidden, rows, ACTIVATION_NONE), n);
+    return doubles(m->d, x, n);
+}
+
+/* ---- tests ---- */
+
+static void block_like_plain_loops(struct device *d, const void *parameters)
+{
+    struct model m;
+    open_model(&m, d, *(const size_t *)parameters);
+    for (int t = 0; t < TOWERS; t++) {
+        const struct block *block = &m.clip->towers[t].blocks[0];
+        size_t n = (size_t)BATCH * POSITIONS * block->width;
+        struct operand x = draw(d, n, 1.0f), y = blank(d, n);
+        struct block_saved saved;
+        struct block_site site = {.backend = d->backend, .arena = &m.step, .tower = (enum tower)t};
+        struct tensor from = {.data = x.device, .rank = 3, .shape = {BATCH, POSITIONS, block->width}}, to = from;
+        to.data = y.device;
+        must(block_forward(&site, block, NULL, &from, &to, &saved, &error));
+        expect_close(d, "block", y.device, plain_block(&m, block, x.host, ACTIVATION_GELU), n, rounded(d, 1e-5));
+    }
+    close_model(&m);
+}
+
+static void blocks_have_the_heads_they_are_told(void **state)
+{
+    (void)state;
+    static const size_t heads[] = {80, 88, 104};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        on_device(block_like_plain_loops, &heads[i]);
+}
+
+static void refused(struct clip *clip, const char *path, const char *const *words)
+{
+    assert_int_equal(clip_reload(clip, path, &error), ERROR_FORMAT);
+    for (; *words != NULL; words++)
+        if (strstr(error.message, *words) == NULL)
+            fail_msg("'%s' is not in: %s", *words, error.message);
+}
+
+static void save_other(struct model *m, struct clip_dimensions dimensions, enum activation activation, const char *path)
+{
+    struct clip *other;
+    must(clip_create(&other, m->d->backend, &m->d->memory, &dimensions, PARAMETERS_FROZEN, activation, &error));
+    must(clip_save(other, path, &error));
+    clip_destroy(other);
+}
+
+static void saved_weights_say_what_they_are(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct device d;
+    struct model m;
+    struct clip *read;
+    char path[300];
+    struct clip_dimensions other = dimensions_of(80);
+    scratch_create(&scratch);
+    device_open(&d, 1);
+    open_model(&m, &d, 80);
+    snprintf(path, sizeof path, "%s/clip.safetensors", scratch.path);
+    must(clip_save(m.clip, path, &error));
+    must(clip_load(&read, d.backend, &d.memory, path, PARAMETERS_FROZEN, NULL, &error));
+    assert_int_equal(read->activation, ACTIVATION_GELU);
+    assert_memory_equal(&read->dimensions, &m.clip->dimensions, sizeof read->dimensions);
+    clip_destroy(read);
+    must(clip_reload(m.clip, path, &error));
+
+    other.image_heads = 4;
+    save_other(&m, other, ACTIVATION_GELU, path);
+    refused(m.clip, path, (const char *const[]){path, "2 heads", "the model in use", "4", NULL});
+    other = dimensions_of(80);
+    save_other(&m, other, ACTIVATION_QUICK_GELU, path);
+    refused(m.clip, path, (const char *const[]){path, "gelu", "the model in use", "quick_gelu", NULL});
+    other.image_blocks = 2; /* the first of which would fit */
+    save_other(&m, other, ACTIVATION_GELU, path);
+    refused(m.clip, path,
+            (const char *const[]){path, "same size", "1 blocks of width 160", "2 blocks of width 160", NULL});
+    close_model(&m);
+    device_close(&d);
+    scratch_remove(&scratch);
+}
+
+static void heads_must_divide_the_width(void **state)
+{
+    (void)state;
+    struct device d;
+    struct clip *clip;
+    struct clip_dimensions dimensions = dimensions_of(80);
+    device_open(&d, 1);
+    for (dimensions.text_heads = 0; dimensions.text_heads <= 3; dimensions.text_heads += 3) {
+        assert_int_equal(
+            clip_create(&clip, d.backend, &d.memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU, &error),
+            ERROR_FORMAT);
+        assert_non_null(strstr(error.message, "160 in the text tower"));
+    }
+    device_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_have_the_heads_they_are_told),
+        cmocka_unit_test(saved_weights_say_what_they_are),
+        cmocka_unit_test(heads_must_divide_the_width),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+#include <math.h>
+
+#include "models/clip.h"
+#include "models/clip/cost.h"
+#include "tests/models/small.h"
+
+static const struct clip_dimensions vit_b_16 = {.embed = 512,
+                                                .resolution = 224,
+                                                .patch = 16,
+                                                .image_width = 768,
+                                                .image_hidden = 3072,
+                                                .image_heads = 12,
+                                                .image_blocks = 12,
+                                                .context = 77,
+                                                .vocabulary = 49408,
+                                                .text_width = 512,
+                                                .text_hidden = 2048,
+                                                .text_heads = 8,
+                                                .text_blocks = 12};
+
+static void weights_are_those_of_a_model(void **state)
+{
+    (void)state;
+    struct small s;
+    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    assert_int_equal(cost_weights(&small_dimensions), parameters_size(s.clip->parameters));
+    small_close(&s);
+}
+
+/* As published: 149.6 million. */
+static void weights_of_vit_b_16(void **state)
+{
+    (void)state;
+    assert_int_equal(cost_weights(&vit_b_16), 149620737);
+}
+
+static void near(double found, double expected, double share)
+{
+    if (!(fabs(found - expected) < share * expected))
+        fail_msg("expected about %g, found %g", expected, found);
+}
+
+/* 17.6 GMACs an image (Dosovitskiy et al. 2021, with the products of the attention), and the step of the project's
+ * aim. */
+static void operations_of_vit_b_16(void **state)
+{
+    (void)state;
+    near(cost_images(&vit_b_16, 1), 2 * 17.6e9, 0.01);
+    near(cost_adapter_step(&vit_b_16, 16, 100, 14, 2, 64), 1.39e12, 0.04);
+}
+
+/* 2 · rows · in · out for every product of a block, written out for the small model. */
+static void operations_by_hand(void **state)
+{
+    (void)state;
+    const struct clip_dimensions *n = &small_dimensions;
+    double products = 0, rows = 10, d = 64; /* 9 patches and the class token */
+    for (int block = 0; block < 2; block++) {
+        products += 2 * rows * d * 3 * d + 2 * rows * d * d; /* query, key, value; output */
+        products += 2 * (2 * rows * rows * d);               /* scores and their product with the values */
+        products += 2 * (2 * rows * d * 4 * d);              /* MLP */
+    }
+    products += 2 * 9 * 48 * d + 2 * d * 8; /* patches of 4 × 4 × 3, projection */
+    near(cost_images(n, 1), products, 1e-12);
+    near(cost_images(n, 7), 7 * products, 1e-12);
+    near(cost_image_experts(n, 3, 2, 8), 2 * (3 * 10) * 2 * (2 * 2 * 64.0 * 8), 1e-12);
+    near(cost_text_experts(n, 5, 4, 1, 8), 2 * (5 * 4) * (2 * 2 * 128.0 * 8), 1e-12);
+}
+
+static void bytes_of_a_step_grow_with_it(void **state)
+{
+    (void)state;
+    size_t bytes = cost_step_bytes(&vit_b_16, 16, 100, 14, 2, 64);
+    assert_true(bytes > 4u * 12 * 16 * 197 * 9 * 768);
+    assert_int_equal(cost_step_bytes(&vit_b_16, 32, 200, 14, 2, 64), 2 * bytes);
+    assert_int_equal(cost_step_bytes(&vit_b_16, 16, 100, 14, 2, 128) - bytes,
+                     4 * 2 * 64 * (12 * 16 * 197 + 12 * 100 * 14));
+}
+
+/* Between twelve and twenty times the residual stream; test_device_memory.c measures it. */
+static void bytes_of_an_evaluation(void **state)
+{
+    (void)state;
+    size_t bytes = cost_evaluation_bytes(&vit_b_16, 64, 2, 64);
+    assert_int_equal(cost_evaluation_bytes(&vit_b_16, 128, 2, 64), 2 * bytes);
+    assert_true(bytes > 4u * 64 * 197 * 12 * 768 && bytes < 4u * 64 * 197 * 20 * 768);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_those_of_a_model), cmocka_unit_test(weights_of_vit_b_16),
+        cmocka_unit_test(operations_of_vit_b_16),       cmocka_unit_test(operations_by_hand),
+        cmocka_unit_test(bytes_of_a_step_grow_with_it), cmocka_unit_test(bytes_of_an_evaluation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,455 @@
+/* The model fixture is read under OpenAI's names, rewritten under Hugging Face's, and must come back unchanged; then it
+ * is damaged in every way that a published file can be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/rng.h"
+#include "models/clip.h"
+#include "models/files/safetensors.h"
+
+enum { MOST_TENSORS = 256 };
+
+/* A set of tensors to write; owns names and data. */
+struct set {
+    size_t count;
+    struct safetensor tensors[MOST_TENSORS];
+};
+
+struct fixture {
+    char path[64];
+    struct clip_file *original;
+    struct set openai, huggingface;
+};
+
+static const char *const source_path = FIXTURES "/model/base/clip.safetensors";
+
+static void set_add(struct set *set, const char *name, int rank, const size_t *shape, const float *values)
+{
+    assert_true(set->count < MOST_TENSORS);
+    struct safetensor *tensor = &set->tensors[set->count++];
+    *tensor = (struct safetensor){.name = strdup(name), .type = SAFETENSOR_F32, .rank = rank};
+    for (int i = 0; i < rank; i++)
+        tensor->shape[i] = shape[i];
+    size_t bytes = safetensor_elements(tensor) * sizeof *values;
+    float *copy = malloc(bytes);
+    memcpy(copy, values, bytes);
+    tensor->data = copy;
+}
+
+static void set_free(struct set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        free((char *)set->tensors[i].name);
+        free((void *)set->tensors[i].data);
+    }
+    set->count = 0;
+}
+
+static struct safetensor *set_find(struct set *set, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->tensors[i].name, name) == 0)
+            return &set->tensors[i];
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+static size_t elements_of(const struct clip_tensor *tensor)
+{
+    size_t elements = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        elements *= tensor->shape[i];
+    return elements;
+}
+
+static float *read_original(const struct fixture *fixture, const struct clip_tensor *tensor)
+{
+    struct error error;
+    float *values = malloc(elements_of(tensor) * sizeof *values);
+    assert_int_equal(clip_file_read(fixture->original, tensor->openai, tensor->rank, tensor->shape, values, &error),
+                     OK);
+    return values;
+}
+
+/* The reverse of what clip_file does, written out plainly. */
+static void add_as_huggingface(struct set *set, const struct clip_tensor *tensor, const float *values)
+{
+    size_t shape[CLIP_RANK], rows = tensor->shape[0], columns = tensor->shape[1];
+    memcpy(shape, tensor->shape, sizeof shape);
+    if (tensor->layout == CLIP_STACKED) {
+        shape[0] /= 3;
+        for (size_t i = 0; i < 3; i++)
+            set_add(set, tensor->huggingface[i], tensor->rank, shape, values + i * elements_of(tensor) / 3);
+    } else if (tensor->layout == CLIP_TRANSPOSED) {
+        float *turned = malloc(rows * columns * sizeof *turned);
+        for (size_t i = 0; i < rows * columns; i++)
+            turned[i % columns * rows + i / columns] = values[i];
+        set_add(set, tensor->huggingface[0], 2, (size_t[]){columns, rows}, turned);
+        free(turned);
+    } else {
+        set_add(set, tensor->huggingface[0], tensor->rank, shape, values);
+    }
+}
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    struct error error;
+    *state = fixture;
+    snprintf(fixture->path, sizeof fixture->path, "test_clip_file-%ld.safetensors", (long)getpid());
+    if (!file_exists(source_path))
+        return 0;
+    if (clip_file_open(&fixture->original, source_path, &error) != OK) {
+        print_error("%s\n", error.message);
+        return 1;
+    }
+    const struct clip_dimensions *dimensions = clip_file_dimensions(fixture->original);
+    for (size_t i = 0; i < clip_tensors(dimensions); i++) {
+        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        float *values = read_original(fixture, &tensor);
+        set_add(&fixture->openai, tensor.openai, tensor.rank, tensor.shape, values);
+        add_as_huggingface(&fixture->huggingface, &tensor, values);
+        free(values);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    unlink(fixture->path);
+    clip_file_close(fixture->original);
+    set_free(&fixture->openai);
+    set_free(&fixture->huggingface);
+    free(fixture);
+    return 0;
+}
+
+static struct fixture *require(void **state)
+{
+    struct fixture *fixture = *state;
+    if (fixture->original == NULL) {
+        print_message("%s is absent\n", source_path);
+        skip();
+    }
+    return fixture;
+}
+
+static void write_set(const struct fixture *fixture, const struct set *set)
+{
+    struct error error;
+    assert_int_equal(safetensors_write(fixture->path, set->tensors, set->count, NULL, 0, &error), OK);
+}
+
+static void assert_same_model(const struct fixture *fixture, const char *naming)
+{
+    struct clip_file *file;
+    struct error error;
+    if (clip_file_open(&file, fixture->path, &error) != OK)
+        fail_msg("%s", error.message);
+    const struct clip_dimensions *dimensions = clip_file_dimensions(file);
+    assert_string_equal(clip_file_naming(file), naming);
+    assert_memory_equal(dimensions, clip_file_dimensions(fixture->original), sizeof *dimensions);
+    for (size_t i = 0; i < clip_tensors(dimensions); i++) {
+        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        size_t bytes = elements_of(&tensor) * sizeof(float);
+        float *expected = read_original(fixture, &tensor), *values = malloc(bytes);
+        assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error), OK);
+        assert_memory_equal(values, expected, bytes);
+        free(expected);
+        free(values);
+    }
+    clip_file_close(file);
+}
+
+/* Opening must fail with a message that holds all three words. */
+static void assert_refused(const struct fixture *fixture, const struct set *set, const char *a, const char *b,
+                           const char *c)
+{
+    struct clip_file *file;
+    struct error error;
+    write_set(fixture, set);
+    assert_int_equal(clip_file_open(&file, fixture->path, &error), ERROR_FORMAT);
+    assert_null(file);
+    const char *words[] = {fixture->path, a, b, c};
+    for (size_t i = 0; i < 4; i++)
+        if (strstr(error.message, words[i]) == NULL)
+            fail_msg("'%s' is not in: %s", words[i], error.message);
+}
+
+static void dimensions_follow_from_shapes(void **state)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(require(state)->original);
+    const struct clip_dimensions expected = {.embed = 48,
+                                             .resolution = 16,
+                                             .patch = 4,
+                                             .image_width = 128,
+                                             .image_hidden = 512,
+                                             .image_blocks = 2,
+                                             .context = 77,
+                                             .vocabulary = 256,
+                                             .text_width = 64,
+                                             .text_hidden = 256,
+                                             .text_blocks = 2};
+    assert_memory_equal(d, &expected, sizeof expected);
+}
+
+static void values_are_those_of_the_file(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct safetensors *file;
+    struct error error;
+    assert_int_equal(safetensors_open(&file, source_path, &error), OK);
+    assert_int_equal(safetensors_count(file), fixture->openai.count);
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        const struct safetensor *expected = safetensors_at(file, i);
+        const struct safetensor *found = set_find(&fixture->openai, expected->name);
+        assert_memory_equal(found->data, expected->data, safetensor_elements(expected) * sizeof(float));
+    }
+    safetensors_close(file);
+}
+
+static void both_namings_give_the_same_model(void **state)
+{
+    struct fixture *fixture = require(state);
+    write_set(fixture, &fixture->openai);
+    assert_same_model(fixture, "openai");
+    write_set(fixture, &fixture->huggingface);
+    assert_same_model(fixture, "huggingface");
+}
+
+static void must(status result, const struct error *error)
+{
+    if (result != OK)
+        fail_msg("%s", error->message);
+}
+
+enum { IMAGES = 3, PROMPTS = 2, RESOLUTION = 16, CONTEXT = 77, EMBED = 48 };
+
+struct features {
+    float images[IMAGES * EMBED], prompts[PROMPTS * EMBED];
+};
+
+static void encode_inputs(struct backend *backend, struct clip *clip, struct arena *arena, struct features *features)
+{
+    struct error error;
+    struct encoding encoding = {.arena = arena};
+    struct tower_pass pass;
+    struct tensor encoded;
+    struct texts texts;
+    struct image_batch batch = {0};
+    float pixels[IMAGES * 3 * RESOLUTION * RESOLUTION];
+    int32_t tokens[PROMPTS * CONTEXT] = {254, 3, 17, 255};
+    const struct rng rng = rng_make(1, RNG_TEST, 0, 0);
+    for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
+        pixels[i] = rng_normal(&rng, i);
+    for (int l = 0; l < CONTEXT; l++) /* the longest prompt that fits */
+        tokens[CONTEXT + l] = l == 0 ? 254 : l == CONTEXT - 1 ? 255 : l;
+    must(tensor_take(&batch.images, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION},
+                     &error),
+         &error);
+    must(backend->ops->upload(backend, batch.images.data, pixels, sizeof pixels, &error), &error);
+    must(clip_encode_images(clip, &encoding, &batch, &pass, &encoded, &error), &error);
+    must(backend->ops->download(backend, features->images, encoded.data, sizeof features->images, &error), &error);
+    must(texts_create(&texts, clip, arena, tokens, PROMPTS, &error), &error);
+    must(clip_encode_texts(clip, &encoding, &texts, &pass, &encoded, &error), &error);
+    must(backend->ops->download(backend, features->prompts, encoded.data, sizeof features->prompts, &error), &error);
+}
+
+static void encode(const char *path, struct features *features)
+{
+    struct error error;
+    struct backend *backend;
+    struct arena arena;
+    struct clip *clip;
+    const struct clip_stated stated = {.config = {2, 1, ACTIVATION_QUICK_GELU}};
+    must(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = 2}, &error), &error);
+    must(backend->ops->arena_create(backend, &arena, (size_t)1 << 28, "test", &error), &error);
+    must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, &stated, &error), &error);
+    encode_inputs(backend, clip, &arena, features);
+    clip_destroy(clip);
+    backend->ops->arena_destroy(backend, &arena);
+    backend_close(backend);
+}
+
+static void both_namings_encode_to_the_same_bits(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct features openai, huggingface;
+    encode(source_path, &openai);
+    write_set(fixture, &fixture->huggingface);
+    encode(fixture->path, &huggingface);
+    assert_memory_equal(&openai, &huggingface, sizeof openai);
+    for (size_t i = 0; i < PROMPTS * EMBED; i++)
+        assert_true(openai.prompts[i] < 1e3F && openai.prompts[i] > -1e3F);
+    assert_memory_not_equal(openai.images, openai.images + EMBED, EMBED * sizeof(float));
+    assert_memory_not_equal(openai.prompts, openai.prompts + EMBED, EMBED * sizeof(float));
+}
+
+static void wrappers_and_harmless_extras_are_seen_through(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct set set = {0};
+    char name[160];
+    for (size_t i = 0; i < fixture->huggingface.count; i++) {
+        const struct safetensor *tensor = &fixture->huggingface.tensors[i];
+        snprintf(name, sizeof name, "module.%s", tensor->name);
+        set_add(&set, name, tensor->rank, tensor->shape, tensor->data);
+    }
+    set_add(&set, "module.text_model.embeddings.position_ids", 2, (size_t[]){1, 2}, (float[]){0, 1});
+    set_add(&set, "input_resolution", 0, NULL, (float[]){16});
+    write_set(fixture, &set);
+    assert_same_model(fixture, "huggingface");
+    set_free(&set);
+}
+
+static void half_precision_is_widened(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct set set = fixture->openai;
+    static const uint16_t half = 0x4248, brain = 0x4049; /* 3.140625 in both */
+    const struct {
+        enum safetensor_type type;
+        const void *data;
+        float expected;
+    } cases[] = {{SAFETENSOR_F16, &half, 3.140625F}, {SAFETENSOR_BF16, &brain, 3.140625F}};
+    struct safetensor *scale = set_find(&set, "logit_scale");
+    for (size_t i = 0; i < 2; i++) {
+        struct clip_file *file;
+        struct error error;
+        float value = 0;
+        scale->type = cases[i].type;
+        scale->data = cases[i].data;
+        write_set(fixture, &set);
+        assert_int_equal(clip_file_open(&file, fixture->path, &error), OK);
+        assert_int_equal(clip_file_read(file, "logit_scale", 0, NULL, &value, &error), OK);
+        assert_true(value == cases[i].expected);
+        clip_file_close(file);
+    }
+}
+
+static void not_finite(struct fixture *fixture, const struct set *set, const char *openai, const char *name,
+                       const char *found)
+{
+    struct clip_file *file;
+    struct error error;
+    write_set(fixture, set);
+    assert_int_equal(clip_file_open(&file, fixture->path, &error), OK);
+    for (size_t i = 0; i < clip_tensors(clip_file_dimensions(file)); i++) {
+        struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), i);
+        float *values = malloc(elements_of(&tensor) * sizeof *values);
+        bool bad = strcmp(tensor.openai, openai) == 0;
+        assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error),
+                         bad ? ERROR_FORMAT : OK);
+        if (bad && (strstr(error.message, name) == NULL || strstr(error.message, found) == NULL ||
+                    strstr(error.message, fixture->path) == NULL))
+            fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, error.message);
+        free(values);
+    }
+    clip_file_close(file);
+}
+
+static void numbers_that_are_none_are_refused(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct set set = fixture->openai;
+    static const float nan = NAN;
+    set_find(&set, "logit_scale")->data = &nan;
+    not_finite(fixture, &set, "logit_scale", "logit_scale", "nan");
+
+    set = fixture->huggingface; /* told by the file's own name, not by the one it is stacked under */
+    struct safetensor *key = set_find(&set, "text_model.encoder.layers.1.self_attn.k_proj.bias");
+    float values[64] = {[63] = -INFINITY};
+    assert_int_equal(key->shape[0], 64);
+    key->data = values;
+    not_finite(fixture, &set, "transformer.resblocks.1.attn.in_proj_bias", key->name, "-inf");
+}
+
+static void wrong_tensors_are_named(void **state)
+{
+    struct fixture *fixture = require(state);
+    static const char *const query = "text_model.encoder.layers.1.self_attn.q_proj.weight";
+    struct set set = fixture->huggingface;
+    *set_find(&set, query) = set.tensors[--set.count];
+    assert_refused(fixture, &set, query, "missing", "[64, 64]");
+
+    set = fixture->openai;
+    set_find(&set, "visual.ln_post.bias")->shape[0] = 127;
+    assert_refused(fixture, &set, "visual.ln_post.bias", "[128]", "[127]");
+
+    set = fixture->openai;
+    set_find(&set, "visual.ln_post.bias")->name = "visual.ln_past.bias";
+    assert_refused(fixture, &set, "visual.ln_post.bias", "missing", "[128]");
+    assert_refused(fixture, &set, "visual.ln_post.bias", "missing", "'visual.ln_past.bias'");
+
+    set = fixture->openai;
+    set_find(&set, "visual.proj")->name = "visual.project";
+    assert_refused(fixture, &set, "visual.proj", "missing", "'visual.project'");
+
+    set = fixture->openai; /* the other layer's bias is no misnamed one */
+    *set_find(&set, "visual.ln_pre.bias") = set.tensors[--set.count];
+    assert_refused(fixture, &set, "visual.ln_pre.bias", "missing", "others");
+
+    set = fixture->openai;
+    set.tensors[set.count] = set.tensors[0];
+    set.tensors[set.count++].name = "visual.surplus";
+    assert_refused(fixture, &set, "visual.surplus", "[]", "2 image and 2 text blocks");
+
+    set = fixture->openai;
+    set_find(&set, "transformer.resblocks.1.ln_2.weight")->type = SAFETENSOR_I32;
+    assert_refused(fixture, &set, "transformer.resblocks.1.ln_2.weight", "F32", "I32");
+}
+
+static void impossible_models_are_refused(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct set set = {.count = 1, .tensors = {fixture->openai.tensors[0]}};
+    assert_refused(fixture, &set, "visual.conv1.weight", "patch_embedding", "logit_scale");
+
+    set = fixture->openai;
+    set_find(&set, "visual.positional_embedding")->shape[0] = 16;
+    assert_refused(fixture, &set, "visual.positional_embedding", "square", "[16, 128]");
+
+    set = fixture->openai;
+    set_find(&set, "token_embedding.weight")->shape[1] = 0;
+    assert_refused(fixture, &set, "token_embedding.weight", "above zero", "[256, 0]");
+}
+
+static void unknown_names_and_shapes_are_refused_on_reading(void **state)
+{
+    struct fixture *fixture = require(state);
+    struct error error;
+    float value;
+    assert_int_equal(clip_file_read(fixture->original, "logit_scales", 0, NULL, &value, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "logit_scales"));
+    assert_int_equal(clip_file_read(fixture->original, "ln_final.bias", 1, (size_t[]){63}, &value, &error),
+                     ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "[63], found [64]"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dimensions_follow_from_shapes),
+        cmocka_unit_test(values_are_those_of_the_file),
+        cmocka_unit_test(both_namings_give_the_same_model),
+        cmocka_unit_test(both_namings_encode_to_the_same_bits),
+        cmocka_unit_test(wrappers_and_harmless_extras_are_seen_through),
+        cmocka_unit_test(half_precision_is_widened),
+        cmocka_unit_test(numbers_that_are_none_are_refused),
+        cmocka_unit_test(wrong_tensors_are_named),
+        cmocka_unit_test(impossible_models_are_refused),
+        cmocka_unit_test(unknown_names_and_shapes_are_refused_on_reading),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

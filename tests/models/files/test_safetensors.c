@@ -1,0 +1,436 @@
+/* Files go out and come back; every way a file can lie about itself is refused with a message that says where. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glob.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "models/files/safetensors.h"
+
+static char path[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "test_safetensors-%ld.safetensors", (long)getpid());
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+/* A file with this header and data_size bytes 0, 1, 2, … in memory; the caller frees. */
+static uint8_t *make_file(const char *header, size_t data_size, size_t *size)
+{
+    uint64_t length = strlen(header);
+    uint8_t *bytes = malloc(8 + length + data_size);
+    assert_non_null(bytes);
+    memcpy(bytes, &length, 8);
+    for (size_t i = 0; i < length; i++)
+        bytes[8 + i] = (uint8_t)header[i];
+    for (size_t i = 0; i < data_size; i++)
+        bytes[8 + length + i] = (uint8_t)i;
+    *size = 8 + length + data_size;
+    return bytes;
+}
+
+static status open_header(struct safetensors **file, const char *header, size_t data_size, uint8_t **bytes,
+                          struct error *error)
+{
+    size_t size;
+    *bytes = make_file(header, data_size, &size);
+    return safetensors_open_memory(file, "bad.safetensors", *bytes, size, error);
+}
+
+static void assert_words(const char *message, const char *first, const char *second)
+{
+    const char *words[] = {"bad.safetensors", first, second};
+    for (size_t i = 0; i < 3; i++)
+        if (strstr(message, words[i]) == NULL)
+            fail_msg("'%s' is not in: %s", words[i], message);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    static const float rows[2][3] = {{1, 2, 3}, {4, 5, 6}};
+    static const int64_t number = -7;
+    static const uint8_t odd[3] = {1, 2, 3};
+    const struct safetensor tensors[] = {
+        {.name = "rows", .type = SAFETENSOR_F32, .rank = 2, .shape = {2, 3}, .data = rows},
+        {.name = "odd", .type = SAFETENSOR_U8, .rank = 1, .shape = {3}, .data = odd},
+        {.name = "empty", .type = SAFETENSOR_F64, .rank = 2, .shape = {0, 4}},
+        {.name = "a \"scalar\" é", .type = SAFETENSOR_I64, .rank = 0, .data = &number},
+    };
+    const struct safetensors_metadata metadata[] = {{"names", "one\ntwo"}, {"seed", "3"}};
+    struct safetensors *file;
+    struct error error;
+    assert_int_equal(safetensors_write(path, tensors, 4, metadata, 2, &error), OK);
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    assert_int_equal(safetensors_count(file), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const struct safetensor *found;
+        assert_int_equal(safetensors_expect(file, tensors[i].name, tensors[i].type, tensors[i].rank, tensors[i].shape,
+                                            &found, &error),
+                         OK);
+        size_t bytes = safetensor_elements(found) * safetensor_type_size(found->type);
+        assert_int_equal((uintptr_t)found->data % safetensor_type_size(found->type), 0);
+        if (bytes > 0)
+            assert_memory_equal(found->data, tensors[i].data, bytes);
+    }
+    assert_string_equal(safetensors_at(file, 0)->name, "a \"scalar\" é");
+    assert_string_equal(safetensors_metadata_value(file, "names"), "one\ntwo");
+    assert_null(safetensors_metadata_value(file, "absent"));
+    assert_null(safetensors_find(file, "absent"));
+    safetensors_close(file);
+}
+
+static void data_starts_at_a_multiple_of_64(void **state)
+{
+    (void)state;
+    char name[80] = "";
+    for (size_t length = 1; length < 70; length++) {
+        struct safetensor tensor = {.name = memset(name, 'n', length), .type = SAFETENSOR_U8, .data = "x"};
+        struct bytes bytes;
+        struct error error;
+        uint64_t header;
+        tensor.rank = 1;
+        tensor.shape[0] = 1;
+        assert_int_equal(safetensors_write(path, &tensor, 1, NULL, 0, &error), OK);
+        assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+        memcpy(&header, bytes.data, sizeof header);
+        assert_int_equal((8 + header) % 64, 0);
+        assert_int_equal(bytes.size, 8 + header + 1);
+        bytes_free(&bytes);
+    }
+}
+
+static void data_in_awkward_places_is_aligned(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                                 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]},"
+                                 "\"c\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[9,17]}}";
+    for (size_t spaces = 0; spaces < 8; spaces++) {
+        char padded[sizeof header + 8];
+        struct safetensors *file;
+        struct error error;
+        uint8_t *bytes;
+        snprintf(padded, sizeof padded, "%s%*s", header, (int)spaces, "");
+        assert_int_equal(open_header(&file, padded, 17, &bytes, &error), OK);
+        for (size_t i = 0; i < 3; i++) {
+            static const uint8_t first[] = {0, 1, 9};
+            const struct safetensor *tensor = safetensors_at(file, i);
+            assert_int_equal((uintptr_t)tensor->data % safetensor_type_size(tensor->type), 0);
+            size_t size = safetensor_elements(tensor) * safetensor_type_size(tensor->type);
+            for (size_t j = 0; j < size; j++)
+                assert_int_equal(((const uint8_t *)tensor->data)[j], first[i] + j);
+        }
+        safetensors_close(file);
+        free(bytes);
+    }
+}
+
+#define ENTRY(type, shape, offsets) "{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+
+static void lying_headers_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header;
+        size_t data;
+        const char *first, *second;
+    } cases[] = {
+        {"", 0, "JSON", "byte 8"},
+        {"[]", 0, "JSON object", ""},
+        {"{\"w\":", 0, "JSON", "byte"},
+        {"{\"w\":1}", 0, "'w'", "dtype"},
+        {"{\"w\":\"\xff\"}", 0, "JSON", "UTF-8"},
+        {"{\"w\":" ENTRY("F32", "[1]", "[0,4]") ",\"w\":" ENTRY("F32", "[1]", "[4,8]") "}", 8, "duplicate", "w"},
+        {"{\"w\":" ENTRY("F31", "[1]", "[0,4]") "}", 4, "'w'", "F31"},
+        {"{\"w\":" ENTRY("F32", "7", "[0,4]") "}", 4, "'w'", "shape"},
+        {"{\"w\":" ENTRY("F32", "[-1]", "[0,4]") "}", 4, "'w'", "position 0"},
+        {"{\"w\":" ENTRY("F32", "[1.0]", "[0,4]") "}", 4, "'w'", "position 0"},
+        {"{\"w\":" ENTRY("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, "'w'", "at most 8"},
+        {"{\"w\":" ENTRY("F32", "[4294967296,4294967296]", "[0,4]") "}", 4, "'w'", "[4294967296, 4294967296]"},
+        {"{\"w\":" ENTRY("F32", "[9223372036854775807,2]", "[0,4]") "}", 4, "'w'", "9223372036854775807"},
+        {"{\"w\":" ENTRY("F32", "[99999999999999999999]", "[0,4]") "}", 4, "JSON", "integer"},
+        {"{\"w\":" ENTRY("F32", "[1]", "[4,0]") "}", 4, "'w'", "begin <= end"},
+        {"{\"w\":" ENTRY("F32", "[1]", "[0]") "}", 4, "'w'", "data_offsets"},
+        {"{\"w\":" ENTRY("F32", "[1]", "[-4,0]") "}", 4, "'w'", "data_offsets"},
+        {"{\"w\":" ENTRY("F32", "[2]", "[0,4]") "}", 4, "takes 8 bytes", "hold 4"},
+        {"{\"w\":" ENTRY("F32", "[2]", "[0,8]") "}", 7, "'w'", "cut off"},
+        {"{\"w\":" ENTRY("F32", "[1]", "[0,4]") "}", 5, "end at byte 4", "holds 5"},
+        {"{\"w\":" ENTRY("U8", "[1]", "[0,1]") ",\"x\":" ENTRY("U8", "[1]", "[2,3]") "}", 3, "'x'", "a gap"},
+        {"{\"w\":" ENTRY("U8", "[2]", "[0,2]") ",\"x\":" ENTRY("U8", "[2]", "[1,3]") "}", 3, "'x'", "an overlap"},
+        {"{\"__metadata__\":{\"epoch\":3}}", 0, "'epoch'", "string"},
+        {"{\"__metadata__\":[]}", 0, "__metadata__", "object"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct safetensors *file;
+        struct error error;
+        uint8_t *bytes;
+        assert_int_equal(open_header(&file, cases[i].header, cases[i].data, &bytes, &error), ERROR_FORMAT);
+        assert_null(file);
+        assert_words(error.message, cases[i].first, cases[i].second);
+        free(bytes);
+    }
+}
+
+static void impossible_header_lengths_are_refused(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {3, 100, 100000001, UINT64_MAX};
+    uint8_t bytes[10] = {0};
+    struct safetensors *file;
+    struct error error;
+    for (size_t size = 0; size < 8; size++) {
+        assert_int_equal(safetensors_open_memory(&file, "bad.safetensors", bytes, size, &error), ERROR_FORMAT);
+        assert_words(error.message, "only", "bytes");
+    }
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        memcpy(bytes, &lengths[i], sizeof lengths[i]);
+        assert_int_equal(safetensors_open_memory(&file, "bad.safetensors", bytes, sizeof bytes, &error), ERROR_FORMAT);
+        assert_words(error.message, "header", "cut off");
+    }
+}
+
+/* Whatever byte of a file changes or is missing, the reader says yes or no and stays within the file. */
+static void every_damaged_byte_is_survived(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *bytes =
+        make_file("{\"w\":" ENTRY("F32", "[2]", "[0,8]") ",\"x\":" ENTRY("U8", "[1]", "[8,9]") "}", 9, &size);
+    struct safetensors *file;
+    struct error error;
+    assert_int_equal(safetensors_open_memory(&file, "w", bytes, size, &error), OK);
+    safetensors_close(file);
+    for (size_t cut = 0; cut < size; cut++)
+        assert_int_equal(safetensors_open_memory(&file, "w", bytes, cut, &error), ERROR_FORMAT);
+    for (size_t i = 0; i < size; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] ^= (uint8_t)(1 << bit);
+            if (safetensors_open_memory(&file, "w", bytes, size, &error) == OK)
+                assert_int_equal(safetensors_count(file), 2);
+            safetensors_close(file);
+            bytes[i] ^= (uint8_t)(1 << bit);
+        }
+    }
+    free(bytes);
+}
+
+static void write_small(const char *iteration)
+{
+    static const float w[2] = {1, 2}, v[2] = {3, 4};
+    const struct safetensor tensors[] = {{.name = "w", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = w},
+                                         {.name = "v", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = v}};
+    const struct safetensors_metadata metadata[] = {{"task", "3"}, {"iteration", iteration}};
+    struct error error;
+    assert_int_equal(safetensors_write(path, tensors, 2, metadata, 2, &error), OK);
+}
+
+static void assert_same_text(const char *found, const char *expected)
+{
+    assert_non_null(found);
+    assert_string_equal(found, expected);
+}
+
+/* A file that was written here proves itself: the one flip that can go unnoticed is in the name of the digest. */
+static void every_flipped_bit_of_a_written_file_is_refused_or_harmless(void **state)
+{
+    (void)state;
+    struct bytes bytes;
+    struct safetensors *file;
+    struct error error;
+    size_t harmless = 0;
+    write_small("41");
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    for (size_t i = 0; i < bytes.size * 8; i++) {
+        bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
+        if (safetensors_open_memory(&file, path, bytes.data, bytes.size, &error) == OK) {
+            harmless++;
+            assert_null(safetensors_metadata_value(file, SAFETENSORS_DIGEST));
+            assert_same_text(safetensors_metadata_value(file, "task"), "3");
+            assert_same_text(safetensors_metadata_value(file, "iteration"), "41");
+            assert_memory_equal(safetensors_find(file, "w")->data, ((float[]){1, 2}), 8);
+            assert_memory_equal(safetensors_find(file, "v")->data, ((float[]){3, 4}), 8);
+        }
+        safetensors_close(file);
+        bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    assert_true(harmless <= 8 * sizeof SAFETENSORS_DIGEST);
+    bytes_free(&bytes);
+}
+
+/* Changes that keep the header well-formed: another position, tensors exchanged, a digest of another file. */
+static void edited_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const edits[][2] = {{"\"iteration\":\"41\"", "\"iteration\":\"14\""},
+                                           {"\"task\":\"3\"", "\"task\":\"4\""},
+                                           {"\"w\":", "\"x\":"},
+                                           {"\"F32\"", "\"I32\""},
+                                           {"[2]", "[ 2"},
+                                           {"xxh3:", "xxh4:"},
+                                           {"[0,8]", "[8,16"}};
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        struct bytes bytes;
+        struct safetensors *file;
+        struct error error;
+        write_small("41");
+        assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+        uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
+        assert_non_null(at);
+        memcpy(at, edits[i][1], strlen(edits[i][1]));
+        assert_int_equal(safetensors_open_memory(&file, "bad.safetensors", bytes.data, bytes.size, &error),
+                         ERROR_FORMAT);
+        if (i < 4)
+            assert_words(error.message, "damaged or edited", "write it again");
+        bytes_free(&bytes);
+    }
+}
+
+/* Who rewrites a file with the same contents in another order has the same file. */
+static void the_order_of_entries_is_no_part_of_the_digest(void **state)
+{
+    (void)state;
+    static const float w[2] = {1, 2}, v[2] = {3, 4};
+    const struct safetensor tensors[] = {{.name = "v", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = v},
+                                         {.name = "w", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = w}};
+    const struct safetensors_metadata metadata[] = {{"iteration", "41"}, {"task", "3"}};
+    struct safetensors *file;
+    struct error error;
+    char digest[32];
+    write_small("41");
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    snprintf(digest, sizeof digest, "%s", safetensors_metadata_value(file, SAFETENSORS_DIGEST));
+    safetensors_close(file);
+    assert_int_equal(safetensors_write(path, tensors, 2, metadata, 2, &error), OK);
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    assert_string_equal(safetensors_metadata_value(file, SAFETENSORS_DIGEST), digest);
+    safetensors_close(file);
+}
+
+static void expectations_name_both_shapes(void **state)
+{
+    (void)state;
+    struct safetensors *file;
+    struct error error;
+    uint8_t *bytes;
+    const struct safetensor *tensor;
+    assert_int_equal(open_header(&file, "{\"w\":" ENTRY("F32", "[1,2]", "[0,8]") "}", 8, &bytes, &error), OK);
+    assert_int_equal(safetensors_expect(file, "w", SAFETENSOR_F32, 2, (size_t[]){2, 1}, &tensor, &error), ERROR_FORMAT);
+    assert_words(error.message, "expected F32 [2, 1]", "found F32 [1, 2]");
+    assert_int_equal(safetensors_expect(file, "w", SAFETENSOR_I32, 2, (size_t[]){1, 2}, &tensor, &error), ERROR_FORMAT);
+    assert_words(error.message, "expected I32 [1, 2]", "found F32 [1, 2]");
+    assert_int_equal(safetensors_expect(file, "v", SAFETENSOR_F32, 1, (size_t[]){5}, &tensor, &error), ERROR_FORMAT);
+    assert_words(error.message, "'v' is missing", "F32 [5]");
+    safetensors_close(file);
+    free(bytes);
+}
+
+static void numbers_widen_to_floats(void **state)
+{
+    (void)state;
+    static const uint16_t half[] = {0x0000, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xc248, 0x7bff, 0x7c00, 0x7e00};
+    static const float expected[] = {0, -0x1p-24F, 0x3ffp-24F, 0x1p-14F, 1, -3.140625F, 65504, INFINITY, NAN};
+    static const uint16_t brain[] = {0x3f80, 0xc049};
+    static const double wide[] = {0.1, -2};
+    float values[9];
+    struct error error;
+    struct safetensor tensor = {.name = "h", .type = SAFETENSOR_F16, .rank = 1, .shape = {9}, .data = half};
+    assert_int_equal(safetensor_to_floats(&tensor, values, &error), OK);
+    for (size_t i = 0; i < 8; i++)
+        assert_true(values[i] == expected[i]);
+    assert_true(isnan(values[8]));
+    tensor = (struct safetensor){.name = "b", .type = SAFETENSOR_BF16, .rank = 1, .shape = {2}, .data = brain};
+    assert_int_equal(safetensor_to_floats(&tensor, values, &error), OK);
+    assert_true(values[0] == 1 && values[1] == -3.140625F);
+    tensor = (struct safetensor){.name = "d", .type = SAFETENSOR_F64, .rank = 1, .shape = {2}, .data = wide};
+    assert_int_equal(safetensor_to_floats(&tensor, values, &error), OK);
+    assert_true(values[0] == 0.1F && values[1] == -2);
+    tensor.type = SAFETENSOR_I64;
+    assert_int_equal(safetensor_to_floats(&tensor, values, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "found I64"));
+}
+
+static void impossible_requests_write_nothing(void **state)
+{
+    (void)state;
+    const struct safetensor fine = {.name = "w", .type = SAFETENSOR_U8, .rank = 1, .shape = {1}, .data = "x"};
+    struct safetensor twice[] = {fine, fine}, reserved = fine, garbled = fine, huge = fine;
+    struct error error;
+    reserved.name = "__metadata__";
+    garbled.name = "\xff";
+    huge.rank = 2;
+    huge.shape[0] = huge.shape[1] = SIZE_MAX / 2;
+    assert_int_equal(safetensors_write(path, twice, 2, NULL, 0, &error), ERROR_ARGUMENT);
+    assert_int_equal(safetensors_write(path, &reserved, 1, NULL, 0, &error), ERROR_ARGUMENT);
+    assert_int_equal(safetensors_write(path, &garbled, 1, NULL, 0, &error), ERROR_ARGUMENT);
+    assert_int_equal(safetensors_write(path, &huge, 1, NULL, 0, &error), ERROR_ARGUMENT);
+    const struct safetensors_metadata bad = {"key", "\xff"};
+    assert_int_equal(safetensors_write(path, &fine, 1, &bad, 1, &error), ERROR_ARGUMENT);
+    assert_int_equal(safetensors_write("absent-folder/w.safetensors", &fine, 1, NULL, 0, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "absent-folder/w.safetensors"));
+    assert_false(file_exists(path));
+}
+
+/* As on a full disk: the file may not grow. */
+static void a_full_disk_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    static char data[1 << 16];
+    const struct safetensor tensor = {
+        .name = "w", .type = SAFETENSOR_U8, .rank = 1, .shape = {sizeof data}, .data = data};
+    struct error error;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*action)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, before.rlim_max}), 0);
+    status result = safetensors_write(path, &tensor, 1, NULL, 0, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, action);
+    assert_int_equal(result, ERROR_IO);
+    assert_non_null(strstr(error.message, path));
+    glob_t left = {0};
+    char pattern[128];
+    snprintf(pattern, sizeof pattern, "%s*", path);
+    assert_int_equal(glob(pattern, 0, NULL, &left), GLOB_NOMATCH);
+    globfree(&left);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(what_is_written_is_read, tear_down),
+        cmocka_unit_test_teardown(data_starts_at_a_multiple_of_64, tear_down),
+        cmocka_unit_test(data_in_awkward_places_is_aligned),
+        cmocka_unit_test(lying_headers_are_refused),
+        cmocka_unit_test(impossible_header_lengths_are_refused),
+        cmocka_unit_test(every_damaged_byte_is_survived),
+        cmocka_unit_test_setup_teardown(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(edited_files_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_order_of_entries_is_no_part_of_the_digest, set_up, tear_down),
+        cmocka_unit_test(expectations_name_both_shapes),
+        cmocka_unit_test(numbers_widen_to_floats),
+        cmocka_unit_test(impossible_requests_write_nothing),
+        cmocka_unit_test(a_full_disk_leaves_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

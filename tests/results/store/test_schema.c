@@ -1,0 +1,222 @@
+#include "tests/results/check.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "results/store.h"
+#include "results/store/schema.h"
+#include "tests/results/sample.h"
+
+static void execute(const char *path, const char *sql)
+{
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    char *message = NULL;
+    if (sqlite3_exec(database, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", sql, message);
+    sqlite3_close(database);
+}
+
+static int64_t number(const char *path, const char *sql)
+{
+    struct database *database;
+    int64_t value;
+    assert_ok(database_open(&database, path, false, &error));
+    assert_ok(database_integer(database, sql, &value, &error));
+    database_close(database);
+    return value;
+}
+
+static void a_new_file_is_a_results_database(void **state)
+{
+    (void)state;
+    char *path = sample_path("new.sqlite");
+    struct store *store;
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_int_equal(number(path, "PRAGMA application_id"), SCHEMA_APPLICATION);
+    assert_int_equal(number(path, "PRAGMA user_version"), schema_version());
+    assert_int_equal(number(path, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 1);
+    assert_int_equal(
+        number(path, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%STRICT%'"), 0);
+    store_close(store);
+    sample_remove(path);
+}
+
+/* A schema file as mtil_embed makes it. */
+#define SQL_FILE(file, sql)                                                                                            \
+    {                                                                                                                  \
+        (file), (const unsigned char *)(sql), sizeof(sql) - 1                                                          \
+    }
+
+static void old_schemas_are_brought_up_to_date(void **state)
+{
+    (void)state;
+    const struct embedded_file first[] = {SQL_FILE("1.sql", "CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (7)"),
+                                          {0}};
+    const struct embedded_file all[] = {
+        first[0],
+        SQL_FILE("2.sql", "ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 5"),
+        SQL_FILE("3.sql", "CREATE TABLE b AS SELECT x + y AS z FROM a; UPDATE a SET y = 6;"),
+        {0}};
+    char *path = sample_path("old.sqlite");
+    struct database *database;
+    assert_ok(database_open(&database, path, true, &error));
+    assert_ok(schema_upgrade(database, first, &error));
+    assert_int_equal(number(path, "PRAGMA user_version"), 1);
+    assert_ok(schema_upgrade(database, all, &error));
+    assert_int_equal(number(path, "PRAGMA user_version"), 3);
+    assert_int_equal(number(path, "SELECT z FROM b"), 12);
+    assert_ok(schema_upgrade(database, all, &error));
+    assert_int_equal(number(path, "SELECT count(*) FROM b"), 1);
+    database_close(database);
+    sample_remove(path);
+}
+
+/* What the first version wrote is read by this one. */
+static void a_database_of_the_first_version_gets_the_new_columns(void **state)
+{
+    (void)state;
+    char *path = sample_path("first.sqlite");
+    const struct embedded_file first[] = {schema_files[0], {0}};
+    struct database *database;
+    struct store *store;
+    assert_ok(database_open(&database, path, true, &error));
+    assert_ok(schema_upgrade(database, first, &error));
+    database_close(database);
+    execute(path, "INSERT INTO runs VALUES (1, 's', 'h', 't', 'full_shot', 'm', 'p', 'c', 'oracle', 'I', 'b', 'cpu', "
+                  "'f32', '0', 1, 1, 0, 'stopped', NULL, 'now', NULL, 'host', 1);"
+                  "INSERT INTO tasks VALUES (1, 0, 'dtd', 47, 100, 50, NULL)");
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    store_close(store);
+    assert_int_equal(number(path, "PRAGMA user_version"), schema_version());
+    assert_int_equal(number(path, "SELECT test_images + missing_images FROM tasks"), 50);
+    sample_remove(path);
+}
+
+/* Runs of the version before inputs were recorded are read, shown and compared; nothing is known of their inputs. */
+static void a_database_without_inputs_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    char *path = sample_path("third.sqlite");
+    const struct embedded_file three[] = {schema_files[0], schema_files[1], schema_files[2], {0}};
+    struct database *database;
+    struct store *store;
+    struct unfinished_runs found;
+    char *folder;
+    assert_ok(database_open(&database, path, true, &error));
+    assert_ok(schema_upgrade(database, three, &error));
+    database_close(database);
+    execute(path,
+            "INSERT INTO runs VALUES (7, 'mini', 'h', 't', 'full_shot', 'm', 'p', 'c', 'oracle', 'I', 'b', 'cpu', "
+            "'f32', '0', 1, 1, 0, 'stopped', NULL, 'now', NULL, 'host', 1)");
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_int_equal(number(path, "SELECT settings_hash IS NULL AND folder IS NULL FROM runs"), 1);
+    assert_int_equal(number(path, "SELECT count(*) FROM inputs") + number(path, "SELECT count(*) FROM sessions"), 0);
+    assert_ok(store_run_folder(store, 7, &folder, &error));
+    assert_null(folder);
+    assert_ok(store_find_unfinished(store, "h", "mini", 1, &found, &error));
+    assert_int_equal(found.count, 0);
+    assert_int_equal(found.older, 1);
+    unfinished_runs_free(&found);
+    store_close(store);
+    sample_remove(path);
+}
+
+static void a_failing_file_changes_nothing(void **state)
+{
+    (void)state;
+    const struct embedded_file files[] = {
+        SQL_FILE("1.sql", "CREATE TABLE a (x INTEGER)"),
+        SQL_FILE("2.sql", "INSERT INTO a VALUES (1); CREATE TABLE b (y); SELECT nonsense"),
+        {0}};
+    char *path = sample_path("old.sqlite");
+    struct database *database;
+    assert_ok(database_open(&database, path, true, &error));
+    assert_fails(schema_upgrade(database, files, &error), ERROR_ARGUMENT, "2.sql");
+    assert_int_equal(number(path, "PRAGMA user_version"), 1);
+    assert_int_equal(number(path, "SELECT count(*) FROM a"), 0);
+    assert_int_equal(number(path, "SELECT count(*) FROM sqlite_schema"), 1);
+    database_close(database);
+    sample_remove(path);
+}
+
+static void other_programs_databases_are_refused_and_left_alone(void **state)
+{
+    (void)state;
+    char *path = sample_path("foreign.sqlite");
+    struct store *store;
+    execute(path, "CREATE TABLE bookmarks (url TEXT)");
+    assert_fails(store_open(&store, path, STORE_WRITE, &error), ERROR_FORMAT, "another program");
+    assert_fails(store_open(&store, path, STORE_READ, &error), ERROR_FORMAT, "\"bookmarks\"");
+    assert_int_equal(number(path, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'delete'"), 1);
+    assert_int_equal(number(path, "SELECT count(*) FROM sqlite_schema"), 1);
+    execute(path, "PRAGMA application_id = 252006673; DROP TABLE bookmarks; VACUUM");
+    assert_fails(store_open(&store, path, STORE_WRITE, &error), ERROR_FORMAT, "0xf055111");
+    sample_remove(path);
+}
+
+static void newer_schemas_are_refused(void **state)
+{
+    (void)state;
+    char *path = sample_path("newer.sqlite");
+    struct store *store;
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    store_close(store);
+    execute(path, "PRAGMA user_version = 999");
+    assert_fails(store_open(&store, path, STORE_WRITE, &error), ERROR_FORMAT, "or older, found 999");
+    assert_fails(store_open(&store, path, STORE_READ, &error), ERROR_FORMAT, "newer version of this program");
+    sample_remove(path);
+}
+
+static double leaderboard_runs(struct store *store)
+{
+    struct database *database;
+    int64_t runs;
+    assert_ok(database_open(&database, store_path(store), false, &error));
+    assert_ok(database_integer(database, "SELECT runs FROM leaderboard", &runs, &error));
+    database_close(database);
+    return (double)runs;
+}
+
+/* Whoever opens for writing brings its views; whoever reads gets its own without touching the file. */
+static void stale_views_are_replaced(void **state)
+{
+    (void)state;
+    char *path = sample_path("views.sqlite");
+    struct store *store;
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    sample_finished_run(store, 1);
+    store_close(store);
+    execute(path, "DROP VIEW leaderboard; CREATE VIEW leaderboard AS SELECT 77 AS runs; DROP VIEW matrix;"
+                  "UPDATE properties SET value = 'older'; CREATE VIEW mine AS SELECT 1");
+    struct database *reader;
+    int64_t cells, runs;
+    assert_ok(database_open(&reader, path, false, &error));
+    assert_ok(schema_overlay_views(reader, &error));
+    assert_ok(database_integer(reader, "SELECT count(*) FROM matrix", &cells, &error));
+    assert_ok(database_integer(reader, "SELECT runs FROM leaderboard", &runs, &error));
+    assert_int_equal(cells, SAMPLE_TASKS * (SAMPLE_TASKS + 1));
+    assert_int_equal(runs, 1);
+    database_close(reader);
+    assert_int_equal(number(path, "SELECT runs FROM leaderboard"), 77);
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_true(leaderboard_runs(store) == 1);
+    assert_int_equal(number(path, "SELECT count(*) FROM mine"), 1); /* a user's own view stays */
+    store_close(store);
+    sample_remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_file_is_a_results_database),
+        cmocka_unit_test(old_schemas_are_brought_up_to_date),
+        cmocka_unit_test(a_database_of_the_first_version_gets_the_new_columns),
+        cmocka_unit_test(a_database_without_inputs_is_brought_up_to_date),
+        cmocka_unit_test(a_failing_file_changes_nothing),
+        cmocka_unit_test(other_programs_databases_are_refused_and_left_alone),
+        cmocka_unit_test(newer_schemas_are_refused),
+        cmocka_unit_test(stale_views_are_replaced),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

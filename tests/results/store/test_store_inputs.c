@@ -1,0 +1,178 @@
+/* Inputs and sessions of runs, and what becomes of a run whose inputs changed. */
+#include "tests/results/check.h"
+
+#include <stdlib.h>
+
+#include "results/store/store_internal.h"
+#include "tests/results/sample.h"
+
+static const struct input_row inputs[] = {
+    {.task = -1, .kind = "weights", .path = "/w", .files = 1, .bytes = 10, .digest = "aa"},
+    {.task = 0, .kind = "test", .path = "/d", .files = 3, .bytes = 30, .digest = "bb"},
+    {.task = 0, .kind = "train", .path = "/d", .files = 4, .bytes = 40, .digest = "cc"},
+};
+
+static struct run_description description(int64_t seed)
+{
+    struct run_description run = sample_description(seed);
+    run.settings_hash = "settings";
+    run.folder = "runs/sample";
+    run.inputs = inputs;
+    run.input_count = sizeof inputs / sizeof *inputs;
+    return run;
+}
+
+static int64_t number(struct store *store, const char *sql)
+{
+    int64_t value;
+    assert_ok(database_integer(store->database, sql, &value, &error));
+    return value;
+}
+
+static struct store *open_store(char **path)
+{
+    struct store *store;
+    *path = sample_path("inputs.sqlite");
+    assert_ok(store_open(&store, *path, STORE_WRITE, &error));
+    return store;
+}
+
+/* A run of seed 1 up to an iteration of a task, stopped there. */
+static int64_t stopped_run(struct store *store, int64_t task, int64_t iteration)
+{
+    struct run_description run = description(1);
+    struct run_start start;
+    assert_ok(store_run_start(store, &run, &start, &error));
+    assert_true(start.created);
+    assert_ok(sample_write(store, start.run, 1, -1, 0, task, iteration, &error));
+    assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
+    return start.run;
+}
+
+static void unfinished_runs_are_found_with_what_they_read(void **state)
+{
+    (void)state;
+    char *path;
+    struct store *store = open_store(&path);
+    struct unfinished_runs found;
+    int64_t run = stopped_run(store, 2, 1);
+    assert_ok(store_find_unfinished(store, "settings", "sample", 1, &found, &error));
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.older, 0);
+    assert_int_equal(found.runs[0].run, run);
+    assert_string_equal(found.runs[0].folder, "runs/sample");
+    assert_true(found.runs[0].evaluated);
+    assert_int_equal(found.runs[0].first_untrained, 2);
+    assert_int_equal(found.runs[0].input_count, 3);
+    assert_string_equal(found.runs[0].inputs[0].digest, "aa");
+    assert_string_equal(found.runs[0].inputs[2].kind, "train");
+    assert_int_equal(found.runs[0].inputs[2].bytes, 40);
+    unfinished_runs_free(&found);
+    assert_ok(store_find_unfinished(store, "settings", "sample", 2, &found, &error));
+    assert_int_equal(found.count, 0);
+    assert_ok(store_find_unfinished(store, "others", "sample", 1, &found, &error));
+    assert_int_equal(found.count, 0);
+    store_close(store);
+    sample_remove(path);
+}
+
+static void a_task_that_was_begun_is_trained(void **state)
+{
+    (void)state;
+    char *path;
+    struct store *store = open_store(&path);
+    struct unfinished_runs found;
+    stopped_run(store, 1, 10);
+    assert_ok(store_find_unfinished(store, "settings", "sample", 1, &found, &error));
+    assert_int_equal(found.runs[0].first_untrained, 2);
+    unfinished_runs_free(&found);
+    store_close(store);
+    sample_remove(path);
+}
+
+static void a_run_goes_on_with_other_inputs(void **state)
+{
+    (void)state;
+    char *path;
+    struct store *store = open_store(&path);
+    struct run_description run = description(1);
+    struct run_start start;
+    struct input_row mended[] = {inputs[0], inputs[1], inputs[2]};
+    int64_t id = stopped_run(store, 2, 1), rows = number(store, "SELECT count(*) FROM evaluations");
+    run.suite_hash = "of the mended ones";
+    mended[2].digest = "dd";
+    assert_ok(store_run_claim(store, id, RUN_GOES_ON, &run, &start, &error));
+    assert_false(start.created);
+    assert_int_equal(start.run, id);
+    assert_int_equal(number(store, "SELECT suite_hash = 'of the mended ones' FROM runs"), 0);
+    assert_ok(store_run_change_inputs(store, id, run.suite_hash, mended, 3, &error));
+    assert_int_equal(number(store, "SELECT suite_hash = 'of the mended ones' FROM runs"), 1);
+    assert_int_equal(number(store, "SELECT count(*) FROM inputs WHERE digest IN ('aa', 'bb', 'dd')"), 3);
+    assert_int_equal(number(store, "SELECT count(*) FROM evaluations"), rows);
+    struct task_row row = {.task = 3, .training_images = 77, .missing_images = 1, .unreadable_images = 2};
+    assert_ok(store_change_task(store, id, &row, &error));
+    assert_int_equal(number(store, "SELECT training_images + unreadable_images FROM tasks WHERE task = 3"), 79);
+    store_close(store);
+    sample_remove(path);
+}
+
+static void a_run_that_begins_anew_loses_its_rows(void **state)
+{
+    (void)state;
+    char *path;
+    struct store *store = open_store(&path);
+    struct run_description run = description(1);
+    struct run_start start;
+    int64_t id = stopped_run(store, 2, 1);
+    assert_ok(store_add_session(
+        store, id,
+        &(struct session_row){
+            .program_version = "0", .command_line = "mtil run", .compiler = "c", .libraries = "l", .cpu = "p"},
+        &error));
+    assert_int_equal(number(store, "SELECT count(*) FROM sessions WHERE gpu IS NULL AND program_commit IS NULL"), 1);
+    run.suite_hash = "of others";
+    run.input_count = 1;
+    assert_ok(store_run_claim(store, id, RUN_ANEW, &run, &start, &error));
+    assert_true(start.created);
+    assert_int_equal(start.run, id);
+    assert_int_equal(number(store, "SELECT count(*) FROM runs WHERE suite_hash = 'of others' AND status = 'running'"),
+                     1);
+    assert_int_equal(number(store, "SELECT count(*) FROM inputs"), 1);
+    static const char *const empty[] = {"tasks", "evaluations", "steps", "per_image", "sessions", "expert_counts"};
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", empty[i]);
+        assert_int_equal(number(store, sql), 0);
+    }
+    store_close(store);
+    sample_remove(path);
+}
+
+static void a_run_that_another_has_is_not_claimed(void **state)
+{
+    (void)state;
+    char *path;
+    struct store *store = open_store(&path), *other;
+    struct run_description run = description(1);
+    struct run_start start;
+    int64_t id = stopped_run(store, 2, 1);
+    assert_ok(store_run_claim(store, id, RUN_GOES_ON, &run, &start, &error));
+    assert_ok(store_open(&other, path, STORE_WRITE, &error));
+    assert_fails(store_run_claim(other, id, RUN_ANEW, &run, &start, &error), ERROR_BUSY, "in use by another run");
+    assert_int_equal(number(store, "SELECT count(*) > 0 FROM evaluations"), 1);
+    store_close(other);
+    store_close(store);
+    sample_remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unfinished_runs_are_found_with_what_they_read),
+        cmocka_unit_test(a_task_that_was_begun_is_trained),
+        cmocka_unit_test(a_run_goes_on_with_other_inputs),
+        cmocka_unit_test(a_run_that_begins_anew_loses_its_rows),
+        cmocka_unit_test(a_run_that_another_has_is_not_claimed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
