@@ -76,8 +76,17 @@ struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
+/* Collects what merge policies ask for of the gradients (statistics.h). adapters_step: that, and an update of both groups. */
+status adapters_before_update(struct adapters *adapters, const struct update_rule *rule, struct error *error);
 status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
                      struct error *error);
+
+/* Selection counts and frozen flags of all blocks of a tower: device [blocks, E] each, n = blocks · E. */
+struct adapter_marks {
+    int32_t *counts, *frozen;
+    size_t n;
+};
+struct adapter_marks adapters_marks(const struct adapters *adapters, enum tower tower);
 
 /* Counts and frozen flags of a block, to the host: [E] each. */
 status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,

@@ -14,8 +14,8 @@
 #include "models/block.h"
 #include "models/files/clip_config.h"
 
-/* Update flags of the group: logit_scale has one of its own, so that it may stay while everything else is trained. */
-enum clip_flag { CLIP_FLAG_WEIGHTS, CLIP_FLAG_LOGIT_SCALE };
+/* Update flags of the group: each tower may be trained without the other, and logit_scale may stay. */
+enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_LOGIT_SCALE, CLIP_FLAGS };
 
 struct clip {
     struct backend *backend;

@@ -41,7 +41,7 @@ static status take_marks(struct adapter_tower *tower, struct arena *arena, struc
     struct tensor marks;
     TRY(tensor_take(&marks, arena, TENSOR_I32, "selection counts", 3, (size_t[]){2, tower->blocks, experts}, error));
     TRY(backend->ops->zero(backend, marks.data, tensor_bytes(&marks), error));
-    for (size_t b = 0; b < tower->blocks; b++) { /* adapters_read_marks counts on this order */
+    for (size_t b = 0; b < tower->blocks; b++) { /* adapters_marks and adapters_read_marks count on this order */
         tower->banks[b].counts = (int32_t *)marks.data + b * experts;
         tower->banks[b].frozen = (int32_t *)marks.data + (tower->blocks + b) * experts;
         tower->banks[b].used =
@@ -191,14 +191,27 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
     return OK;
 }
 
+status adapters_before_update(struct adapters *adapters, const struct update_rule *rule, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        TRY(statistics_square(&adapters->towers[t], rule->guard, error));
+    return OK;
+}
+
 status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
                      struct error *error)
 {
-    for (int t = 0; t < TOWERS; t++) {
-        TRY(statistics_square(&adapters->towers[t], rule->guard, error));
+    TRY(adapters_before_update(adapters, rule, error));
+    for (int t = 0; t < TOWERS; t++)
         TRY(parameters_step(adapters->towers[t].parameters, state, rule, error));
-    }
     return OK;
+}
+
+struct adapter_marks adapters_marks(const struct adapters *adapters, enum tower which)
+{
+    const struct adapter_tower *tower = &adapters->towers[which];
+    return (struct adapter_marks){tower->banks[0].counts, tower->banks[0].frozen,
+                                  tower->blocks * adapters->settings.experts};
 }
 
 status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
@@ -217,9 +230,9 @@ status adapters_read_frozen(const struct adapters *adapters, enum tower tower, s
 
 status adapters_read_marks(const struct adapters *adapters, enum tower which, int32_t *marks, struct error *error)
 {
-    const struct adapter_tower *tower = &adapters->towers[which];
-    return adapters->backend->ops->download(adapters->backend, marks, tower->banks[0].counts,
-                                            2 * tower->blocks * adapters->settings.experts * sizeof *marks, error);
+    struct adapter_marks device = adapters_marks(adapters, which);
+    return adapters->backend->ops->download(adapters->backend, marks, device.counts, 2 * device.n * sizeof *marks,
+                                            error);
 }
 
 status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,

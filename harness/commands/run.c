@@ -55,9 +55,8 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     stop_release(call->stop);
     progress_end(call->progress);
     if (result == OK && sequence.iterations > 0)
-        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", experiment_trainable(e),
-                 (double)experiment_trainable(e) * 4.0 / (1 << 20),
-                 sequence.training_seconds / (double)sequence.iterations);
+        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(e),
+                 (double)trained_values(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu was finished before; its results:", (unsigned long long)seed);
     if (result == OK)

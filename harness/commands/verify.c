@@ -15,8 +15,8 @@ static enum verify_cells cells_of(const char *name)
         i++;
     if (method != NULL && method->alone)
         return CELLS_DIAGONAL;
-    return method != NULL && method->options == NULL && method->trains(NULL) == TRAINS_NOTHING ? CELLS_ZERO_SHOT
-                                                                                               : CELLS_ALL;
+    return method != NULL && method->options == NULL && method->groups(NULL) == GROUPS_NONE ? CELLS_ZERO_SHOT
+                                                                                            : CELLS_ALL;
 }
 
 static status show(const struct command_call *call, const struct verification *verification, struct error *error)

@@ -317,6 +317,14 @@ static status reader_keys(const char *name, const struct option **table, struct 
     return OK;
 }
 
+static bool method_reads(const struct suite *suite, const char *section)
+{
+    const struct options *options = suite_options(suite, "method");
+    const struct method *method;
+    struct error ignored;
+    return method_find(&method, options_text(options, "name"), &ignored) != OK || method_uses(method, options, section);
+}
+
 /* Where weights and images lie is incidental: their contents are part of what a run is (harness/run/inputs.h). */
 const struct suite_section settings_sections[] = {
     {.name = "model", .options = model_options, .incidental = "weights|vocabulary"},
@@ -326,12 +334,12 @@ const struct suite_section settings_sections[] = {
      .shorthand = settings_data_shorthand,
      .chooser = "split_by",
      .chosen = settings_split_keys},
-    {.name = "adapter", .options = adapter_options},
-    {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys},
-    {.name = "combine", .options = combine_options, .chooser = "name", .chosen = combiner_keys},
+    {.name = "adapter", .options = adapter_options, .used = method_reads},
+    {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys, .used = method_reads},
+    {.name = "combine", .options = combine_options, .chooser = "name", .chosen = combiner_keys, .used = method_reads},
     {.name = "training", .options = training_options},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
-    {.name = "selector", .options = selector_options},
+    {.name = "selector", .options = selector_options, .used = method_reads},
     {.name = "evaluation", .options = evaluation_options},
     {.name = "tasks",
      .options = task_options,
@@ -451,6 +459,11 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(merge_combiner_find(&s->merge.combiner, options_text(combine, "name"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     return check(s, error);
+}
+
+bool settings_select(const struct settings *s)
+{
+    return method_uses(s->method, s->method_options, "selector");
 }
 
 void settings_of_task(struct task_settings *t, const struct suite *suite, const char *name)

@@ -87,6 +87,7 @@ struct task_settings {
 /* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is
  * told here. */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
+bool settings_select(const struct settings *settings); /* whether a selector picks the router at test time */
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
 
 /* Seed index of settings_seeds: one run each. settings_check_seeds tells an empty list and what is no seed before

@@ -26,6 +26,8 @@
  * An unknown name is an error that lists the known ones. */
 typedef status (*suite_chosen)(const char *name, const struct option **table, struct error *error);
 
+struct suite;
+
 /* Tables of sections end with an entry whose options, chosen and name are all NULL. */
 struct suite_section {
     const char *name;             /* "merge"; "" for keys at the top level of the file */
@@ -41,9 +43,10 @@ struct suite_section {
     /* "threads|precision=f32", or "*": keys, or keys with one of their values, that say how, not what, and are left out
      * of the hash */
     const char *incidental;
+    /* Whether the section's values matter to what the suite computes; those that do not are neither in its text nor in its
+     * hash. NULL: always. */
+    bool (*used)(const struct suite *suite, const char *section);
 };
-
-struct suite;
 
 /* Reads a suite that ships (a name without '/' and '.', see suite_library.h) or a file, then the overrides in their
  * order: "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is ERROR_ARGUMENT

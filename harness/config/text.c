@@ -134,6 +134,8 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
     for (size_t i = 0; i < suite->count; i++) {
         const struct part *part = &suite->parts[i];
         bool top = *part->section->name == 0, entry_written = part->entry == NULL;
+        if (part->section->used != NULL && !part->section->used(suite, part->section->name))
+            continue;
         for (size_t j = 0; part->table[j].name != NULL; j++) {
             if ((identity_only && is_incidental(part, part->table[j].name)) || !is_shown(suite, part, j))
                 continue;

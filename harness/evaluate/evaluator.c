@@ -367,7 +367,7 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error)
 {
-    if (evaluator->experiment->trains == TRAINS_WEIGHTS)
+    if (evaluator->experiment->groups & GROUPS_TOWERS)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

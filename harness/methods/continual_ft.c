@@ -1,18 +1,12 @@
-/* All weights in sequence, nothing against forgetting (spec 7). */
+/* Both towers in sequence, nothing against forgetting: θ_t is trained from θ_{t−1} on task t alone. */
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 
-static enum method_trains trains(const struct options *options)
-{
-    (void)options;
-    return TRAINS_WEIGHTS;
-}
-
-static status begin_task(struct experiment *e, const struct task *task, struct error *error)
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     (void)task;
-    return parameters_reset(e->clip->parameters, error);
+    return resumed ? OK : trained_groups_reset(run->experiment, error);
 }
 
 const struct method method_continual_ft = {
-    .name = "continual_ft", .source = "ZSCL, ICCV 2023", .trains = trains, .begin_task = begin_task};
+    .name = "continual_ft", .source = "ZSCL, ICCV 2023", .groups = groups_towers, .begin_task = begin_task};

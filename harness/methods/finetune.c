@@ -1,4 +1,4 @@
-/* Every task alone, from the untouched model: the upper bound of the tables (spec 7). */
+/* Every task alone, from the weights that the run starts from: the upper bound of the tables. */
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 
@@ -9,21 +9,23 @@ static const struct option options[] = {{.name = "train",
                                          .help = "the adapters alone, or the whole model"},
                                         {0}};
 
-static enum method_trains trains(const struct options *values)
+static unsigned groups(const struct options *values)
 {
-    return options_choice(values, "train") == 0 ? TRAINS_ADAPTERS : TRAINS_WEIGHTS;
+    return options_choice(values, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
 }
 
-static status begin_task(struct experiment *e, const struct task *task, struct error *error)
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
+    struct experiment *e = run->experiment;
+    if (resumed)
+        return OK;
     TRY(experiment_restart(e, error));
-    return e->adapters != NULL ? adapters_begin_task(e->adapters, task->index, error)
-                               : parameters_reset(e->clip->parameters, error);
+    return e->adapters != NULL ? adapters_begin_task(e->adapters, task->index, error) : trained_groups_reset(e, error);
 }
 
 const struct method method_finetune = {.name = "finetune",
                                        .source = "ZSCL, ICCV 2023",
                                        .options = options,
                                        .alone = true,
-                                       .trains = trains,
+                                       .groups = groups,
                                        .begin_task = begin_task};

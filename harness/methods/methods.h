@@ -1,9 +1,17 @@
-/* The methods' tables; one per file of this folder. */
+/* The methods: one per file of this folder, one line here, in the order in which they are listed. */
 #ifndef MTIL_HARNESS_METHODS_METHODS_H
 #define MTIL_HARNESS_METHODS_METHODS_H
 
 #include "harness/train/method.h"
 
-extern const struct method method_moe_adapters, method_zero_shot, method_finetune, method_continual_ft;
+#define METHODS(X)                                                                                                     \
+    X(moe_adapters)                                                                                                    \
+    X(zero_shot)                                                                                                       \
+    X(finetune)                                                                                                        \
+    X(continual_ft)
+
+#define DECLARE(name) extern const struct method method_##name;
+METHODS(DECLARE)
+#undef DECLARE
 
 #endif

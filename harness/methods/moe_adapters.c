@@ -1,47 +1,82 @@
 /* Mixture-of-experts adapters in sequence: MoE-Adapters (CVPR 2024) with merge policy none, Park's system with
  * most_used. */
+#include <stdlib.h>
+
+#include "adapters/statistics.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 
-static enum method_trains trains(const struct options *options)
+struct state {
+    void *policy; /* what the merge policy remembers; NULL: nothing */
+};
+
+static status open_policy(struct method_run *run, struct error *error)
 {
-    (void)options;
-    return TRAINS_ADAPTERS;
+    struct experiment *e = run->experiment;
+    struct state *state = run->state;
+    const struct merge_plan *plan = &e->settings.merge;
+    TRY(adapters_collect(e->adapters, merge_needs(plan), run->memory, error));
+    if (plan->policy->state_size == 0)
+        return OK;
+    state->policy = calloc(1, plan->policy->state_size);
+    return state->policy != NULL
+               ? OK
+               : error_set(error, ERROR_MEMORY, "merge policy %s: no memory for its state", plan->policy->name);
 }
 
-static status begin_task(struct experiment *e, const struct task *task, struct error *error)
+static void close_policy(struct method_run *run)
 {
-    return adapters_begin_task(e->adapters, task->index, error);
+    struct state *state = run->state;
+    free(state->policy);
 }
 
-static status merge(struct experiment *e, const struct task *task, enum merge_moment moment, size_t iteration,
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    return resumed ? OK : adapters_begin_task(run->experiment->adapters, task->index, error);
+}
+
+static status merge(struct method_run *run, const struct task *task, enum merge_moment moment, size_t iteration,
                     struct error *error)
 {
+    struct experiment *e = run->experiment;
     struct merge_call call = {.moment = moment,
                               .options = e->settings.policy_options,
                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
-                              .state = e->merge_state};
+                              .state = ((struct state *)run->state)->policy};
     return adapters_merge(e->adapters, &e->settings.merge, &call, &e->changes, error);
 }
 
-static status after_step(struct experiment *e, const struct task *task, size_t iteration, struct error *error)
+static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    const struct settings *s = &e->settings;
-    if (iteration % s->merge_every != 0)
+    if (iteration % run->experiment->settings.merge_every != 0)
         return OK;
-    return merge(e, task, MERGE_AFTER_STEP, iteration, error);
+    return merge(run, task, MERGE_AFTER_STEP, iteration, error);
 }
 
-static status end_task(struct experiment *e, const struct task *task, struct error *error)
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
-    TRY(merge(e, task, MERGE_AFTER_TASK, 0, error));
+    struct experiment *e = run->experiment;
+    TRY(merge(run, task, MERGE_AFTER_TASK, 0, error));
     return adapters_freeze(e->adapters, e->settings.freeze_top_k, &e->changes, error);
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    const struct merge_policy *policy = run->experiment->settings.merge.policy;
+    struct state *state = run->state;
+    if (policy->state_size == 0)
+        return OK;
+    return passage_host(passage, "merge.state", SAFETENSOR_U8, policy->state_size, state->policy, error);
 }
 
 const struct method method_moe_adapters = {.name = "moe_adapters",
                                            .source = "MoE-Adapters, CVPR 2024; with merging, Park",
-                                           .selects = true,
-                                           .trains = trains,
+                                           .sections = {"merge", "combine", "selector"},
+                                           .state_size = sizeof(struct state),
+                                           .groups = groups_adapters,
+                                           .open = open_policy,
+                                           .close = close_policy,
                                            .begin_task = begin_task,
                                            .after_step = after_step,
-                                           .end_task = end_task};
+                                           .end_task = end_task,
+                                           .keep = keep};

@@ -93,7 +93,14 @@ status archive_write(const struct archive *archive, const char *path, const stru
 static status find(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
                    const struct safetensor **found, struct error *error)
 {
-    return safetensors_expect(archive->file, name, type, 1, &count, found, error);
+    if (archive->file != NULL)
+        return safetensors_expect(archive->file, name, type, 1, &count, found, error);
+    for (size_t i = 0; i < archive->count; i++) {
+        *found = &archive->tensors[i];
+        if (strcmp((*found)->name, name) == 0 && (*found)->type == type && (*found)->shape[0] == count)
+            return OK;
+    }
+    return error_set(error, ERROR_FORMAT, "archive: there is no array %s of %zu values", name, count);
 }
 
 status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,

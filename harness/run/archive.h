@@ -29,7 +29,7 @@ status archive_put_device(struct archive *archive, struct backend *backend, cons
 status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata,
                      size_t metadata_count, struct error *error);
 
-/* The array must be there with this type and count. */
+/* The array must be there with this type and count, in a file or in an archive that is being made. */
 status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
                    void *values, struct error *error);
 status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,

@@ -8,22 +8,14 @@
 #include "adapters/statistics.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/run/archive.h"
-
-/* Saves or restores, so that both directions walk over the same names. */
-struct passage {
-    struct archive *archive;
-    struct backend *backend;
-    bool saving;
-};
+#include "harness/run/passage.h"
 
 static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
                          size_t count, void *device, struct error *error)
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s", prefix, name);
-    return p->saving ? archive_put_device(p->archive, p->backend, full, type, count, device, error)
-                     : archive_get_device(p->archive, p->backend, full, type, count, device, error);
+    return passage_device(p, full, type, count, device, error);
 }
 
 /* Between tasks the optimizer starts afresh, so its state is only kept within one. */
@@ -39,15 +31,14 @@ static status pass_parameters(const struct passage *p, const char *prefix, struc
     return pass_array(p, prefix, "flags", SAFETENSOR_I32, group->flags_count, group->flags, error);
 }
 
-static status pass_adapters(const struct passage *p, struct adapters *adapters, bool optimizer, struct error *error)
+/* What adapters have beside the group of their weights. */
+static status pass_adapters(const struct passage *p, struct adapters *adapters, struct error *error)
 {
     static const char *const names[TOWERS] = {"image", "text"};
     for (int t = 0; t < TOWERS; t++) {
-        struct adapter_tower *tower = &adapters->towers[t];
-        size_t marks = tower->blocks * adapters->settings.experts;
-        TRY(pass_parameters(p, names[t], tower->parameters, optimizer, error));
-        TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks, tower->banks[0].counts, error));
-        TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks, tower->banks[0].frozen, error));
+        struct adapter_marks marks = adapters_marks(adapters, (enum tower)t);
+        TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks.n, marks.counts, error));
+        TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks.n, marks.frozen, error));
         struct statistic s;
         for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &s); i++)
             TRY(pass_array(p, names[t], s.name, s.integers ? SAFETENSOR_I32 : SAFETENSOR_F32, s.n, s.data, error));
@@ -64,31 +55,24 @@ static status pass_selector(const struct passage *p, struct selector *selector, 
     }
     size_t tasks = selector->experiment->task_count;
     selector->trained = trained;
-    return p->saving
-               ? archive_put(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error)
-               : archive_get(p->archive, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
+    return passage_host(p, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
 }
 
 static status pass_all(const struct passage *p, struct experiment *e, struct selector *selector,
                        const struct checkpoint_place *place, struct error *error)
 {
     const struct method *method = e->settings.method;
+    struct trained_group group;
     bool optimizer = place->iteration > 0;
     if (optimizer)
         TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->guard / sizeof(int32_t), e->guard, error));
-    if (e->trains == TRAINS_ADAPTERS)
-        TRY(pass_adapters(p, e->adapters, optimizer, error));
-    size_t state = e->merge_state != NULL ? e->settings.merge.policy->state_size : 0;
-    if (state > 0)
-        TRY(p->saving ? archive_put(p->archive, "merge.state", SAFETENSOR_U8, state, e->merge_state, error)
-                      : archive_get(p->archive, "merge.state", SAFETENSOR_U8, state, e->merge_state, error));
-    if (e->trains == TRAINS_WEIGHTS)
-        TRY(pass_parameters(p, "clip", e->clip->parameters, optimizer, error));
+    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(pass_parameters(p, group.name, group.parameters, optimizer, error));
+    if (e->groups & GROUP_ADAPTERS)
+        TRY(pass_adapters(p, e->adapters, error));
     if (selector != NULL)
         TRY(pass_selector(p, selector, place->task, error));
-    if (p->saving)
-        return method->save != NULL ? method->save(e, p->archive, error) : OK;
-    return method->restore != NULL ? method->restore(e, p->archive, error) : OK;
+    return method->keep != NULL ? method->keep(&e->method, p, error) : OK;
 }
 
 struct labels {

@@ -53,30 +53,26 @@ static double training_cost(const struct experiment *e, const struct task *task)
     const struct adapter_settings *a = &e->settings.adapter;
     size_t classes = dataset_classes(task->dataset), positions = longest_prompt(e, task), batch = task->settings.batch;
     double steps = (double)task->settings.iterations;
-    switch (e->trains) {
-    case TRAINS_NOTHING:
+    if (e->groups == GROUPS_NONE)
         return 0;
-    case TRAINS_ADAPTERS:
+    if (e->groups & GROUP_ADAPTERS)
         return steps * cost_adapter_step(n, batch, classes, positions, a->top_k, a->bottleneck);
-    case TRAINS_WEIGHTS:
-        return steps * 3.0 * (cost_images(n, batch) + cost_texts(n, classes, positions));
-    }
-    return 0;
+    return steps * ((e->groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
+                    (e->groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, classes, positions));
 }
 
 /* The zero-shot pass over every test image, and for every checkpoint the images of the tasks that were trained. */
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
     const struct clip_dimensions *n = &e->clip->dimensions;
-    double image =
-        cost_images(n, 1) + (e->trains == TRAINS_ADAPTERS
-                                 ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck)
-                                 : 0);
+    double image = cost_images(n, 1) + (e->groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, e->settings.adapter.top_k,
+                                                                                        e->settings.adapter.bottleneck)
+                                                                   : 0);
     double images = (double)dataset_size(e->tasks[k].dataset, SPLIT_TEST);
-    double checkpoints = e->trains == TRAINS_NOTHING   ? 0
-                         : e->settings.method->alone   ? 1
-                         : e->trains == TRAINS_WEIGHTS ? (double)e->task_count
-                                                       : (double)(e->task_count - k);
+    double checkpoints = e->groups == GROUPS_NONE    ? 0
+                         : e->settings.method->alone ? 1
+                         : e->groups & GROUPS_TOWERS ? (double)e->task_count
+                                                     : (double)(e->task_count - k);
     return images * (cost_images(n, 1) + checkpoints * image);
 }
 
@@ -91,10 +87,10 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         estimate->evaluation += evaluation_cost(e, k);
         size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
                                        e->settings.adapter.top_k, e->settings.adapter.bottleneck);
-        largest = e->trains != TRAINS_NOTHING && bytes > largest ? bytes : largest;
+        largest = e->groups != GROUPS_NONE && bytes > largest ? bytes : largest;
     }
-    double trained = 4.0 * (double)experiment_trainable(e), weights = 4.0 * (double)cost_weights(n);
-    double copies = e->trains == TRAINS_NOTHING ? 0 : e->trains == TRAINS_ADAPTERS ? 4 : 3;
+    double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);
+    double copies = e->groups == GROUPS_NONE ? 0 : e->groups & GROUP_ADAPTERS ? 4 : 3;
     estimate->memory = weights + copies * trained + (double)largest;
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1

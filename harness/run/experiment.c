@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/statistics.h"
 #include "core/file.h"
 #include "harness/run/tasks.h"
 #include "harness/run/weights.h"
@@ -19,25 +18,18 @@ static status require_file(const char *path, const char *key, const char *expect
     return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
 }
 
-/* What the merge policy looks at, and what it remembers. */
-static status open_merging(struct experiment *e, struct error *error)
+/* Which weights are updated; logit_scale never is. */
+static status choose_towers(struct experiment *e, struct error *error)
 {
-    const struct merge_plan *plan = &e->settings.merge;
-    if (e->settings.method->after_step == NULL)
-        return OK;
-    TRY(adapters_collect(e->adapters, merge_needs(plan), &e->model, error));
-    if (plan->policy->state_size == 0)
-        return OK;
-    e->merge_state = calloc(1, plan->policy->state_size);
-    return e->merge_state != NULL
-               ? OK
-               : error_set(error, ERROR_MEMORY, "merge policy %s: no memory for its state", plan->policy->name);
+    const int32_t flags[CLIP_FLAGS] = {[CLIP_FLAG_IMAGE] = (e->groups & GROUP_IMAGE_TOWER) != 0,
+                                       [CLIP_FLAG_TEXT] = (e->groups & GROUP_TEXT_TOWER) != 0};
+    return e->backend->ops->upload(e->backend, e->clip->parameters->flags, flags, sizeof flags, error);
 }
 
 static status open_model(struct experiment *e, struct error *error)
 {
     const struct settings *s = &e->settings;
-    enum parameters_mode mode = e->trains == TRAINS_WEIGHTS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
+    enum parameters_mode mode = e->groups & GROUPS_TOWERS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
     struct backend *backend;
     TRY(backend_open(&backend, &s->backend, error));
     e->backend = backend;
@@ -55,15 +47,13 @@ static status open_model(struct experiment *e, struct error *error)
         result = clip_load(&e->clip, e->backend, &e->model, path, mode, &s->stated, error);
     free(path);
     TRY(result);
-    if (e->trains == TRAINS_ADAPTERS) {
+    if (e->groups & GROUP_ADAPTERS) {
         TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED,
                             error));
         TRY(adapters_initialize(e->adapters, e->seed, error));
-        TRY(open_merging(e, error));
     }
-    if (e->trains == TRAINS_WEIGHTS) /* all weights but logit_scale (spec 7) */
-        TRY(e->backend->ops->zero(e->backend, e->clip->parameters->flags + CLIP_FLAG_LOGIT_SCALE, sizeof(int32_t),
-                                  error));
+    if (e->groups & GROUPS_TOWERS)
+        TRY(choose_towers(e, error));
     struct tensor memory;
     TRY(tensor_take(&memory, &e->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->state}, error));
     e->state = memory.data;
@@ -129,9 +119,11 @@ static status open_experiment(struct experiment **result, const struct suite *su
     memcpy(e->identity, suite_settings_hash(suite), sizeof e->identity);
     status opened = settings_read(&e->settings, suite, error);
     if (opened == OK) {
-        e->trains = frozen ? TRAINS_NOTHING : e->settings.method->trains(e->settings.method_options);
+        e->groups = frozen ? GROUPS_NONE : e->settings.method->groups(e->settings.method_options);
         opened = open_model(e, error);
     }
+    if (opened == OK && !frozen)
+        opened = method_open(e, error);
     if (opened == OK)
         choose_evaluation_batch(e);
     if (opened == OK)
@@ -168,7 +160,7 @@ status experiment_open_model(struct experiment **result, const struct settings *
     struct experiment *e = calloc(1, sizeof *e);
     if (e == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for its description");
-    *e = (struct experiment){.settings = *settings, .log = log, .trains = TRAINS_NOTHING};
+    *e = (struct experiment){.settings = *settings, .log = log};
     status opened = open_model(e, error);
     if (opened == OK)
         choose_evaluation_batch(e);
@@ -186,9 +178,9 @@ static void close_model(struct experiment *e)
 {
     struct error ignored;
     expert_changes_free(&e->changes);
-    free(e->merge_state);
     if (e->backend != NULL)
         e->backend->ops->bind(e->backend, &ignored);
+    method_close(e);
     adapters_destroy(e->adapters);
     clip_destroy(e->clip);
     if (e->backend != NULL) {
@@ -220,12 +212,14 @@ status experiment_open_replica(struct experiment **result, const struct experime
     *e = (struct experiment){.suite = leader->suite,
                              .settings = leader->settings,
                              .seed = leader->seed,
-                             .trains = leader->trains,
+                             .groups = leader->groups,
                              .task_count = leader->task_count,
                              .tasks = leader->tasks,
                              .cache = leader->cache};
     e->settings.backend.device += number;
     status opened = open_model(e, error);
+    if (opened == OK)
+        opened = method_open(e, error);
     if (opened != OK) {
         close_model(e);
         return opened;
@@ -296,19 +290,6 @@ status experiment_restart(struct experiment *e, struct error *error)
     status result = reload_weights(e, path, error);
     free(path);
     return result;
-}
-
-size_t experiment_trainable(const struct experiment *e)
-{
-    switch (e->trains) {
-    case TRAINS_NOTHING:
-        return 0;
-    case TRAINS_ADAPTERS:
-        return adapters_values(e->adapters);
-    case TRAINS_WEIGHTS:
-        return parameters_size(e->clip->parameters) - 1; /* logit_scale stays */
-    }
-    return 0;
 }
 
 char *experiment_model_name(const struct experiment *e)

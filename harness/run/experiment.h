@@ -41,12 +41,13 @@ struct experiment {
     char identity_before[DIGEST_SIZE]; /* of a run that goes on with mended data; "": it does not */
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
     size_t evaluation_batch;
-    enum method_trains trains;
+    unsigned groups;          /* that are trained: set of enum parameter_group */
+    struct method_run method; /* state NULL: nothing is trained here */
     const struct log *log;
     const struct stop *stop; /* looked at in what takes long and is given no other; NULL: never */
     struct tokenizer *tokenizer;
     struct backend *backend;
-    struct arena model, per_task, step; /* for the run, for a task, for a step */
+    struct arena model, per_task, step; /* for the run, for a task, for a step: method.h says when they are emptied */
     struct teamwork work;
     struct replicas *replicas; /* that train along; NULL: none */
     struct clip *clip;
@@ -62,7 +63,6 @@ struct experiment {
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;
     struct cache *cache;           /* of their decoded images */
-    void *merge_state;             /* the merge policy's own; NULL: it has none */
     struct expert_changes changes; /* merges, skips and freezes that the results do not have yet */
     /* the text features' inputs of the current task, in the task's arena */
     struct texts prompts;
@@ -111,9 +111,6 @@ status experiment_fill(struct experiment *experiment, struct arena *arena, size_
 /* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that
  * learn every task alone. */
 status experiment_restart(struct experiment *experiment, struct error *error);
-
-/* Parameters that training a task updates. */
-size_t experiment_trainable(const struct experiment *experiment);
 
 /* Test images to encode at a time: run.evaluation_batch, or what half of the device's free memory holds, at most 512, a
  * power of two; 64 where the device is the host. Decided when the experiment is opened. */

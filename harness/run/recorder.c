@@ -13,7 +13,7 @@ static const char *const encoders[TOWERS] = {"image", "text"};
 
 static const char *selection_name(const struct experiment *e)
 {
-    if (!e->settings.method->selects)
+    if (!settings_select(&e->settings))
         return "none";
     if (e->settings.selector.kind == SELECTOR_ORACLE)
         return "oracle";
@@ -30,7 +30,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         free(folder);
         return error_set(error, ERROR_MEMORY, "results: no memory for a name");
     }
-    bool adapters = e->trains == TRAINS_ADAPTERS;
+    const struct settings *s = &e->settings;
     struct run_description description = {
         .suite = suite_name(e->suite),
         .suite_text = suite_text(e->suite),
@@ -41,10 +41,10 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .input_count = inputs->count,
         .setting = e->settings.setting,
         .method = e->settings.method->name,
-        .policy = adapters && e->settings.method->after_step != NULL ? e->settings.merge.policy->name : "none",
-        .selector = !e->settings.method->selects                 ? "none"
-                    : e->settings.selector.kind == SELECTOR_CLIP ? "clip"
-                                                                 : "oracle",
+        .policy = method_uses(s->method, s->method_options, "merge") ? s->merge.policy->name : "none",
+        .selector = !settings_select(s)                 ? "none"
+                    : s->selector.kind == SELECTOR_CLIP ? "clip"
+                                                        : "oracle",
         .selection = selection_name(e),
         .order = e->settings.order,
         .model = model,
@@ -53,7 +53,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .program_version = MTIL_VERSION,
         .seed = (int64_t)e->seed,
         .tasks = (int64_t)e->task_count,
-        .trainable_parameters = (int64_t)experiment_trainable(e),
+        .trainable_parameters = (int64_t)trained_values(e),
     };
     status result = continuation->run != 0
                         ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)

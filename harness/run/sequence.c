@@ -192,7 +192,7 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
     double start = now();
     int64_t images = 0;
     for (size_t j = 0; j < r->e->task_count; j++) {
-        if (!record && r->e->trains == TRAINS_WEIGHTS) /* the weights are no longer untouched, and nobody asks */
+        if (!record && r->e->groups & GROUPS_TOWERS) /* the weights are no longer untouched, and nobody asks */
             continue;
         report_evaluation(r, "zero-shot", j);
         TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
@@ -205,14 +205,14 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
 
 static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
 {
-    bool alone_with_adapters = r->e->settings.method->alone && r->e->trains == TRAINS_ADAPTERS;
+    bool alone_with_adapters = r->e->settings.method->alone && r->e->groups & GROUP_ADAPTERS;
     report_evaluation(r, "evaluate", j);
     if (alone_with_adapters)
         TRY(evaluator_with_router(r->evaluator, j, (int)checkpoint, r->sequence->stop, error));
     else
         TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
-    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], r->e->trains == TRAINS_ADAPTERS,
-                             error);
+    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j],
+                             (r->e->groups & GROUP_ADAPTERS) != 0, error);
 }
 
 static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
@@ -243,9 +243,9 @@ static status train_selector(struct run *r, size_t task, struct error *error)
 static status save_weights(struct run *r, size_t task, struct error *error)
 {
     enum checkpoints keep = r->e->settings.checkpoints;
-    if (keep == CHECKPOINTS_NONE || r->e->trains == TRAINS_NOTHING)
+    if (keep == CHECKPOINTS_NONE || r->e->groups == GROUPS_NONE)
         return OK;
-    bool adapters = r->e->trains == TRAINS_ADAPTERS;
+    bool adapters = (r->e->groups & GROUP_ADAPTERS) != 0;
     const char *kind = adapters ? "adapters" : "weights";
     char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
                                          : path_format("%s/%s.safetensors", r->folder, kind);
@@ -257,6 +257,16 @@ static status save_weights(struct run *r, size_t task, struct error *error)
         result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
     free(path);
     return result;
+}
+
+static status evaluate_and_save(struct run *r, size_t task, struct error *error)
+{
+    const struct method *method = r->e->settings.method;
+    if (method->evaluation_begin != NULL)
+        TRY(method->evaluation_begin(&r->e->method, error));
+    TRY(matrix_row(r, task, error));
+    TRY(save_weights(r, task, error));
+    return method->evaluation_end != NULL ? method->evaluation_end(&r->e->method, error) : OK;
 }
 
 /* --- The sequence --- */
@@ -297,7 +307,7 @@ static status open_run(struct run *r, struct error *error)
     TRY(choose_folder(r, error));
     TRY(directory_create(r->folder, error));
     TRY(lock_folder(r, error));
-    if (s->method->selects && s->selector.kind == SELECTOR_CLIP)
+    if (settings_select(s) && s->selector.kind == SELECTOR_CLIP)
         TRY(selector_create(&r->selector, r->e, error));
     return evaluator_create(&r->evaluator, r->e, r->selector, error);
 }
@@ -316,13 +326,12 @@ static void close_run(struct run *r)
 
 static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
 {
-    if (r->e->trains == TRAINS_NOTHING)
+    if (r->e->groups == GROUPS_NONE)
         return OK;
     for (size_t task = place.task; task < r->e->task_count; task++) {
         TRY(train(r, task, task == place.task ? place.iteration : 0, error));
         TRY(train_selector(r, task, error));
-        TRY(matrix_row(r, task, error));
-        TRY(save_weights(r, task, error));
+        TRY(evaluate_and_save(r, task, error));
         TRY(save_place(r, task + 1, 0, error));
         if (stop_requested(r->sequence->stop) && task + 1 < r->e->task_count)
             return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, r->e->task_count);

@@ -7,11 +7,6 @@
 
 /* --- Memory --- */
 
-static size_t counts_of(const struct experiment *e, int tower)
-{
-    return e->adapters->towers[tower].blocks * e->adapters->settings.experts;
-}
-
 status guard_create(struct experiment *e, struct error *error)
 {
     struct tensor memory;
@@ -20,7 +15,7 @@ status guard_create(struct experiment *e, struct error *error)
     TRY(tensor_take(&memory, &e->model, TENSOR_I32, "found", 1, (size_t[]){1}, error));
     e->found = memory.data;
     for (int t = 0; e->adapters != NULL && t < TOWERS; t++) {
-        size_t n = counts_of(e, t);
+        size_t n = adapters_marks(e->adapters, (enum tower)t).n;
         TRY(tensor_take(&memory, &e->model, TENSOR_I32, "counts before a step", 1, &n, error));
         e->counts_before[t] = memory.data;
     }
@@ -45,18 +40,11 @@ status guard_begin_step(struct experiment *e, const struct task *task, struct er
     if (!skips(task))
         return OK;
     TRY(ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
-    for (int t = 0; e->adapters != NULL && t < TOWERS; t++)
-        TRY(ops->copy(e->backend, e->counts_before[t], e->adapters->towers[t].banks[0].counts,
-                      counts_of(e, t) * sizeof(int32_t), error));
+    for (int t = 0; e->adapters != NULL && t < TOWERS; t++) {
+        struct adapter_marks marks = adapters_marks(e->adapters, (enum tower)t);
+        TRY(ops->copy(e->backend, e->counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
+    }
     return OK;
-}
-
-/* The groups that are trained, one after the other; NULL past the last one. */
-static const struct parameters *trained_group(const struct experiment *e, size_t index)
-{
-    if (e->trains == TRAINS_ADAPTERS)
-        return index < TOWERS ? e->adapters->towers[index].parameters : NULL;
-    return e->trains == TRAINS_WEIGHTS && index == 0 ? e->clip->parameters : NULL;
 }
 
 static status find(const struct experiment *e, const float *values, size_t n, int32_t *found, struct error *error)
@@ -67,14 +55,15 @@ static status find(const struct experiment *e, const float *values, size_t n, in
 
 status guard_end_step(struct experiment *e, const struct task *task, struct error *error)
 {
-    const struct parameters *group;
+    struct trained_group group;
     struct hold_step hold = {.guard = e->guard, .state = e->state};
     TRY(find(e, e->loss, 1, &e->guard->held, error));
-    for (size_t i = 0; (group = trained_group(e, i)) != NULL; i++)
-        TRY(find(e, group->gradients, group->values_count, &e->guard->held, error));
+    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(find(e, group.parameters->gradients, group.parameters->values_count, &e->guard->held, error));
     for (int t = 0; skips(task) && e->adapters != NULL && t < TOWERS; t++) {
-        hold.lists[t].n = counts_of(e, t);
-        hold.lists[t].counts = e->adapters->towers[t].banks[0].counts;
+        struct adapter_marks marks = adapters_marks(e->adapters, (enum tower)t);
+        hold.lists[t].n = marks.n;
+        hold.lists[t].counts = marks.counts;
         hold.lists[t].before = e->counts_before[t];
     }
     return e->backend->ops->hold_step(e->backend, &hold, error);
@@ -114,7 +103,7 @@ struct trained_tensor {
 
 static bool trained_tensor_at(const struct experiment *e, size_t index, struct trained_tensor *tensor)
 {
-    if (e->trains == TRAINS_ADAPTERS && index < adapters_tensor_count(e->adapters)) {
+    if (e->groups & GROUP_ADAPTERS && index < adapters_tensor_count(e->adapters)) {
         struct adapter_tensor t;
         adapters_tensor_at(e->adapters, index, &t);
         *tensor = (struct trained_tensor){
@@ -122,7 +111,7 @@ static bool trained_tensor_at(const struct experiment *e, size_t index, struct t
         snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
         return true;
     }
-    if (e->trains == TRAINS_WEIGHTS && index < e->clip->parameters->count) {
+    if (e->groups & GROUPS_TOWERS && index < e->clip->parameters->count) {
         const struct parameter *p = &e->clip->parameters->list[index];
         *tensor = (struct trained_tensor){.group = e->clip->parameters, .offset = p->offset, .size = p->size};
         snprintf(tensor->name, sizeof tensor->name, "%s", p->name);
@@ -184,14 +173,14 @@ status guard_check_steps(const struct experiment *e, const struct task *task, st
 
 status guard_check(const struct experiment *e, const struct task *task, size_t iteration, struct error *error)
 {
-    const struct parameters *group;
+    struct trained_group group;
     struct step_guard guard;
     char name[192];
     if (skips(task)) /* what the last step found is settled */
         TRY(e->backend->ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
-    for (size_t i = 0; (group = trained_group(e, i)) != NULL; i++)
+    for (size_t i = 0; trained_group_at(e, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
-            TRY(find(e, part_of(group, part), group->values_count, &e->guard->held, error));
+            TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->guard->held, error));
     TRY(read_guard(e, &guard, error));
     if (!guard.held)
         return OK;

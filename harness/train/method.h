@@ -1,9 +1,14 @@
-/* How a task is learnt: a table of fixed points, called in this order. One method is one file in methods/ and one line
- * in method.c.
+/* How a task is trained: a table of hooks, called in this order. A method is one file in harness/methods/ and one line in
+ * harness/methods/methods.h; the trainer knows none by name. methods/zero_shot.c is the template to copy.
  *
- *     begin_task → (loss → optimizer step → after_step) for every iteration → end_task
+ *     open → for every task: begin_task → (loss → before_update → optimizer → after_step) per iteration → end_task
+ *          → evaluation_begin → evaluation → evaluation_end
+ *          → close
  *
- * The trainer knows none by name. methods/zero_shot.c is the template to copy.
+ * Trained on several GPUs, every member (replicas.h) has a run of its own. Called on every member: open, begin_task, loss,
+ * before_update, after_step, close. On the leader alone: end_task, evaluation_begin, evaluation_end, keep. What the leader
+ * has (the trained groups, and through keep the method's own) is copied to the others before each begin_task, so hooks
+ * have to compute the same everywhere: random numbers are drawn from (seed, task, step) alone.
  */
 #ifndef MTIL_HARNESS_TRAIN_METHOD_H
 #define MTIL_HARNESS_TRAIN_METHOD_H
@@ -12,35 +17,62 @@
 
 #include "core/option.h"
 #include "core/status.h"
+#include "harness/run/passage.h"
+#include "harness/train/groups.h"
 
-struct archive;
+struct arena;
 struct batch;
 struct experiment;
 struct task;
 
-enum method_trains { TRAINS_NOTHING, TRAINS_ADAPTERS, TRAINS_WEIGHTS };
+/* A method at work, on one member. */
+struct method_run {
+    struct experiment *experiment; /* this member's */
+    const struct options *options; /* the method's keys */
+    void *state;                   /* state_size bytes, zero before open; the method's own */
+    /* Device memory: what open takes stays until close; emptied before begin_task; emptied before every loss. */
+    struct arena *memory, *task_memory, *step_memory;
+};
 
-/* Functions that are NULL do nothing (loss: the contrastive loss of the batch). `trains` is needed. */
+enum { METHOD_SECTIONS = 4 };
+
+/* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */
 struct method {
     const char *name, *source;    /* source: where it is published */
     const struct option *options; /* its keys under `method` */
-    bool alone;                   /* every task starts from the untouched model, and is tested on itself alone */
-    bool selects;                 /* adapters: a selector picks the router at test time */
+    /* Sections of a suite that not every method uses: "merge", "combine", "selector". (adapter is used by whoever trains
+     * adapters.) Others are no part of the method's runs: neither of what identifies them nor of what is recorded. */
+    const char *sections[METHOD_SECTIONS];
+    bool alone;        /* every task starts from the weights that the run starts from, and is tested on itself alone */
     bool loss_repeats; /* loss asks for the same operations for every batch of a size, and for nothing on the host */
-    enum method_trains (*trains)(const struct options *options);
-    status (*begin_task)(struct experiment *experiment, const struct task *task, struct error *error);
-    /* Adds the loss to experiment->loss (device) and its gradients to the parameters. */
-    status (*loss)(struct experiment *experiment, const struct task *task, const struct batch *batch,
-                   struct error *error);
-    /* iteration counts from 1: the step just taken. */
-    status (*after_step)(struct experiment *experiment, const struct task *task, size_t iteration, struct error *error);
-    status (*end_task)(struct experiment *experiment, const struct task *task, struct error *error);
-    /* What of the method's own must survive a stop (teachers, exemplars, means). */
-    status (*save)(const struct experiment *experiment, struct archive *archive, struct error *error);
-    status (*restore)(struct experiment *experiment, const struct archive *archive, struct error *error);
+    size_t state_size;
+    unsigned (*groups)(const struct options *options); /* set of enum parameter_group */
+    status (*open)(struct method_run *run, struct error *error);
+    void (*close)(struct method_run *run); /* also after an open that failed */
+    /* resumed: the task's first iterations were done before a stop; groups are as they were then, and keep has run. */
+    status (*begin_task)(struct method_run *run, const struct task *task, bool resumed, struct error *error);
+    /* Adds the loss to experiment->loss (device) and its gradients to the parameters, so that the sum over all members is
+     * the loss: what each of work.members computes whole is weighted by 1/members. A member may have no images. */
+    status (*loss)(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
+    /* The gradients are now the sum over all members. iteration counts from 1. */
+    status (*before_update)(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
+    status (*after_step)(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
+    status (*end_task)(struct method_run *run, const struct task *task, struct error *error);
+    /* The weights to evaluate and to save, where they are not those that training goes on from: in, and out again. */
+    status (*evaluation_begin)(struct method_run *run, struct error *error);
+    status (*evaluation_end)(struct method_run *run, struct error *error);
+    /* Passes all of the method's own that a stop must not lose: the same function saves, restores and copies to members. */
+    status (*keep)(struct method_run *run, const struct passage *passage, struct error *error);
 };
 
 status method_find(const struct method **method, const char *name, struct error *error);
 const struct method *method_at(size_t index); /* NULL past the last one */
+
+/* Whether what the section says is part of what a method with these options computes. */
+bool method_uses(const struct method *method, const struct options *options, const char *section);
+
+/* Opens the experiment's method_run, whose hooks are called by trainer, checkpoint and replicas. */
+status method_open(struct experiment *experiment, struct error *error);
+void method_close(struct experiment *experiment); /* opened or not */
 
 #endif

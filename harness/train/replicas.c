@@ -55,12 +55,8 @@ static status open_members(struct replicas *r, struct error *error)
 status replicas_open(struct experiment *leader, struct error *error)
 {
     size_t size = leader->settings.gpus;
-    const struct method *method = leader->settings.method;
-    if (size <= 1 || leader->trains == TRAINS_NOTHING)
+    if (size <= 1 || leader->groups == GROUPS_NONE)
         return OK;
-    if (method->loss != NULL)
-        return error_set(error, ERROR_ARGUMENT, "method %s: it cannot be trained on %zu GPUs; set run.gpus=1",
-                         method->name, size);
     if (!leader->backend->asynchronous)
         log_warn(leader->log, "run.gpus=%zu, but there is no GPU: as many replicas share the cores, which is no faster",
                  size);
@@ -136,18 +132,14 @@ static status copy_group(const struct copying *c, const struct parameters *to, c
     return c->to->ops->zero(c->to, to->gradients, bytes, error);
 }
 
-/* Selection counts and the frozen sets, which lie behind one another. */
-static status copy_marks(const struct copying *c, const struct adapter_tower *to, const struct adapter_tower *from,
-                         struct error *error)
+/* What adapters have beside their groups. */
+static status copy_marks(const struct copying *c, const struct adapters *to, const struct adapters *from,
+                         enum tower tower, struct error *error)
 {
-    size_t values = 2 * from->blocks * from->adapters->settings.experts;
-    return copy_memory(c, to->banks[0].counts, from->banks[0].counts, values * sizeof(int32_t), error);
-}
-
-static status copy_statistics(const struct copying *c, const struct adapters *to, const struct adapters *from,
-                              enum tower tower, struct error *error)
-{
+    struct adapter_marks marks = adapters_marks(from, tower), copies = adapters_marks(to, tower);
     struct statistic a, b;
+    TRY(copy_memory(c, copies.counts, marks.counts, marks.n * sizeof(int32_t), error));
+    TRY(copy_memory(c, copies.frozen, marks.frozen, marks.n * sizeof(int32_t), error));
     for (size_t i = 0; adapters_statistic(from, tower, i, &a) && adapters_statistic(to, tower, i, &b); i++)
         TRY(copy_memory(c, b.data, a.data, a.n * sizeof(float), error));
     return OK;
@@ -155,17 +147,40 @@ static status copy_statistics(const struct copying *c, const struct adapters *to
 
 static status copy_state(const struct copying *c, struct experiment *to, struct experiment *from, struct error *error)
 {
+    struct trained_group source, target;
     TRY(copy_memory(c, to->guard, from->guard, sizeof *from->guard, error));
-    if (from->trains == TRAINS_WEIGHTS)
-        return copy_group(c, to->clip->parameters, from->clip->parameters, error);
-    for (int t = 0; t < TOWERS; t++) {
-        TRY(copy_group(c, to->adapters->towers[t].parameters, from->adapters->towers[t].parameters, error));
-        TRY(copy_marks(c, &to->adapters->towers[t], &from->adapters->towers[t], error));
-        TRY(copy_statistics(c, to->adapters, from->adapters, (enum tower)t, error));
-    }
-    if (from->merge_state != NULL)
-        memcpy(to->merge_state, from->merge_state, from->settings.merge.policy->state_size);
+    for (size_t i = 0; trained_group_at(from, i, &source) && trained_group_at(to, i, &target); i++)
+        TRY(copy_group(c, target.parameters, source.parameters, error));
+    for (int t = 0; from->groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        TRY(copy_marks(c, to->adapters, from->adapters, (enum tower)t, error));
     return OK;
+}
+
+/* What the method keeps goes to the others as it goes to a resume file, but through memory. */
+static status pass_to_members(struct replicas *r, struct archive *archive, struct error *error)
+{
+    const struct method *method = r->leader->settings.method;
+    struct passage passage = {.archive = archive, .backend = r->leader->backend, .saving = true};
+    TRY(method->keep(&r->leader->method, &passage, error));
+    passage.saving = false;
+    for (size_t i = 1; i < r->size; i++) {
+        struct experiment *e = r->members[i].experiment;
+        passage.backend = e->backend;
+        TRY(e->backend->ops->bind(e->backend, error));
+        TRY(method->keep(&e->method, &passage, error));
+    }
+    return OK;
+}
+
+static status copy_kept(struct replicas *r, struct error *error)
+{
+    struct archive *archive;
+    if (r->leader->settings.method->keep == NULL)
+        return OK;
+    TRY(archive_create(&archive, error));
+    status result = pass_to_members(r, archive, error);
+    archive_close(archive);
+    return result;
 }
 
 static status copy_to_members(struct replicas *r, struct error *error)
@@ -177,6 +192,8 @@ static status copy_to_members(struct replicas *r, struct error *error)
         result = copy_state(&c, r->members[i].experiment, r->leader, error);
     }
     free(c.chunk);
+    if (result == OK)
+        result = copy_kept(r, error);
     TRY(result);
     return c.from->ops->bind(c.from, error);
 }
@@ -278,9 +295,8 @@ status replicas_finish(struct replicas *r, status result, struct error *error)
 
 static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
 {
-    const struct adapter_tower *t = &e->adapters->towers[tower];
-    return e->backend->ops->zero(e->backend, t->banks[0].counts,
-                                 t->blocks * e->adapters->settings.experts * sizeof(int32_t), error);
+    struct adapter_marks marks = adapters_marks(e->adapters, tower);
+    return e->backend->ops->zero(e->backend, marks.counts, marks.n * sizeof(int32_t), error);
 }
 
 static status clear_statistics(struct experiment *e, enum tower tower, struct error *error)
@@ -339,17 +355,17 @@ static status reduce_statistics(struct experiment *e, enum tower tower, struct e
 }
 
 /* Every member encodes all prompts: the leader's counts of the text tower stand for all. */
-static status reduce_tower(struct experiment *e, enum tower tower, struct error *error)
+static status reduce_marks(struct experiment *e, enum tower tower, struct error *error)
 {
-    const struct adapter_tower *t = &e->adapters->towers[tower];
+    struct adapter_marks marks = adapters_marks(e->adapters, tower);
+    const struct parameters *group = e->adapters->towers[tower].parameters;
     if (tower == TOWER_TEXT && e->work.member > 0) {
         TRY(clear_counts(e, tower, error));
         TRY(clear_statistics(e, tower, error));
     }
     TRY(reduce_statistics(e, tower, error));
-    TRY(reduce(e, SUM_INTEGERS, t->banks[0].counts, t->blocks * e->adapters->settings.experts, error));
-    TRY(reduce(e, MAX_INTEGERS, t->parameters->flags, t->parameters->flags_count, error));
-    return reduce(e, SUM_FLOATS, t->parameters->gradients, t->parameters->values_count, error);
+    TRY(reduce(e, SUM_INTEGERS, marks.counts, marks.n, error));
+    return reduce(e, MAX_INTEGERS, group->flags, group->flags_count, error);
 }
 
 status replicas_share(struct experiment *e, struct error *error)
@@ -357,9 +373,10 @@ status replicas_share(struct experiment *e, struct error *error)
     if (e->work.team == NULL)
         return OK;
     TRY(reduce(e, SUM_FLOATS, e->loss, 1, error));
-    if (e->adapters == NULL)
-        return reduce(e, SUM_FLOATS, e->clip->parameters->gradients, e->clip->parameters->values_count, error);
-    for (int t = 0; t < TOWERS; t++)
-        TRY(reduce_tower(e, (enum tower)t, error));
+    for (int t = 0; e->groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        TRY(reduce_marks(e, (enum tower)t, error));
+    struct trained_group group;
+    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(reduce(e, SUM_FLOATS, group.parameters->gradients, group.parameters->values_count, error));
     return OK;
 }

@@ -13,7 +13,7 @@ static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], 
 {
     for (int t = 0; t < TOWERS; t++) {
         encodings[t] = (struct encoding){.arena = &e->step, .training = true, .state = e->state};
-        if (e->trains != TRAINS_ADAPTERS)
+        if (!(e->groups & GROUP_ADAPTERS))
             continue;
         hooks[t] = adapters_hook(e->adapters, (enum tower)t);
         encodings[t].hook = &hooks[t];
@@ -21,15 +21,24 @@ static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], 
     }
 }
 
-status contrastive_task_loss(struct experiment *e, const struct task *task, const struct batch *batch,
-                             struct error *error)
+/* Adapters are trained in both towers. */
+static bool tower_is_trained(const struct experiment *e, int tower)
 {
+    return e->groups & (tower == TOWER_IMAGE ? GROUP_ADAPTERS | GROUP_IMAGE_TOWER : GROUP_ADAPTERS | GROUP_TEXT_TOWER);
+}
+
+status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
+                           struct error *error)
+{
+    struct experiment *e = run->experiment;
     struct block_hook hooks[TOWERS];
     struct encoding encodings[TOWERS];
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
     struct contrastive c;
     float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
+    if (batch->count == 0)
+        return OK;
     encodings_of(e, hooks, encodings);
     encodings[TOWER_IMAGE].first = batch->first;
     struct image_batch images = {.images = batch->images};
@@ -42,7 +51,8 @@ status contrastive_task_loss(struct experiment *e, const struct task *task, cons
     TRY(contrastive_loss(e->backend, &c, batch->labels, task->settings.smoothing, share, e->loss, error));
     TRY(contrastive_backward(e->backend, &e->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
-        TRY(clip_encode_backward(e->clip, &encodings[t], &passes[t], &dfeatures[t], error));
+        if (tower_is_trained(e, t))
+            TRY(clip_encode_backward(e->clip, &encodings[t], &passes[t], &dfeatures[t], error));
     return OK;
 }
 
@@ -52,9 +62,12 @@ static status update(struct experiment *e, const struct task *task, struct error
         guard_rule(e, task,
                    (struct update_rule){
                        .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay});
-    if (e->trains == TRAINS_ADAPTERS)
-        return adapters_step(e->adapters, e->state, &rule, error);
-    return parameters_step(e->clip->parameters, e->state, &rule, error);
+    struct trained_group group;
+    if (e->groups & GROUP_ADAPTERS)
+        TRY(adapters_before_update(e->adapters, &rule, error));
+    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(parameters_step(group.parameters, e->state, &rule, error));
+    return OK;
 }
 
 /* One task's iterations. Batches of one size repeat the same operations, which are recorded the second time. */
@@ -68,6 +81,7 @@ struct iterations {
     struct recording recording;
     size_t largest, recorded; /* images of the largest batch so far, of the recorded one (0: none), with all shares */
     bool may_record;
+    status (*loss)(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
 };
 
 /* Loss and gradients of the batch. */
@@ -75,10 +89,9 @@ static status compute(void *context, struct error *error)
 {
     struct iterations *i = context;
     struct experiment *e = i->experiment;
-    const struct method *method = e->settings.method;
     arena_release(&e->step, i->start); /* what could not be recorded begins anew */
     TRY(e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error));
-    return (method->loss != NULL ? method->loss : contrastive_task_loss)(e, i->task, &i->batch, error);
+    return i->loss(&e->method, i->task, &i->batch, error);
 }
 
 static status record(struct iterations *i, struct error *error)
@@ -139,16 +152,18 @@ static status one_iteration(struct iterations *i, size_t step, struct step_repor
     TRY(experiment_set_step(e, i->task->index, step, report->rate, error));
     TRY(guard_begin_step(e, i->task, error));
     TRY(replicas_begin_step(e, i->batch.count > 0, error));
-    if (i->batch.count > 0)
+    if (i->batch.count > 0 || method->loss != NULL)
         TRY(compute_or_replay(i, error));
     TRY(replicas_share(e, error));
+    if (method->before_update != NULL)
+        TRY(method->before_update(&e->method, i->task, step + 1, error));
     TRY(guard_end_step(e, i->task, error));
     TRY(update(e, i->task, error));
     batches_advance(i->batches);
     report->images += i->batch.total;
     report->iteration = step + 1;
     if (method->after_step != NULL)
-        TRY(method->after_step(e, i->task, step + 1, error));
+        TRY(method->after_step(&e->method, i->task, step + 1, error));
     return look(i, report, error);
 }
 
@@ -205,8 +220,11 @@ static status train_share(const struct training *training, struct error *error)
     struct iterations iterations = {.training = training,
                                     .experiment = e,
                                     .task = task,
+                                    .loss = method->loss != NULL ? method->loss : classification_loss,
                                     .may_record = method->loss == NULL || method->loss_repeats};
     arena_reset(&e->per_task);
+    if (method->begin_task != NULL)
+        TRY(method->begin_task(&e->method, task, training->first > 0, error));
     TRY(texts_create(&e->prompts, e->clip, &e->per_task, task->prompts, dataset_classes(task->dataset), error));
     TRY(experiment_fill(e, &e->per_task, task->settings.batch, (int32_t)task->index, &e->routers.images, error));
     TRY(experiment_fill(e, &e->per_task, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
@@ -223,12 +241,9 @@ status train_task(const struct training *training, struct error *error)
     struct experiment *e = training->experiment;
     const struct task *task = training->task;
     const struct method *method = e->settings.method;
-    arena_reset(&e->per_task);
     if (training->first == 0)
         TRY(guard_begin_task(e, error));
-    if (training->first == 0 && method->begin_task != NULL)
-        TRY(method->begin_task(e, task, error));
     TRY(replicas_start(e->replicas, training, train_share, error));
     TRY(replicas_finish(e->replicas, train_share(training, error), error));
-    return method->end_task != NULL ? method->end_task(e, task, error) : OK;
+    return method->end_task != NULL ? method->end_task(&e->method, task, error) : OK;
 }

@@ -19,7 +19,7 @@ struct step_report {
 struct training {
     struct experiment *experiment;
     const struct task *task;
-    size_t first; /* iterations already done: begin_task is skipped when not 0 */
+    size_t first; /* iterations already done: not 0 when a task goes on after a stop */
     const struct stop *stop;
     bool (*wants_loss)(void *context, size_t iteration, size_t iterations);
     status (*after)(void *context, const struct step_report *report, struct error *error);
@@ -31,9 +31,9 @@ struct training {
  * when it is OK (guard.h). */
 status train_task(const struct training *training, struct error *error);
 
-/* The contrastive loss of a batch against the task's prompts, with its gradients: what methods without a loss of
- * their own do. */
-status contrastive_task_loss(struct experiment *experiment, const struct task *task, const struct batch *batch,
-                             struct error *error);
+/* The cross-entropy of a batch against the task's prompts, with its gradients: what methods without a loss of their own do.
+ * Weighted by this member's share of the batch; without images, nothing. */
+status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
+                           struct error *error);
 
 #endif

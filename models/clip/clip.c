@@ -27,7 +27,9 @@ static status weight_at(struct declaration *d, struct weight *weight, const char
     char full[160];
     size_t index;
     snprintf(full, sizeof full, "%s%s", d->prefix, name);
-    size_t flag = strcmp(full, "logit_scale") == 0 ? CLIP_FLAG_LOGIT_SCALE : CLIP_FLAG_WEIGHTS;
+    size_t flag = strcmp(full, "logit_scale") == 0   ? CLIP_FLAG_LOGIT_SCALE
+                  : strncmp(full, "visual.", 7) == 0 ? CLIP_FLAG_IMAGE
+                                                     : CLIP_FLAG_TEXT;
     return parameters_add(d->clip->parameters, full, rank, shape, 1, flag, &index, error);
 }
 

@@ -310,10 +310,10 @@ static void a_method_brings_its_keys(void **state)
     struct settings s;
     expect_refused("method: {train: adapters}\n", NULL, (const char *const[]){"train", NULL});
     assert_int_equal(read_suite(&suite, &s, "method: {name: finetune, train: adapters}\n", NULL), OK);
-    assert_int_equal(s.method->trains(s.method_options), TRAINS_ADAPTERS);
+    assert_int_equal(s.method->groups(s.method_options), GROUP_ADAPTERS);
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "method: {name: finetune}\n", NULL), OK);
-    assert_int_equal(s.method->trains(s.method_options), TRAINS_WEIGHTS);
+    assert_int_equal(s.method->groups(s.method_options), GROUPS_TOWERS);
     suite_destroy(suite);
 }
 

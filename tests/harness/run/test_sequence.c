@@ -62,8 +62,8 @@ static char *file_in_folder(const struct small_run *run, const char *name)
 
 static struct bytes trained_weights(const struct small_run *run)
 {
-    char *path = file_in_folder(run, run->experiment->trains == TRAINS_ADAPTERS ? "adapters.safetensors"
-                                                                                : "weights.safetensors");
+    char *path =
+        file_in_folder(run, run->experiment->groups & GROUP_ADAPTERS ? "adapters.safetensors" : "weights.safetensors");
     struct bytes bytes;
     must(file_read(path, FILE_LIMIT, &bytes, &error));
     free(path);

@@ -19,8 +19,7 @@ static void every_method_is_found_by_its_name(void **state)
         assert_int_equal(method_find(&found, method->name, &error), OK);
         assert_ptr_equal(found, method); /* so names differ */
         assert_true(method->source != NULL && method->source[0] != 0);
-        assert_non_null(method->trains);
-        assert_true((method->save == NULL) == (method->restore == NULL));
+        assert_non_null(method->groups);
     }
     assert_true(count >= 4);
     assert_null(method_at(count));
@@ -34,13 +33,16 @@ static void hooks_fit_what_is_trained(void **state)
         const struct method *method = method_at(i);
         struct options *values;
         assert_int_equal(options_create(&values, method->options, &error), OK);
-        enum method_trains trains = method->trains(values);
-        if (trains == TRAINS_NOTHING)
+        unsigned groups = method->groups(values);
+        if (groups == GROUPS_NONE)
             assert_true(method->begin_task == NULL && method->after_step == NULL && method->end_task == NULL);
         else
             assert_non_null(method->begin_task);
-        if (method->selects)
-            assert_int_equal(trains, TRAINS_ADAPTERS);
+        assert_false(groups & GROUP_ADAPTERS && groups & GROUPS_TOWERS);
+        assert_true(method_uses(method, values, "adapter") == ((groups & GROUP_ADAPTERS) != 0));
+        if (method_uses(method, values, "selector") || method_uses(method, values, "merge"))
+            assert_int_equal(groups, GROUP_ADAPTERS);
+        assert_true(method_uses(method, values, "training"));
         options_destroy(values);
     }
 }

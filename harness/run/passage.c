@@ -1,0 +1,15 @@
+#include "harness/run/passage.h"
+
+status passage_host(const struct passage *p, const char *name, enum safetensor_type type, size_t count, void *values,
+                    struct error *error)
+{
+    return p->saving ? archive_put(p->archive, name, type, count, values, error)
+                     : archive_get(p->archive, name, type, count, values, error);
+}
+
+status passage_device(const struct passage *p, const char *name, enum safetensor_type type, size_t count, void *device,
+                      struct error *error)
+{
+    return p->saving ? archive_put_device(p->archive, p->backend, name, type, count, device, error)
+                     : archive_get_device(p->archive, p->backend, name, type, count, device, error);
+}
