@@ -18,9 +18,9 @@ static status require_file(const char *path, const char *key, const char *expect
     return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
 }
 
-/* Which weights are updated; logit_scale never is. */
-static status choose_towers(struct experiment *e, struct error *error)
+status experiment_choose_groups(struct experiment *e, unsigned groups, struct error *error)
 {
+    e->groups = groups;
     const int32_t flags[CLIP_FLAGS] = {[CLIP_FLAG_IMAGE] = (e->groups & GROUP_IMAGE_TOWER) != 0,
                                        [CLIP_FLAG_TEXT] = (e->groups & GROUP_TEXT_TOWER) != 0};
     return e->backend->ops->upload(e->backend, e->clip->parameters->flags, flags, sizeof flags, error);
@@ -53,7 +53,7 @@ static status open_model(struct experiment *e, struct error *error)
         TRY(adapters_initialize(e->adapters, e->seed, error));
     }
     if (e->groups & GROUPS_TOWERS)
-        TRY(choose_towers(e, error));
+        TRY(experiment_choose_groups(e, e->groups, error));
     struct tensor memory;
     TRY(tensor_take(&memory, &e->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->state}, error));
     e->state = memory.data;

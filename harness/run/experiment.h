@@ -101,6 +101,9 @@ status experiment_open_replica(struct experiment **replica, const struct experim
                                struct error *error);
 void experiment_close_replica(struct experiment *replica); /* NULL is allowed */
 
+/* Which of the towers an update changes, where the weights of both are there to be trained; logit_scale stays. */
+status experiment_choose_groups(struct experiment *experiment, unsigned groups, struct error *error);
+
 /* Sets learning rate, task and step for the operations of a step. */
 status experiment_set_step(struct experiment *experiment, size_t task, size_t step, double rate, struct error *error);
 

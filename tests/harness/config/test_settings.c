@@ -317,6 +317,44 @@ static void a_method_brings_its_keys(void **state)
     suite_destroy(suite);
 }
 
+/* Sections that a method does not use say nothing about its runs: they are not in the hash and not in the text. */
+static void sections_belong_to_methods(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *key;
+        bool used;
+    } cases[] = {{"moe_adapters", "adapter.experts=7", true},
+                 {"moe_adapters", "merge.every=7", true},
+                 {"moe_adapters", "combine.name=ties", true},
+                 {"moe_adapters", "selector.code=7", true},
+                 {"zero_shot", "adapter.experts=7", false},
+                 {"zero_shot", "merge.every=7", false},
+                 {"continual_ft", "combine.name=ties", false},
+                 {"continual_ft", "selector.code=7", false},
+                 {"continual_ft", "training.batch=7", true},
+                 {"finetune", "adapter.experts=7", false},
+                 {"finetune,train=adapters", "adapter.experts=7", true},
+                 {"finetune,train=adapters", "merge.every=7", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128], section[16];
+        struct suite *plain, *changed;
+        struct settings s;
+        bool adapters = strstr(cases[i].method, "train=") != NULL;
+        snprintf(text, sizeof text, "method: {name: %.*s%s}\n", (int)strcspn(cases[i].method, ","), cases[i].method,
+                 adapters ? ", train: adapters" : "");
+        assert_int_equal(read_suite(&plain, &s, text, NULL), OK);
+        assert_int_equal(read_suite(&changed, &s, text, (const char *const[]){cases[i].key, NULL}), OK);
+        bool differ = strcmp(suite_settings_hash(plain), suite_settings_hash(changed)) != 0;
+        snprintf(section, sizeof section, "\n%.*s:", (int)strcspn(cases[i].key, "."), cases[i].key);
+        bool shown = strstr(suite_text(changed), section) != NULL;
+        if (differ != cases[i].used || shown != cases[i].used)
+            fail_msg("%s, %s: expected it %s", cases[i].method, cases[i].key, cases[i].used ? "used" : "left out");
+        suite_destroy(plain);
+        suite_destroy(changed);
+    }
+}
+
 static void seeds(void **state)
 {
     (void)state;
@@ -487,6 +525,7 @@ int main(void)
         cmocka_unit_test(bounds_are_inside),
         cmocka_unit_test(values_that_do_not_fit_together),
         cmocka_unit_test(a_method_brings_its_keys),
+        cmocka_unit_test(sections_belong_to_methods),
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(few_shot_as_published),
         cmocka_unit_test(x_tail_as_published),

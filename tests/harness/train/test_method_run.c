@@ -1,0 +1,355 @@
+/* The hooks of a method: what each finds, on which GPUs it is called, and that what it keeps survives stops. The method here
+ * pulls the weights towards those that the task began with, which takes a state, a loss and an anchor of its own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/run/checkpoint.h"
+#include "harness/run/sequence.h"
+#include "harness/train/replicas.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { ITERATIONS = 6, MEMBERS = 3 };
+
+struct state {
+    float *anchor; /* device, like the weights */
+    int32_t updates, steps;
+    bool swapped;
+};
+
+static struct {
+    size_t opened, closed, begun, resumed, ended, evaluated;
+} calls;
+
+static struct parameters *weights(const struct method_run *run)
+{
+    return run->experiment->clip->parameters;
+}
+
+static status copy(const struct method_run *run, float *to, const float *from, struct error *failure)
+{
+    struct backend *backend = run->experiment->backend;
+    return backend->ops->copy(backend, to, from, weights(run)->values_count * sizeof(float), failure);
+}
+
+static status open_anchored(struct method_run *run, struct error *failure)
+{
+    struct state *state = run->state;
+    struct tensor memory;
+    calls.opened++;
+    TRY(tensor_take(&memory, run->memory, TENSOR_F32, "anchor", 1, (size_t[]){weights(run)->values_count}, failure));
+    state->anchor = memory.data;
+    return OK;
+}
+
+static void close_anchored(struct method_run *run)
+{
+    (void)run;
+    calls.closed++;
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *failure)
+{
+    struct state *state = run->state;
+    struct tensor scratch;
+    (void)task;
+    calls.begun += run->experiment->work.member == 0;
+    calls.resumed += resumed && run->experiment->work.member == 0;
+    /* what a task takes must not be overwritten by what the trainer takes afterwards */
+    TRY(tensor_take(&scratch, run->task_memory, TENSOR_F32, "scratch", 1, (size_t[]){64}, failure));
+    if (resumed)
+        return OK;
+    state->updates = state->steps = 0;
+    TRY(trained_groups_reset(run->experiment, failure));
+    return copy(run, state->anchor, weights(run)->values, failure);
+}
+
+static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *failure)
+{
+    struct experiment *e = run->experiment;
+    TRY(classification_loss(run, task, batch, failure));
+    float members = (float)(e->work.members > 0 ? e->work.members : 1);
+    return e->backend->ops->penalty(e->backend,
+                                    &(struct penalty){.n = weights(run)->values_count,
+                                                      .strength = 0.5f / members,
+                                                      .values = weights(run)->values,
+                                                      .anchor = ((struct state *)run->state)->anchor,
+                                                      .gradients = weights(run)->gradients,
+                                                      .loss = e->loss},
+                                    failure);
+}
+
+static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
+{
+    struct state *state = run->state;
+    (void)task;
+    (void)failure;
+    assert_int_equal(++state->updates, iteration);
+    return OK;
+}
+
+static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
+{
+    struct state *state = run->state;
+    (void)task;
+    (void)failure;
+    assert_int_equal(++state->steps, iteration);
+    return OK;
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *failure)
+{
+    const struct state *state = run->state;
+    (void)failure;
+    calls.ended++;
+    assert_int_equal(run->experiment->work.member, 0);
+    assert_int_equal(state->steps, task->settings.iterations);
+    return OK;
+}
+
+/* Evaluates what the task began with. */
+static status swap(struct method_run *run, struct error *failure)
+{
+    struct state *state = run->state;
+    struct tensor kept;
+    arena_reset(run->step_memory);
+    TRY(tensor_take(&kept, run->step_memory, TENSOR_F32, "kept", 1, (size_t[]){weights(run)->values_count}, failure));
+    TRY(copy(run, kept.data, weights(run)->values, failure));
+    TRY(copy(run, weights(run)->values, state->anchor, failure));
+    TRY(copy(run, state->anchor, kept.data, failure));
+    state->swapped = !state->swapped;
+    calls.evaluated += !state->swapped;
+    return OK;
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *failure)
+{
+    struct state *state = run->state;
+    TRY(passage_host(passage, "anchored.updates", SAFETENSOR_I32, 1, &state->updates, failure));
+    TRY(passage_host(passage, "anchored.steps", SAFETENSOR_I32, 1, &state->steps, failure));
+    return passage_device(passage, "anchored.anchor", SAFETENSOR_F32, weights(run)->values_count, state->anchor,
+                          failure);
+}
+
+static const struct method anchored = {.name = "anchored",
+                                       .source = "a test",
+                                       .loss_repeats = true,
+                                       .state_size = sizeof(struct state),
+                                       .groups = groups_towers,
+                                       .open = open_anchored,
+                                       .close = close_anchored,
+                                       .begin_task = begin_task,
+                                       .loss = loss,
+                                       .before_update = before_update,
+                                       .after_step = after_step,
+                                       .end_task = end_task,
+                                       .evaluation_begin = swap,
+                                       .evaluation_end = swap,
+                                       .keep = keep};
+
+static void adopt(struct experiment *e)
+{
+    must(e->backend->ops->bind(e->backend, &error));
+    method_close(e);
+    e->settings.method = &anchored;
+    must(method_open(e, &error));
+}
+
+static void open_run(struct small_run *run, bool first, size_t gpus)
+{
+    char word[32];
+    snprintf(word, sizeof word, "run.gpus=%zu", gpus);
+    const char *const overrides[] = {"method.name=continual_ft", "training.learning_rate=2e-4", word, NULL};
+    if (first)
+        small_run_open(run, 1, overrides);
+    else
+        small_run_reopen(run, 1, overrides);
+    for (size_t i = 1; gpus > 1 && i < gpus; i++)
+        adopt(replicas_at(run->experiment->replicas, i));
+    adopt(run->experiment);
+}
+
+struct stop_after {
+    struct stop stop;
+    size_t iteration;
+};
+
+static bool stop_at(void *context, size_t iteration, size_t iterations)
+{
+    struct stop_after *after = context;
+    (void)iterations;
+    if (iteration == after->iteration)
+        after->stop.signal = 2;
+    return false;
+}
+
+/* The second task, from iteration first on; stopped after iteration `last` unless that is the last one. */
+static status train(struct small_run *run, size_t first, size_t last)
+{
+    struct stop_after after = {.iteration = last};
+    struct training training = {.experiment = run->experiment,
+                                .task = &run->experiment->tasks[1],
+                                .first = first,
+                                .stop = &after.stop,
+                                .wants_loss = stop_at,
+                                .context = &after};
+    return train_task(&training, &error);
+}
+
+static float *values_of(const struct small_run *run)
+{
+    const struct parameters *group = run->experiment->clip->parameters;
+    return small_run_values(run, group->values, group->values_count);
+}
+
+static void stops_change_nothing(void **context)
+{
+    (void)context;
+    struct small_run run;
+    open_run(&run, true, 1);
+    memset(&calls, 0, sizeof calls);
+    must(train(&run, 0, ITERATIONS));
+    assert_true(calls.begun == 1 && calls.resumed == 0 && calls.ended == 1);
+    size_t bytes = run.experiment->clip->parameters->values_count * sizeof(float);
+    float *whole = values_of(&run), *parts = NULL;
+    for (size_t at = 1; at < ITERATIONS; at++) {
+        struct checkpoint_place place = {.task = 1, .iteration = at}, found;
+        bool there;
+        open_run(&run, false, 1);
+        assert_int_equal(train(&run, 0, at), ERROR_STOPPED);
+        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &place, &error));
+        open_run(&run, false, 1);
+        must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &found, &there, &error));
+        assert_true(there && found.iteration == at);
+        must(train(&run, at, ITERATIONS));
+        parts = values_of(&run);
+        assert_memory_equal(parts, whole, bytes);
+        free(parts);
+    }
+    assert_int_equal(calls.resumed, ITERATIONS - 1);
+    free(whole);
+    small_run_close(&run);
+}
+
+/* 18 images in batches of 8, 8 and 2, of which the third member has 2, 2 and none; going on with a state that the others
+ * have from the leader. */
+static void several_gpus_share_any_loss(void **context)
+{
+    (void)context;
+    if (strcmp(test_backend_name(), "cpu") != 0)
+        skip();
+    struct small_run run;
+    open_run(&run, true, 1);
+    must(train(&run, 0, ITERATIONS));
+    size_t n = run.experiment->clip->parameters->values_count;
+    float *alone = values_of(&run);
+    memset(&calls, 0, sizeof calls);
+    open_run(&run, false, MEMBERS);
+    assert_int_equal(calls.opened, MEMBERS);
+    assert_int_equal(train(&run, 0, 3), ERROR_STOPPED);
+    ((struct state *)replicas_at(run.experiment->replicas, 1)->method.state)->steps = 77;
+    must(train(&run, 3, ITERATIONS));
+    assert_true(calls.ended == 1 && calls.begun == 2 && calls.resumed == 1);
+    float *together = values_of(&run);
+    double squares = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        squares += ((double)together[i] - (double)alone[i]) * ((double)together[i] - (double)alone[i]);
+        size += (double)alone[i] * (double)alone[i];
+    }
+    assert_true(squares <= 1e-6 * size);
+    for (size_t i = 1; i < MEMBERS; i++) {
+        struct experiment *e = replicas_at(run.experiment->replicas, i);
+        float *member = malloc(n * sizeof *member);
+        must(e->backend->ops->download(e->backend, member, e->clip->parameters->values, n * sizeof *member, &error));
+        assert_memory_equal(member, together, n * sizeof *member);
+        free(member);
+    }
+    free(together);
+    free(alone);
+    size_t closed = calls.closed;
+    small_run_close(&run);
+    assert_int_equal(calls.closed - closed, MEMBERS);
+}
+
+static struct run_matrix stored_matrix(struct small_run *run)
+{
+    struct store *store;
+    struct run_matrix matrix;
+    must(store_open(&store, small_run_file(run, "results.db"), STORE_READ, &error));
+    must(store_read_matrix(store, 1, &matrix, &error));
+    store_close(store);
+    return matrix;
+}
+
+/* Evaluating what a task began with makes the first row the zero-shot one; training goes on from what was trained. */
+static void weights_are_swapped_for_evaluation(void **context)
+{
+    (void)context;
+    struct small_run run;
+    struct store *store;
+    open_run(&run, true, 1);
+    memset(&calls, 0, sizeof calls);
+    must(store_open(&store, small_run_file(&run, "results.db"), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run.experiment, .store = store};
+    must(sequence_run(&sequence, &error));
+    store_close(store);
+    assert_int_equal(calls.evaluated, SMALL_RUN_TASKS);
+    assert_false(((struct state *)run.experiment->method.state)->swapped);
+    struct run_matrix m = stored_matrix(&run);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+        assert_true(m.matrix.accuracy[j] == m.matrix.zero_shot[j]);
+    run_matrix_free(&m);
+    float *values = values_of(&run), *anchor;
+    size_t n = run.experiment->clip->parameters->values_count;
+    anchor = small_run_values(&run, ((struct state *)run.experiment->method.state)->anchor, n);
+    assert_memory_not_equal(values, anchor, n * sizeof *values);
+    free(anchor);
+    free(values);
+    small_run_close(&run);
+}
+
+static unsigned groups_image_tower(const struct options *options)
+{
+    (void)options;
+    return GROUP_IMAGE_TOWER;
+}
+
+/* The other tower's weights stay, and so does logit_scale; what is trained is counted. */
+static void a_tower_is_trained_alone(void **context)
+{
+    (void)context;
+    struct small_run run;
+    struct method method = anchored;
+    method.groups = groups_image_tower;
+    method.loss = NULL;
+    open_run(&run, true, 1);
+    struct experiment *e = run.experiment;
+    e->settings.method = &method;
+    must(experiment_choose_groups(e, GROUP_IMAGE_TOWER, &error));
+    float *before = values_of(&run);
+    must(train(&run, 0, ITERATIONS));
+    float *after = values_of(&run);
+    size_t trained = 0;
+    for (size_t i = 0; i < e->clip->parameters->count; i++) {
+        const struct parameter *p = &e->clip->parameters->list[i];
+        bool image = strncmp(p->name, "visual.", 7) == 0;
+        trained += image ? p->size : 0;
+        assert_true((memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) != 0) == image);
+    }
+    assert_int_equal(trained_values(e), trained);
+    free(before);
+    free(after);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stops_change_nothing),
+        cmocka_unit_test(several_gpus_share_any_loss),
+        cmocka_unit_test(weights_are_swapped_for_evaluation),
+        cmocka_unit_test(a_tower_is_trained_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
