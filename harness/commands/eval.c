@@ -5,6 +5,7 @@
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/run/opening.h"
 #include "harness/run/tasks_survey.h"
 #include "harness/run/weights.h"
 #include "harness/terminal/cache_progress.h"

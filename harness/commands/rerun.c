@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
+#include "harness/run/opening.h"
 #include "harness/run/sequence.h"
 #include "results/store/erase.h"
 #include "results/store/repeat.h"

@@ -7,6 +7,7 @@
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/run/estimate.h"
+#include "harness/run/opening.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
 #include "results/query.h"

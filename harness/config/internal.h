@@ -34,6 +34,9 @@ bool suite_part_has(const struct part *part, const struct option *option);
 /* The part whose value is the default of key in the section's entries, NULL when they do not inherit it. */
 const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key);
 
+/* What section->inherits names next, from *at on: a part, and a key of it alone or NULL for all. False at the end. */
+bool suite_next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key);
+
 /* All values, or only those that identify what is computed. */
 void suite_write(struct text *out, const struct suite *suite, bool identity_only);
 

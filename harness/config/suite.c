@@ -23,19 +23,6 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-const struct part *suite_part(const struct suite *suite, const char *section, const char *entry)
-{
-    for (size_t i = 0; i < suite->count; i++)
-        if (strcmp(suite->parts[i].section->name, section) == 0 && same(suite->parts[i].entry, entry))
-            return &suite->parts[i];
-    return NULL;
-}
-
-bool suite_part_has(const struct part *part, const struct option *option)
-{
-    return option->fallback != NULL || options_given(part->options, option->name);
-}
-
 static const struct assignment *last_assignment(const struct suite_source *source, const struct part *part,
                                                 const char *key)
 {
@@ -85,44 +72,12 @@ static size_t count_options(const struct option *table)
     return count;
 }
 
-/* What section->inherits names next, from *at on: a part, and a key of it alone or NULL for all. False at the end. */
-static bool next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
-{
-    char word[KEY_LENGTH];
-    if (*at == NULL || **at == 0)
-        return false;
-    size_t size = strcspn(*at, "|");
-    assert(size < sizeof word);
-    memcpy(word, *at, size);
-    word[size] = 0;
-    *at += size + ((*at)[size] != 0);
-    char *dot = strchr(word, '.');
-    if (dot != NULL)
-        *dot = 0;
-    *parent = suite_part(suite, word, NULL);
-    assert(*parent != NULL);
-    const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
-    assert(dot == NULL || option != NULL);
-    *key = option != NULL ? option->name : NULL;
-    return true;
-}
-
-const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key)
-{
-    const struct part *parent;
-    const char *only;
-    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
-        if (only != NULL ? strcmp(only, key) == 0 : options_find(parent->table, key) != NULL)
-            return parent;
-    return NULL;
-}
-
 static size_t count_inherited(const struct suite *suite, const struct suite_section *section)
 {
     const struct part *parent;
     const char *only;
     size_t count = 0;
-    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
+    for (const char *at = section->inherits; suite_next_parent(suite, &at, &parent, &only);)
         count += only != NULL ? 1 : count_options(parent->table);
     return count;
 }
@@ -132,7 +87,7 @@ static void append_inherited(const struct suite *suite, struct part *part, size_
     const struct part *parent;
     const char *only;
     part->inherited_begin = *count;
-    for (const char *at = part->section->inherits; next_parent(suite, &at, &parent, &only);) {
+    for (const char *at = part->section->inherits; suite_next_parent(suite, &at, &parent, &only);) {
         const struct option one[2] = {only != NULL ? *options_find(parent->table, only) : (struct option){0}};
         append_options(part->table, count, only != NULL ? one : parent->table);
     }

@@ -1,4 +1,5 @@
 #include "harness/evaluate/predictor.h"
+#include "harness/run/opening.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Every task alone, from the weights that the run starts from: the upper bound of the tables. */
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
+#include "harness/run/model.h"
 
 static const struct option options[] = {{.name = "train",
                                          .type = OPTION_CHOICE,
@@ -19,7 +19,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     struct experiment *e = run->experiment;
     if (resumed)
         return OK;
-    TRY(experiment_restart(e, error));
+    TRY(model_restart(e, error));
     return e->adapters != NULL ? adapters_begin_task(e->adapters, task->index, error) : trained_groups_reset(e, error);
 }
 

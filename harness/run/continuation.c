@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/run/sequence.h"
+#include "harness/run/run_folder.h"
 
 enum { DIGITS = 12 }; /* of a digest, for a person */
 
@@ -53,7 +53,7 @@ static struct changes compare(const struct unfinished_run *run, const struct inp
 
 static bool has_resume_file(const struct unfinished_run *run)
 {
-    char *resume = run->folder != NULL ? sequence_resume_file(run->folder) : NULL;
+    char *resume = run->folder != NULL ? run_resume_file(run->folder) : NULL;
     bool there = resume != NULL && file_exists(resume);
     free(resume);
     return there;

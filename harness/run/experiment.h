@@ -1,9 +1,4 @@
-/* One run in memory: the suite's datasets, the model, the adapters, and what a training step needs.
- *
- *     struct experiment *experiment;
- *     TRY(experiment_open(&experiment, suite, seed, log, error));
- *     ... trainer.h, evaluator.h, sequence.h ...
- *     experiment_close(experiment);
+/* One run in memory: the suite's datasets, the model, the adapters, and what a training step needs. opening.h opens one.
  */
 #ifndef MTIL_HARNESS_RUN_EXPERIMENT_H
 #define MTIL_HARNESS_RUN_EXPERIMENT_H
@@ -79,28 +74,6 @@ struct batch {
     size_t first, total; /* its place in a batch that is shared out among GPUs, and the images of that */
 };
 
-/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the
- * experiment. */
-status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
-                       struct error *error);
-
-/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some
- * into `adapters`, which then belong to the experiment. */
-status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
-                              struct error *error);
-
-/* A model and its tokenizer without a suite, for images that belong to none: no tasks until tasks_open_named gives some.
- * Of the settings: weights, vocabulary, activation, threads, backend, evaluation_batch. */
-status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
-                             struct error *error);
-void experiment_close(struct experiment *experiment); /* NULL is allowed */
-
-/* The model of an experiment once more, on the GPU that comes `number` places after its own; datasets and cache are
- * shared. For replicas.h. */
-status experiment_open_replica(struct experiment **replica, const struct experiment *leader, size_t number,
-                               struct error *error);
-void experiment_close_replica(struct experiment *replica); /* NULL is allowed */
-
 /* Which of the towers an update changes, where the weights of both are there to be trained; logit_scale stays. */
 status experiment_choose_groups(struct experiment *experiment, unsigned groups, struct error *error);
 
@@ -110,10 +83,6 @@ status experiment_set_step(struct experiment *experiment, size_t task, size_t st
 /* n times value in device memory of the arena. */
 status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value,
                        const int32_t **filled, struct error *error);
-
-/* The weights the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that
- * learn every task alone. */
-status experiment_restart(struct experiment *experiment, struct error *error);
 
 /* Test images to encode at a time: run.evaluation_batch, or what half of the device's free memory holds, at most 512, a
  * power of two; 64 where the device is the host. Decided when the experiment is opened. */

@@ -6,7 +6,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/run/program.h"
-#include "harness/run/sequence.h"
+#include "harness/run/run_folder.h"
 #include "harness/scenario/label_split.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
@@ -24,7 +24,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
                     struct run_start *start, struct error *error)
 {
     struct experiment *e = r->experiment;
-    char *model = experiment_model_name(e), *folder = sequence_folder(e);
+    char *model = experiment_model_name(e), *folder = run_folder(e);
     if (model == NULL || folder == NULL) {
         free(model);
         free(folder);

@@ -12,7 +12,7 @@
 
 enum { HASH_DIGITS = 12 };
 
-/* ".../SUITE-0123456789ab/seedN", as sequence_folder names it. */
+/* ".../SUITE-0123456789ab/seedN", as run_folder names it. */
 static bool is_run_folder(const char *folder, int64_t seed)
 {
     char last[40];

@@ -13,6 +13,7 @@
 
 #include "core/file.h"
 #include "harness/run/image_watch.h"
+#include "harness/run/run_folder.h"
 #include "harness/run/saved_adapters.h"
 #include "harness/run/tasks_survey.h"
 #include "harness/terminal/cache_progress.h"
@@ -295,9 +296,9 @@ static status choose_folder(struct run *r, struct error *error)
     TRY(store_run_folder(r->sequence->store, r->recorder.run, &r->folder, error));
     if (r->folder == NULL || strncmp(r->folder, r->e->settings.folder, below) != 0 || r->folder[below] != '/') {
         free(r->folder);
-        r->folder = sequence_folder(r->e);
+        r->folder = run_folder(r->e);
     }
-    r->resume = r->folder != NULL ? sequence_resume_file(r->folder) : NULL;
+    r->resume = r->folder != NULL ? run_resume_file(r->folder) : NULL;
     return r->resume != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
 }
 
@@ -494,15 +495,4 @@ status sequence_run(struct sequence *sequence, struct error *error)
         result = run_identified(&run, error);
     close_run(&run);
     return result;
-}
-
-char *sequence_resume_file(const char *folder)
-{
-    return path_format("%s/resume.safetensors", folder);
-}
-
-char *sequence_folder(const struct experiment *e)
-{
-    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), e->identity,
-                       (unsigned long long)e->seed);
 }

@@ -24,9 +24,4 @@ struct sequence {
  * goes on from its resume file. When it is stopped (ERROR_STOPPED) everything up to the last iteration is on disk. */
 status sequence_run(struct sequence *sequence, struct error *error);
 
-/* The folder of a new run's files: FOLDER/SUITE-HASH/seedN; and in a folder the file that says where the run stands. The
- * caller frees; NULL when out of memory. */
-char *sequence_folder(const struct experiment *experiment);
-char *sequence_resume_file(const char *folder);
-
 #endif

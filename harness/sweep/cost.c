@@ -1,4 +1,5 @@
 #include "harness/sweep/cost.h"
+#include "harness/run/opening.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/statistics.h"
+#include "harness/run/model.h"
 #include "harness/train/trainer.h"
 
 struct member {
@@ -39,7 +40,7 @@ static status open_members(struct replicas *r, struct error *error)
     backends[0] = r->leader->backend;
     for (size_t i = 1; i < r->size; i++) {
         r->members[i].replicas = r;
-        TRY(experiment_open_replica(&r->members[i].experiment, r->leader, i, error));
+        TRY(model_open_replica(&r->members[i].experiment, r->leader, i, error));
         backends[i] = r->members[i].experiment->backend;
     }
     r->team.size = r->size;
@@ -84,7 +85,7 @@ void replicas_close(struct experiment *leader)
         return;
     leader->backend->ops->team_destroy(leader->backend, &r->team);
     for (size_t i = 1; r->members != NULL && i < r->size; i++)
-        experiment_close_replica(r->members[i].experiment);
+        model_close_replica(r->members[i].experiment);
     leader->backend->ops->bind(leader->backend, &ignored);
     pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->mutex);

@@ -1,4 +1,5 @@
 #include "tests/harness/small_run.h"
+#include "harness/run/opening.h"
 
 #include <stdio.h>
 #include <stdlib.h>

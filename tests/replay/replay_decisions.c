@@ -19,6 +19,7 @@
 #include "core/text.h"
 #include "datasets/mini/mini.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/opening.h"
 #include "harness/train/trainer.h"
 #include "tests/datasets/scratch.h"
 #include "tests/replay/decisions.h"

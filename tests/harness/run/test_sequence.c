@@ -7,6 +7,7 @@
 
 #include "core/digest.h"
 #include "core/file.h"
+#include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
@@ -54,7 +55,7 @@ static void expect_same_matrix(struct small_run *run, const char *a, const char 
 
 static char *file_in_folder(const struct small_run *run, const char *name)
 {
-    char *folder = sequence_folder(run->experiment), *path = path_format("%s/%s", folder, name);
+    char *folder = run_folder(run->experiment), *path = path_format("%s/%s", folder, name);
     assert_non_null(path);
     free(folder);
     return path;
@@ -321,7 +322,7 @@ static void a_folder_in_use_is_refused(void **state)
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
     stop_after_the_first_task(&run, "a.db");
-    char *folder = sequence_folder(run.experiment);
+    char *folder = run_folder(run.experiment);
     int lock = open(folder, O_RDONLY | O_DIRECTORY);
     assert_true(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0);
     assert_int_equal(run_once(&run, methods[1], "a.db", NULL, &sequence), ERROR_BUSY);

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "models/clip/cost.h"
 #include "tests/harness/small_run.h"
@@ -83,7 +84,7 @@ static status run_all(struct small_run *run, size_t *tasks)
 
 static bool can_resume(const struct small_run *run)
 {
-    char *folder = sequence_folder(run->experiment), *file = path_format("%s/resume.safetensors", folder);
+    char *folder = run_folder(run->experiment), *file = path_format("%s/resume.safetensors", folder);
     bool there = file_exists(file);
     free(file);
     free(folder);

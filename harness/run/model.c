@@ -1,0 +1,162 @@
+#include "harness/run/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/file.h"
+#include "harness/run/weights.h"
+#include "harness/train/guard.h"
+
+static status require_file(const char *path, const char *key, const char *expected, struct error *error)
+{
+    if (file_exists(path) || errno != ENOENT) /* opening it says what else is wrong */
+        return OK;
+    return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
+}
+
+status model_open(struct experiment *e, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    enum parameters_mode mode = e->groups & GROUPS_TOWERS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
+    struct backend *backend;
+    TRY(backend_open(&backend, &s->backend, error));
+    e->backend = backend;
+    TRY(e->backend->ops->arena_create(e->backend, &e->model, 0, "model", error));
+    TRY(e->backend->ops->arena_create(e->backend, &e->per_task, 0, "task", error));
+    TRY(e->backend->ops->arena_create(e->backend, &e->step, 0, "step", error));
+    char *path = weights_path(s->weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = require_file(path, "model.weights",
+                                 "CLIP's weights as safetensors, or mini for the small model that ships", error);
+    if (result == OK)
+        result = file_stamp_read(&e->weights_read, path, error);
+    if (result == OK)
+        result = clip_load(&e->clip, e->backend, &e->model, path, mode, &s->stated, error);
+    free(path);
+    TRY(result);
+    if (e->groups & GROUP_ADAPTERS) {
+        TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED,
+                            error));
+        TRY(adapters_initialize(e->adapters, e->seed, error));
+    }
+    if (e->groups & GROUPS_TOWERS)
+        TRY(experiment_choose_groups(e, e->groups, error));
+    struct tensor memory;
+    TRY(tensor_take(&memory, &e->model, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->state}, error));
+    e->state = memory.data;
+    TRY(tensor_take(&memory, &e->model, TENSOR_F32, "loss", 1, (size_t[]){1}, error));
+    e->loss = memory.data;
+    return guard_create(e, error);
+}
+
+void model_close(struct experiment *e)
+{
+    struct error ignored;
+    expert_changes_free(&e->changes);
+    if (e->backend != NULL)
+        e->backend->ops->bind(e->backend, &ignored);
+    method_close(e);
+    adapters_destroy(e->adapters);
+    clip_destroy(e->clip);
+    if (e->backend != NULL) {
+        e->backend->ops->arena_destroy(e->backend, &e->step);
+        e->backend->ops->arena_destroy(e->backend, &e->per_task);
+        e->backend->ops->arena_destroy(e->backend, &e->model);
+        backend_close(e->backend);
+    }
+}
+
+status model_open_replica(struct experiment **result, const struct experiment *leader, size_t number,
+                          struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for a replica");
+    *e = (struct experiment){.suite = leader->suite,
+                             .settings = leader->settings,
+                             .seed = leader->seed,
+                             .groups = leader->groups,
+                             .task_count = leader->task_count,
+                             .tasks = leader->tasks,
+                             .cache = leader->cache};
+    e->settings.backend.device += number;
+    status opened = model_open(e, error);
+    if (opened == OK)
+        opened = method_open(e, error);
+    if (opened != OK) {
+        model_close_replica(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
+void model_close_replica(struct experiment *e)
+{
+    if (e != NULL)
+        model_close(e);
+    free(e);
+}
+
+status model_open_tokenizer(struct experiment *e, struct error *error)
+{
+    char *path = vocabulary_path(e->settings.vocabulary);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = require_file(path, "model.vocabulary",
+                                 "CLIP's bpe_simple_vocab_16e6.txt.gz, or mini with the small model", error);
+    if (result == OK)
+        result = file_stamp_read(&e->vocabulary_read, path, error);
+    if (result == OK)
+        result = tokenizer_open(&e->tokenizer, path, error);
+    free(path);
+    TRY(result);
+    if (tokenizer_vocabulary(e->tokenizer) != e->clip->dimensions.vocabulary)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
+                         e->settings.vocabulary, tokenizer_vocabulary(e->tokenizer), e->settings.weights,
+                         e->clip->dimensions.vocabulary);
+    return OK;
+}
+
+static status clear_frozen(struct adapters *adapters, struct error *error)
+{
+    int32_t none[SETTINGS_EXPERTS] = {0};
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            TRY(adapters_write_frozen(adapters, (enum tower)t, b, none, error));
+    return OK;
+}
+
+/* What is read again must be what was read when the run began. */
+static status reload_weights(struct experiment *e, const char *path, struct error *error)
+{
+    struct file_stamp stamp;
+    TRY(clip_reload(e->clip, path, error));
+    TRY(file_stamp_read(&stamp, path, error));
+    if (file_stamp_same(&stamp, &e->weights_read))
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "model.weights: %s was written to while the run went on; put back what was there, and the same "
+                     "command goes on",
+                     path);
+}
+
+status model_restart(struct experiment *e, struct error *error)
+{
+    if (e->adapters != NULL) {
+        for (int t = 0; t < TOWERS; t++) {
+            struct parameters *group = e->adapters->towers[t].parameters;
+            TRY(e->backend->ops->zero(e->backend, group->values, group->values_count * sizeof(float), error));
+        }
+        TRY(clear_frozen(e->adapters, error));
+        return adapters_initialize(e->adapters, e->seed, error);
+    }
+    char *path = weights_path(e->settings.weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = reload_weights(e, path, error);
+    free(path);
+    return result;
+}

@@ -1,0 +1,107 @@
+#include "harness/run/opening.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/run/model.h"
+#include "harness/run/tasks.h"
+#include "harness/train/replicas.h"
+#include "models/clip/cost.h"
+
+static void choose_evaluation_batch(struct experiment *e)
+{
+    enum { USUAL = 64, MOST = 512 };
+    const struct adapter_settings *adapter = &e->settings.adapter;
+    size_t left = e->backend->ops->memory_left(e->backend),
+           each = cost_evaluation_bytes(&e->clip->dimensions, 1, adapter->top_k, adapter->bottleneck), batch = MOST;
+    while (batch > 1 && batch > left / 2 / each)
+        batch /= 2;
+    e->evaluation_batch = e->settings.evaluation_batch > 0 ? e->settings.evaluation_batch
+                          : left == SIZE_MAX               ? USUAL
+                                                           : batch;
+    log_debug(e->log, "%zu test images at a time", e->evaluation_batch);
+}
+
+static status open_cache(struct experiment *e, struct error *error)
+{
+    struct cache_settings settings = e->settings.cache;
+    settings.log = e->log;
+    return cache_create(&e->cache, &settings, error);
+}
+
+static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen,
+                              const struct log *log, struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for a run");
+    *e = (struct experiment){.suite = suite, .seed = seed, .log = log};
+    memcpy(e->identity, suite_settings_hash(suite), sizeof e->identity);
+    status opened = settings_read(&e->settings, suite, error);
+    if (opened == OK) {
+        e->groups = frozen ? GROUPS_NONE : e->settings.method->groups(e->settings.method_options);
+        opened = model_open(e, error);
+    }
+    if (opened == OK && !frozen)
+        opened = method_open(e, error);
+    if (opened == OK)
+        choose_evaluation_batch(e);
+    if (opened == OK)
+        opened = model_open_tokenizer(e, error);
+    if (opened == OK)
+        opened = tasks_open(e, error);
+    if (opened == OK)
+        opened = open_cache(e, error);
+    if (opened == OK)
+        opened = replicas_open(e, error);
+    if (opened != OK) {
+        experiment_close(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
+                       struct error *error)
+{
+    return open_experiment(experiment, suite, seed, false, log, error);
+}
+
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
+                              struct error *error)
+{
+    return open_experiment(experiment, suite, 0, true, log, error);
+}
+
+status experiment_open_model(struct experiment **result, const struct settings *settings, const struct log *log,
+                             struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for its description");
+    *e = (struct experiment){.settings = *settings, .log = log};
+    status opened = model_open(e, error);
+    if (opened == OK)
+        choose_evaluation_batch(e);
+    if (opened == OK)
+        opened = model_open_tokenizer(e, error);
+    if (opened != OK) {
+        experiment_close(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
+void experiment_close(struct experiment *e)
+{
+    if (e == NULL)
+        return;
+    replicas_close(e);
+    cache_destroy(e->cache); /* before the datasets, whose images it keeps */
+    tasks_close(e);
+    tokenizer_close(e->tokenizer);
+    model_close(e);
+    free(e);
+}

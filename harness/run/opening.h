@@ -1,0 +1,29 @@
+/* Opening and closing an experiment, with all that is in it.
+ *
+ *     struct experiment *experiment;
+ *     TRY(experiment_open(&experiment, suite, seed, log, error));
+ *     ... trainer.h, evaluator.h, sequence.h ...
+ *     experiment_close(experiment);
+ */
+#ifndef MTIL_HARNESS_RUN_OPENING_H
+#define MTIL_HARNESS_RUN_OPENING_H
+
+#include "harness/run/experiment.h"
+
+/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the
+ * experiment. */
+status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
+                       struct error *error);
+
+/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some
+ * into `adapters`, which then belong to the experiment. */
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
+                              struct error *error);
+
+/* A model and its tokenizer without a suite, for images that belong to none: no tasks until tasks_open_named gives some.
+ * Of the settings: weights, vocabulary, activation, threads, backend, evaluation_batch. */
+status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
+                             struct error *error);
+void experiment_close(struct experiment *experiment); /* NULL is allowed */
+
+#endif
