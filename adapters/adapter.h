@@ -21,6 +21,7 @@ struct adapter_settings {
     size_t experts, top_k, tasks, bottleneck;
     float scale, dropout, noise_epsilon;
     enum expert_input input;
+    size_t freeze_top_k; /* experts frozen after a task */
 };
 
 /* The tensors of one block, by number in the tower's group; experts are stacked along the first axis. */

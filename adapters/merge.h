@@ -106,9 +106,10 @@ const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "n
 /* What merging consists of: who is merged, and how. */
 struct merge_plan {
     const struct merge_policy *policy;
-    const struct merge_combiner *combiner;  /* NULL: the mean */
-    const struct options *combiner_options; /* NULL where it has none */
+    const struct merge_combiner *combiner;                   /* NULL: the mean */
+    const struct options *policy_options, *combiner_options; /* NULL where it has none */
     enum merge_moments moments;
+    size_t every; /* iterations between merges, for whoever calls adapters_merge */
 };
 unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/merge/combine.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/config/settings_data.h"
@@ -31,197 +30,11 @@ static const struct option model_options[] = {
          "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"},
     {0}};
 
-static const struct option adapter_options[] = {{.name = "experts",
-                                                 .type = OPTION_INTEGER,
-                                                 .minimum = 1,
-                                                 .maximum = SETTINGS_EXPERTS,
-                                                 .fallback = "22",
-                                                 .help = "experts per block"},
-                                                {.name = "top_k",
-                                                 .type = OPTION_INTEGER,
-                                                 .minimum = 1,
-                                                 .maximum = 64,
-                                                 .fallback = "2",
-                                                 .help = "experts chosen per sample"},
-                                                {.name = "bottleneck",
-                                                 .type = OPTION_INTEGER,
-                                                 .minimum = 4,
-                                                 .maximum = 4096,
-                                                 .fallback = "64",
-                                                 .help = "hidden units of an expert"},
-                                                {.name = "scale",
-                                                 .type = OPTION_REAL,
-                                                 .minimum = 0,
-                                                 .maximum = 100,
-                                                 .fallback = "0.1",
-                                                 .help = "factor of an expert's output"},
-                                                {.name = "dropout",
-                                                 .type = OPTION_REAL,
-                                                 .minimum = 0,
-                                                 .maximum = 0.99,
-                                                 .fallback = "0.1",
-                                                 .help = "of an expert's hidden units"},
-                                                {.name = "noise_epsilon",
-                                                 .type = OPTION_REAL,
-                                                 .minimum = 0,
-                                                 .maximum = 10,
-                                                 .fallback = "0.01",
-                                                 .help = "least standard deviation of the router's noise"},
-                                                {.name = "expert_input",
-                                                 .type = OPTION_CHOICE,
-                                                 .choices = "residual|post_ln",
-                                                 .fallback = "residual",
-                                                 .help = "what experts read: the residual stream or ln_2's output"},
-                                                {.name = "freeze_top_k",
-                                                 .type = OPTION_INTEGER,
-                                                 .minimum = 0,
-                                                 .maximum = MERGE_SOURCES,
-                                                 .fallback = "2",
-                                                 .help = "most used experts frozen after each task"},
-                                                {0}};
-
-static const struct option merge_options[] = {{.name = "policy",
-                                               .type = OPTION_TEXT,
-                                               .fallback = "most_used",
-                                               .help = "which experts are merged; see mtil list policies"},
-                                              {.name = "every",
-                                               .type = OPTION_INTEGER,
-                                               .minimum = 1,
-                                               .maximum = 1e9,
-                                               .fallback = "100",
-                                               .help = "iterations between merges"},
-                                              {.name = "moments",
-                                               .type = OPTION_CHOICE,
-                                               .choices = MERGE_MOMENTS_CHOICES,
-                                               .fallback = "keep",
-                                               .help = "Adam's moments of the expert that is replaced"},
-                                              {0}};
-
-static const struct option combine_options[] = {{.name = "name",
-                                                 .type = OPTION_TEXT,
-                                                 .fallback = "mean",
-                                                 .help = "what merged experts become; see mtil list combiners"},
-                                                {0}};
-
-static const struct option training_options[] = {{.name = "iterations",
-                                                  .type = OPTION_INTEGER,
-                                                  .minimum = 1,
-                                                  .maximum = 1e9,
-                                                  .fallback = "1000",
-                                                  .help = "optimizer steps per task"},
-                                                 {.name = "reference_iterations",
-                                                  .type = OPTION_BOOLEAN,
-                                                  .fallback = "no",
-                                                  .help = "one step more, as the reference runs"},
-                                                 {.name = "batch",
-                                                  .type = OPTION_INTEGER,
-                                                  .minimum = 1,
-                                                  .maximum = 65536,
-                                                  .fallback = "64",
-                                                  .help = "images per iteration"},
-                                                 {.name = "learning_rate",
-                                                  .type = OPTION_REAL,
-                                                  .minimum = 0,
-                                                  .maximum = 100,
-                                                  .fallback = "1e-3",
-                                                  .help = "peak of the schedule"},
-                                                 {.name = "warmup",
-                                                  .type = OPTION_INTEGER,
-                                                  .minimum = 0,
-                                                  .maximum = 1e9,
-                                                  .fallback = "100",
-                                                  .help = "iterations of linear warm-up"},
-                                                 {.name = "label_smoothing",
-                                                  .type = OPTION_REAL,
-                                                  .minimum = 0,
-                                                  .maximum = 1,
-                                                  .fallback = "0.2",
-                                                  .help = "of the cross-entropy"},
-                                                 {.name = "weight_decay",
-                                                  .type = OPTION_REAL,
-                                                  .minimum = 0,
-                                                  .maximum = 10,
-                                                  .fallback = "0",
-                                                  .help = "decoupled, of AdamW"},
-                                                 {.name = "on_nan",
-                                                  .type = OPTION_CHOICE,
-                                                  .choices = "stop|skip",
-                                                  .fallback = "stop",
-                                                  .help = "what becomes of an iteration whose loss or gradients are "
-                                                          "not finite; skip leaves it out and counts it"},
-                                                 {0}};
-
-static const struct option task_options[] = {
-    {.name = "reader", .type = OPTION_TEXT, .help = "the dataset's reader; the task's own name if not given"},
-    {.name = "root", .type = OPTION_TEXT, .help = "its folder, where it is not data.root"},
-    {0}};
-
 static const struct option method_options[] = {{.name = "name",
                                                 .type = OPTION_TEXT,
                                                 .fallback = "moe_adapters",
                                                 .help = "how a task is learnt; see mtil list methods"},
                                                {0}};
-
-static const struct option selector_options[] = {
-    {.name = "kind",
-     .type = OPTION_CHOICE,
-     .choices = "oracle|clip",
-     .fallback = "clip",
-     .help = "who names the task at test time: the data, or autoencoders on frozen features"},
-    {.name = "decision",
-     .type = OPTION_CHOICE,
-     .choices = "per_image|per_batch",
-     .fallback = "per_image",
-     .help = "one decision per image, or per batch of one dataset"},
-    {.name = "decision_batch",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e6,
-     .fallback = "128",
-     .help = "images that decide together with per_batch"},
-    {.name = "code",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 65536,
-     .fallback = "100",
-     .help = "hidden units of an autoencoder"},
-    {.name = "iterations",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e6,
-     .fallback = "300",
-     .help = "steps of its training"},
-    {.name = "batch",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 65536,
-     .fallback = "64",
-     .help = "images per step"},
-    {.name = "learning_rate",
-     .type = OPTION_REAL,
-     .minimum = 0,
-     .maximum = 10,
-     .fallback = "0.01",
-     .help = "divided by 10 every 10 epochs"},
-    {.name = "l2",
-     .type = OPTION_REAL,
-     .minimum = 0,
-     .maximum = 1,
-     .fallback = "1e-4",
-     .help = "added to the gradient"},
-    {.name = "quantile",
-     .type = OPTION_REAL,
-     .minimum = 0,
-     .maximum = 1,
-     .fallback = "0.99",
-     .help = "of a task's held-out losses: its threshold"},
-    {.name = "threshold",
-     .type = OPTION_REAL,
-     .minimum = 0,
-     .maximum = 1e9,
-     .fallback = "0",
-     .help = "fixed threshold of all tasks; 0: the quantile"},
-    {0}};
 
 static const struct option evaluation_options[] = {
     {.name = "per_image",
@@ -280,22 +93,6 @@ static const struct option run_options[] = {
      .help = "iterations between stored losses"},
     {0}};
 
-static status combiner_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct merge_combiner *combiner;
-    TRY(merge_combiner_find(&combiner, name, error));
-    *table = combiner->options;
-    return OK;
-}
-
-static status policy_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct merge_policy *policy;
-    TRY(merge_policy_find(&policy, name, error));
-    *table = policy->options;
-    return OK;
-}
-
 static status method_keys(const char *name, const struct option **table, struct error *error)
 {
     const struct method *method;
@@ -335,8 +132,12 @@ const struct suite_section settings_sections[] = {
      .chooser = "split_by",
      .chosen = settings_split_keys},
     {.name = "adapter", .options = adapter_options, .used = method_reads},
-    {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_keys, .used = method_reads},
-    {.name = "combine", .options = combine_options, .chooser = "name", .chosen = combiner_keys, .used = method_reads},
+    {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = merge_policy_keys, .used = method_reads},
+    {.name = "combine",
+     .options = combine_options,
+     .chooser = "name",
+     .chosen = merge_combiner_keys,
+     .used = method_reads},
     {.name = "training", .options = training_options},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
     {.name = "selector", .options = selector_options, .used = method_reads},
@@ -365,33 +166,6 @@ static size_t whole(const struct options *options, const char *name)
     return (size_t)options_integer(options, name);
 }
 
-static void read_adapter(struct settings *s, const struct options *o)
-{
-    s->adapter = (struct adapter_settings){.experts = whole(o, "experts"),
-                                           .top_k = whole(o, "top_k"),
-                                           .tasks = s->task_count,
-                                           .bottleneck = whole(o, "bottleneck"),
-                                           .scale = (float)options_real(o, "scale"),
-                                           .dropout = (float)options_real(o, "dropout"),
-                                           .noise_epsilon = (float)options_real(o, "noise_epsilon"),
-                                           .input = (enum expert_input)options_choice(o, "expert_input")};
-    s->freeze_top_k = whole(o, "freeze_top_k");
-}
-
-static void read_selector(struct selector_settings *s, const struct options *o)
-{
-    *s = (struct selector_settings){.kind = (enum selector_kind)options_choice(o, "kind"),
-                                    .decision = (enum selector_decision)options_choice(o, "decision"),
-                                    .decision_batch = whole(o, "decision_batch"),
-                                    .code = whole(o, "code"),
-                                    .iterations = whole(o, "iterations"),
-                                    .batch = whole(o, "batch"),
-                                    .rate = options_real(o, "learning_rate"),
-                                    .l2 = options_real(o, "l2"),
-                                    .quantile = options_real(o, "quantile"),
-                                    .threshold = options_real(o, "threshold")};
-}
-
 static void read_run(struct settings *s, const struct options *o)
 {
     s->threads = whole(o, "threads");
@@ -416,18 +190,6 @@ static status check(const struct settings *s, struct error *error)
     if (s->task_count > SETTINGS_TASKS)
         return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count,
                          SETTINGS_TASKS);
-    if (s->adapter.top_k > s->adapter.experts)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
-            "or raise adapter.experts",
-            s->adapter.top_k, s->adapter.experts);
-    if (s->freeze_top_k > s->adapter.experts)
-        return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
-                         s->freeze_top_k, s->adapter.experts);
-    if (s->adapter.bottleneck % 4 != 0)
-        return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
-                         s->adapter.bottleneck);
     if (s->backend.precision != PRECISION_F32 && strcmp(s->backend.name, "cpu") == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: run.precision %s needs run.backend cuda; the cpu backend computes in f32",
@@ -438,27 +200,21 @@ static status check(const struct settings *s, struct error *error)
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
-                         *merge = suite_options(suite, "merge"), *combine = suite_options(suite, "combine"),
                          *evaluation = suite_options(suite, "evaluation");
-    *s = (struct settings){
-        .weights = options_text(model, "weights"),
-        .vocabulary = options_text(model, "vocabulary"),
-        .merge_every = whole(merge, "every"),
-        .merge = {.moments = (enum merge_moments)options_choice(merge, "moments"), .combiner_options = combine},
-        .policy_options = merge,
-        .method_options = suite_options(suite, "method"),
-        .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
-        .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
+    *s = (struct settings){.weights = options_text(model, "weights"),
+                           .vocabulary = options_text(model, "vocabulary"),
+                           .method_options = suite_options(suite, "method"),
+                           .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
+                           .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
     TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
     settings_read_data(s, data);
-    read_adapter(s, suite_options(suite, "adapter"));
-    read_selector(&s->selector, suite_options(suite, "selector"));
+    s->selector = selector_settings_of(suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
     TRY(settings_check_data(s, data, error));
-    TRY(merge_policy_find(&s->merge.policy, options_text(merge, "policy"), error));
-    TRY(merge_combiner_find(&s->merge.combiner, options_text(combine, "name"), error));
+    TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
-    return check(s, error);
+    TRY(check(s, error));
+    return adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->task_count, error);
 }
 
 bool settings_select(const struct settings *s)
@@ -466,23 +222,10 @@ bool settings_select(const struct settings *s)
     return method_uses(s->method, s->method_options, "selector");
 }
 
-void settings_of_task(struct task_settings *t, const struct suite *suite, const char *name)
+void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name)
 {
-    const struct options *o = suite_entry(suite, "tasks", name);
-    const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
-    *t = (struct task_settings){.name = name,
-                                .reader = reader != NULL ? reader : name,
-                                .template = options_text(o, "template"),
-                                .root = root != NULL ? root : options_text(suite_options(suite, "data"), "root"),
-                                .iterations =
-                                    whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
-                                .schedule_end = whole(o, "iterations"),
-                                .warmup = whole(o, "warmup"),
-                                .batch = whole(o, "batch"),
-                                .rate = options_real(o, "learning_rate"),
-                                .weight_decay = options_real(o, "weight_decay"),
-                                .smoothing = (float)options_real(o, "label_smoothing"),
-                                .on_nan = (enum on_nan)options_choice(o, "on_nan")};
+    const char *root = options_text(suite_options(suite, "data"), "root");
+    *task = task_settings_of(name, root, suite_entry(suite, "tasks", name));
 }
 
 size_t settings_seeds(const struct suite *suite)

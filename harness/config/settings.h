@@ -4,16 +4,18 @@
  *     TRY(suite_load(&suite, "mini", settings_sections, overrides, count, error));
  *     struct settings settings;
  *     TRY(settings_read(&settings, suite, error));
- *     settings.merge_every …
+ *     settings.merge.every …
  */
 #ifndef MTIL_HARNESS_CONFIG_SETTINGS_H
 #define MTIL_HARNESS_CONFIG_SETTINGS_H
 
-#include "adapters/merge.h"
+#include "adapters/options.h"
 #include "datasets/cache/cache.h"
 #include "harness/config/suite.h"
 #include "harness/scenario/partition.h"
+#include "harness/selectors/selector_options.h"
 #include "harness/train/method.h"
+#include "harness/train/task_settings.h"
 #include "models/backend.h"
 #include "models/files/clip_config.h"
 #include "results/store/per_image.h"
@@ -23,20 +25,11 @@ extern const struct suite_section settings_sections[];
 /* Whether a key of a run's stored suite, with that value, says how it is computed, not what: "run.threads". */
 bool settings_incidental(const char *key, const char *value);
 
-enum { SETTINGS_TASKS = 1024, SETTINGS_EXPERTS = 1024 }; /* at most in a suite, in a block */
+enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
 
-enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };
-enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
 enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
 
 enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL };
-
-struct selector_settings {
-    enum selector_kind kind;
-    enum selector_decision decision;
-    size_t decision_batch, code, iterations, batch;
-    double rate, l2, quantile, threshold; /* threshold 0: the quantile of each task's own held-out loss */
-};
 
 struct split_settings {
     bool by_labels; /* one dataset is cut into parts, which are the tasks (harness/scenario/label_split.h) */
@@ -51,10 +44,7 @@ struct settings {
     struct split_settings split;
     size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;
-    size_t freeze_top_k;
     struct merge_plan merge;
-    const struct options *policy_options;
-    size_t merge_every;
     const struct method *method;
     const struct options *method_options;
     struct selector_settings selector;
@@ -71,24 +61,11 @@ struct settings {
 
 #define SETTINGS_DATABASE "results.db" /* run.database unless told otherwise */
 
-/* What becomes of a training step whose loss or gradients are not finite. */
-enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
-
-/* What one task's training needs, from its entry under `tasks`. */
-struct task_settings {
-    const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
-    size_t iterations, warmup, batch;
-    size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
-    double rate, weight_decay;
-    float smoothing;
-    enum on_nan on_nan;
-};
-
 /* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is
  * told here. */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
-bool settings_select(const struct settings *settings); /* whether a selector picks the router at test time */
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
+bool settings_select(const struct settings *settings); /* whether a selector picks the router at test time */
 
 /* Seed index of settings_seeds: one run each. settings_check_seeds tells an empty list and what is no seed before
  * anything starts. */

@@ -40,7 +40,7 @@ static status merge(struct method_run *run, const struct task *task, enum merge_
 {
     struct experiment *e = run->experiment;
     struct merge_call call = {.moment = moment,
-                              .options = e->settings.policy_options,
+                              .options = e->settings.merge.policy_options,
                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
                               .state = ((struct state *)run->state)->policy};
     return adapters_merge(e->adapters, &e->settings.merge, &call, &e->changes, error);
@@ -48,7 +48,7 @@ static status merge(struct method_run *run, const struct task *task, enum merge_
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    if (iteration % run->experiment->settings.merge_every != 0)
+    if (iteration % run->experiment->settings.merge.every != 0)
         return OK;
     return merge(run, task, MERGE_AFTER_STEP, iteration, error);
 }
@@ -57,7 +57,7 @@ static status end_task(struct method_run *run, const struct task *task, struct e
 {
     struct experiment *e = run->experiment;
     TRY(merge(run, task, MERGE_AFTER_TASK, 0, error));
-    return adapters_freeze(e->adapters, e->settings.freeze_top_k, &e->changes, error);
+    return adapters_freeze(e->adapters, e->settings.adapter.freeze_top_k, &e->changes, error);
 }
 
 static status keep(struct method_run *run, const struct passage *passage, struct error *error)

@@ -122,7 +122,7 @@ status model_open_tokenizer(struct experiment *e, struct error *error)
 
 static status clear_frozen(struct adapters *adapters, struct error *error)
 {
-    int32_t none[SETTINGS_EXPERTS] = {0};
+    int32_t none[ADAPTER_EXPERTS] = {0};
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++)
             TRY(adapters_write_frozen(adapters, (enum tower)t, b, none, error));

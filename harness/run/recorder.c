@@ -253,8 +253,8 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
     struct adapters *adapters = r->experiment->adapters;
     if (adapters == NULL)
         return OK;
-    int32_t counts[SETTINGS_EXPERTS];
-    uint64_t wide[SETTINGS_EXPERTS];
+    int32_t counts[ADAPTER_EXPERTS];
+    uint64_t wide[ADAPTER_EXPERTS];
     size_t experts = adapters->settings.experts;
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {

@@ -218,7 +218,7 @@ static status compare_routings(struct replay *r, const char *where, struct error
 static status compare_counts(struct replay *r, const char *where, struct error *error)
 {
     const struct adapters *a = r->cpu.experiment->adapters, *b = r->other.experiment->adapters;
-    int32_t x[SETTINGS_EXPERTS], y[SETTINGS_EXPERTS];
+    int32_t x[ADAPTER_EXPERTS], y[ADAPTER_EXPERTS];
     for (int t = 0; t < TOWERS; t++)
         for (size_t k = 0; k < a->towers[t].blocks; k++) {
             TRY(adapters_read_counts(a, (enum tower)t, k, x, error));

@@ -58,9 +58,9 @@ static void defaults(void **state)
     assert_float_equal(s.adapter.dropout, 0.1, 1e-9);
     assert_float_equal(s.adapter.noise_epsilon, 0.01, 1e-9);
     assert_int_equal(s.adapter.input, EXPERT_INPUT_RESIDUAL);
-    assert_int_equal(s.freeze_top_k, 2);
+    assert_int_equal(s.adapter.freeze_top_k, 2);
     assert_string_equal(s.merge.policy->name, "most_used");
-    assert_int_equal(s.merge_every, 100);
+    assert_int_equal(s.merge.every, 100);
     assert_int_equal(s.merge.moments, MOMENTS_KEEP);
     assert_string_equal(s.method->name, "moe_adapters");
     assert_int_equal(s.selector.kind, SELECTOR_CLIP);

@@ -1,0 +1,23 @@
+/* What a suite says of adapters and of merging: the tables of its sections, and their values as settings. */
+#ifndef MTIL_ADAPTERS_OPTIONS_H
+#define MTIL_ADAPTERS_OPTIONS_H
+
+#include "adapters/merge.h"
+
+enum { ADAPTER_EXPERTS = 1024 }; /* at most in a block */
+
+extern const struct option adapter_options[], merge_options[], combine_options[];
+
+/* What no key's range can say (top_k above experts) is an error here. */
+status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks,
+                           struct error *error);
+
+/* Options are borrowed. */
+status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
+                     struct error *error);
+
+/* The keys that come with a policy and with a combiner. */
+status merge_policy_keys(const char *name, const struct option **table, struct error *error);
+status merge_combiner_keys(const char *name, const struct option **table, struct error *error);
+
+#endif

@@ -1,0 +1,77 @@
+#include "harness/train/task_settings.h"
+
+const struct option training_options[] = {{.name = "iterations",
+                                           .type = OPTION_INTEGER,
+                                           .minimum = 1,
+                                           .maximum = 1e9,
+                                           .fallback = "1000",
+                                           .help = "optimizer steps per task"},
+                                          {.name = "reference_iterations",
+                                           .type = OPTION_BOOLEAN,
+                                           .fallback = "no",
+                                           .help = "one step more, as the reference runs"},
+                                          {.name = "batch",
+                                           .type = OPTION_INTEGER,
+                                           .minimum = 1,
+                                           .maximum = 65536,
+                                           .fallback = "64",
+                                           .help = "images per iteration"},
+                                          {.name = "learning_rate",
+                                           .type = OPTION_REAL,
+                                           .minimum = 0,
+                                           .maximum = 100,
+                                           .fallback = "1e-3",
+                                           .help = "peak of the schedule"},
+                                          {.name = "warmup",
+                                           .type = OPTION_INTEGER,
+                                           .minimum = 0,
+                                           .maximum = 1e9,
+                                           .fallback = "100",
+                                           .help = "iterations of linear warm-up"},
+                                          {.name = "label_smoothing",
+                                           .type = OPTION_REAL,
+                                           .minimum = 0,
+                                           .maximum = 1,
+                                           .fallback = "0.2",
+                                           .help = "of the cross-entropy"},
+                                          {.name = "weight_decay",
+                                           .type = OPTION_REAL,
+                                           .minimum = 0,
+                                           .maximum = 10,
+                                           .fallback = "0",
+                                           .help = "decoupled, of AdamW"},
+                                          {.name = "on_nan",
+                                           .type = OPTION_CHOICE,
+                                           .choices = "stop|skip",
+                                           .fallback = "stop",
+                                           .help = "what becomes of an iteration whose loss or gradients are "
+                                                   "not finite; skip leaves it out and counts it"},
+                                          {0}};
+
+const struct option task_options[] = {
+    {.name = "reader", .type = OPTION_TEXT, .help = "the dataset's reader; the task's own name if not given"},
+    {.name = "root", .type = OPTION_TEXT, .help = "its folder, where it is not data.root"},
+    {0}};
+
+static size_t whole(const struct options *options, const char *name)
+{
+    return (size_t)options_integer(options, name);
+}
+
+struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)
+{
+    const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
+    return (struct task_settings){.name = name,
+                                  .reader = reader != NULL ? reader : name,
+                                  .template = options_text(o, "template"),
+                                  .root = root != NULL ? root : data_root,
+                                  .iterations =
+                                      whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
+                                  .schedule_end = whole(o, "iterations"),
+                                  .warmup = whole(o, "warmup"),
+                                  .batch = whole(o, "batch"),
+                                  .rate = options_real(o, "learning_rate"),
+                                  .weight_decay = options_real(o, "weight_decay"),
+                                  .smoothing = (float)options_real(o, "label_smoothing"),
+                                  .on_nan = (enum on_nan)options_choice(o, "on_nan")};
+}

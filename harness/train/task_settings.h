@@ -1,0 +1,25 @@
+/* What a suite says of the training of a task. */
+#ifndef MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
+#define MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
+
+#include "core/option.h"
+
+/* What becomes of a training step whose loss or gradients are not finite. */
+enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
+
+/* What one task's training needs, from its entry under `tasks`. */
+struct task_settings {
+    const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
+    size_t iterations, warmup, batch;
+    size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
+    double rate, weight_decay;
+    float smoothing;
+    enum on_nan on_nan;
+};
+
+extern const struct option training_options[], task_options[]; /* a task's keys: both */
+
+/* options: of the task's entry. root: of data, where the task has none of its own. All borrowed. */
+struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);
+
+#endif
