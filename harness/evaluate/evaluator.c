@@ -7,7 +7,7 @@
 #include "harness/evaluate/routing.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
-#include "models/contrastive.h"
+#include "models/class_head.h"
 
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
                          struct error *error)
@@ -95,9 +95,9 @@ status evaluator_refresh(struct evaluator *evaluator, struct error *error)
 static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best,
                       struct error *error)
 {
-    struct contrastive c;
+    struct class_head c;
     struct tensor predicted;
-    TRY(contrastive_logits(e->backend, &e->step, images, classes, EVALUATION_SCALE, &c, error));
+    TRY(class_head_logits(e->backend, &e->step, images, classes, EVALUATION_SCALE, &c, error));
     TRY(tensor_take(&predicted, &e->step, TENSOR_I32, "predictions", 1, images->shape, error));
     TRY(e->backend->ops->predict(e->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = predicted.data},
                                  error));

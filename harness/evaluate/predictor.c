@@ -9,7 +9,7 @@
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/routing.h"
 #include "harness/run/tasks.h"
-#include "models/contrastive.h"
+#include "models/class_head.h"
 
 struct predictor {
     struct predictor_settings settings;
@@ -251,12 +251,12 @@ static status compare(const struct predictor *p, int router, const struct tensor
 {
     struct experiment *e = p->e;
     struct tensor images;
-    struct contrastive c;
+    struct class_head c;
     size_t count = classes->shape[0];
     arena_reset(&e->step);
     TRY(tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){n, e->clip->dimensions.embed}, error));
     TRY(e->backend->ops->upload(e->backend, images.data, features, tensor_bytes(&images), error));
-    TRY(contrastive_logits(e->backend, &e->step, &images, classes, EVALUATION_SCALE, &c, error));
+    TRY(class_head_logits(e->backend, &e->step, &images, classes, EVALUATION_SCALE, &c, error));
     float *logits = malloc(tensor_bytes(&c.logits));
     if (logits == NULL)
         return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu classes", count);

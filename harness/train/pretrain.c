@@ -11,8 +11,8 @@
 #include "core/rng.h"
 #include "core/threads.h"
 #include "datasets/mini/captions.h"
+#include "models/class_head.h"
 #include "models/clip.h"
-#include "models/contrastive.h"
 #include "models/schedule.h"
 #include "models/tokenizer.h"
 
@@ -141,7 +141,7 @@ static status encode(struct pretraining *p, bool training, size_t kept, struct t
 }
 
 /* d loss / d logit_scale = Σ dlogits ⊙ logits, for either direction */
-static status add_scale_gradient(struct pretraining *p, const struct contrastive *c, struct error *error)
+static status add_scale_gradient(struct pretraining *p, const struct class_head *c, struct error *error)
 {
     size_t n = tensor_elements(&c->logits);
     float *both = malloc(array_size(2 * n, sizeof *both));
@@ -158,16 +158,16 @@ static status add_scale_gradient(struct pretraining *p, const struct contrastive
     return result;
 }
 
-/* Half the loss from each side: images choose captions, captions choose images. */
+/* The contrastive loss is half the cross-entropy from each side: images choose captions, captions choose images. */
 static status one_direction(struct pretraining *p, struct towers *t, enum tower rows, const int32_t *labels,
                             float scale, struct tensor dfeatures[TOWERS], struct error *error)
 {
     enum tower columns = rows == TOWER_IMAGE ? TOWER_TEXT : TOWER_IMAGE;
-    struct contrastive c;
-    TRY(contrastive_logits(p->backend, &p->step, &t->features[rows], &t->features[columns], scale, &c, error));
-    TRY(contrastive_loss(p->backend, &c, labels, 0.0f, 0.5f, p->loss, error));
+    struct class_head c;
+    TRY(class_head_logits(p->backend, &p->step, &t->features[rows], &t->features[columns], scale, &c, error));
+    TRY(class_head_loss(p->backend, &c, labels, 0.0f, 0.5f, p->loss, error));
     TRY(add_scale_gradient(p, &c, error));
-    return contrastive_backward(p->backend, &p->step, &c, &dfeatures[rows], &dfeatures[columns], error);
+    return class_head_backward(p->backend, &p->step, &c, &dfeatures[rows], &dfeatures[columns], error);
 }
 
 static status backward(struct pretraining *p, struct towers *t, float *loss, struct error *error)
@@ -260,13 +260,13 @@ static status retrieval(struct pretraining *p, enum captioned_level level, doubl
     size_t batch = p->settings->batch, right = 0;
     for (size_t k = 0; k < HELD_OUT_BATCHES; k++) {
         struct towers t;
-        struct contrastive c;
+        struct class_head c;
         struct tensor best;
         arena_reset(&p->step);
         TRY(draw_batch(p, held_out_first + k * batch, level, error));
         TRY(encode(p, false, 0, &t, error));
-        TRY(contrastive_logits(p->backend, &p->step, &t.features[TOWER_IMAGE], &t.features[TOWER_TEXT], 100.0f, &c,
-                               error));
+        TRY(class_head_logits(p->backend, &p->step, &t.features[TOWER_IMAGE], &t.features[TOWER_TEXT], 100.0f, &c,
+                              error));
         TRY(tensor_take(&best, &p->step, TENSOR_I32, "predictions", 1, &batch, error));
         TRY(p->backend->ops->predict(p->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = best.data},
                                      error));

@@ -5,8 +5,8 @@
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
+#include "models/class_head.h"
 #include "models/clip/cost.h"
-#include "models/contrastive.h"
 #include "models/schedule.h"
 
 static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS])
@@ -35,7 +35,7 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     struct encoding encodings[TOWERS];
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
-    struct contrastive c;
+    struct class_head c;
     float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
     if (batch->count == 0)
         return OK;
@@ -46,10 +46,10 @@ status classification_loss(struct method_run *run, const struct task *task, cons
                            error));
     TRY(clip_encode_texts(e->clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT], &features[TOWER_TEXT],
                           error));
-    TRY(contrastive_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT], e->logit_scale, &c,
-                           error));
-    TRY(contrastive_loss(e->backend, &c, batch->labels, task->settings.smoothing, share, e->loss, error));
-    TRY(contrastive_backward(e->backend, &e->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
+    TRY(class_head_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT], e->logit_scale, &c,
+                          error));
+    TRY(class_head_loss(e->backend, &c, batch->labels, task->settings.smoothing, share, e->loss, error));
+    TRY(class_head_backward(e->backend, &e->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
         if (tower_is_trained(e, t))
             TRY(clip_encode_backward(e->clip, &encodings[t], &passes[t], &dfeatures[t], error));

@@ -13,9 +13,9 @@
 
 #include "adapters/adapter.h"
 #include "core/rng.h"
+#include "models/class_head.h"
 #include "models/clip.h"
 #include "models/clip/cost.h"
-#include "models/contrastive.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
 
@@ -191,7 +191,7 @@ static status forward_and_backward(void *context, struct error *failure)
     struct encoding encodings[TOWERS];
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
-    struct contrastive c;
+    struct class_head c;
     struct image_batch images = images_of(b, b->images);
     arena_reset(&b->step);
     for (int t = 0; t < TOWERS; t++) {
@@ -201,9 +201,9 @@ static status forward_and_backward(void *context, struct error *failure)
     TRY(b->backend->ops->zero(b->backend, b->loss, sizeof *b->loss, failure));
     TRY(clip_encode_images(b->clip, &encodings[0], &images, &passes[0], &features[0], failure));
     TRY(clip_encode_texts(b->clip, &encodings[1], &b->texts, &passes[1], &features[1], failure));
-    TRY(contrastive_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, failure));
-    TRY(contrastive_loss(b->backend, &c, b->labels.data, 0.2f, 1.0f, b->loss, failure));
-    TRY(contrastive_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], failure));
+    TRY(class_head_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, failure));
+    TRY(class_head_loss(b->backend, &c, b->labels.data, 0.2f, 1.0f, b->loss, failure));
+    TRY(class_head_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], failure));
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(b->clip, &encodings[t], &passes[t], &dfeatures[t], failure));
     return OK;

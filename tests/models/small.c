@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/contrastive.h"
+#include "models/class_head.h"
 
 const struct clip_dimensions small_dimensions = {.embed = 8,
                                                  .resolution = 12,
@@ -108,16 +108,16 @@ void small_encode_images(struct small *s, size_t first, size_t count, struct ten
 float small_loss(struct small *s, bool backward)
 {
     struct both_passes p;
-    struct contrastive c;
+    struct class_head c;
     struct tensor dfeatures[TOWERS];
     float loss;
     encode(s, true, &p);
-    must(contrastive_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c,
-                            &error));
+    must(class_head_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c,
+                           &error));
     must(s->d.ops->zero(s->d.backend, s->loss, sizeof *s->loss, &error));
-    must(contrastive_loss(s->d.backend, &c, s->labels, 0.2f, 1.0f, s->loss, &error));
+    must(class_head_loss(s->d.backend, &c, s->labels, 0.2f, 1.0f, s->loss, &error));
     if (backward) {
-        must(contrastive_backward(s->d.backend, &s->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], &error));
+        must(class_head_backward(s->d.backend, &s->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], &error));
         for (int t = 0; t < TOWERS; t++)
             must(clip_encode_backward(s->clip, &p.encoding[t], &p.pass[t], &dfeatures[t], &error));
     }

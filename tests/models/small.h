@@ -40,7 +40,7 @@ void small_encode(struct small *s);
 /* Those of images first … first + count − 1 alone, with the routers of all. */
 void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features);
 
-/* The contrastive loss in training, and the gradients of everything that is trained. */
+/* The cross-entropy in training, and the gradients of everything that is trained. */
 float small_loss(struct small *s, bool backward);
 
 /* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/contrastive.h"
+#include "models/class_head.h"
 #include "tests/replay/fixture.h"
 
 static const char *const tower_names[TOWERS] = {"image", "text"};
@@ -55,7 +55,7 @@ static status evaluate(struct fixture *f, const struct safetensors *file, const 
                        int task, struct error *error)
 {
     struct replay_pass pass;
-    struct contrastive c;
+    struct class_head c;
     const struct safetensor *expected;
     arena_reset(&f->step);
     TRY(fixture_encode(f, &pass, in->images->data, in->images->shape[0], in->tokens->data, in->tokens->shape[0], task,
@@ -82,8 +82,8 @@ static status evaluate(struct fixture *f, const struct safetensors *file, const 
         TRY(compare_tensor(f, task >= 0 ? "features" : "zero-shot features", &pass.features[t], expected,
                            fixture_tolerance(f, "features"), error));
     }
-    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT],
-                           (float)fixture_number(f->config, "eval_logit_scale"), &c, error));
+    TRY(class_head_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT],
+                          (float)fixture_number(f->config, "eval_logit_scale"), &c, error));
     TRY(fixture_find(file, &expected, error, "%slogits", prefix));
     return compare_tensor(f, task >= 0 ? "evaluation logits" : "zero-shot logits", &c.logits, expected,
                           fixture_tolerance(f, "eval_logits"), error);
@@ -183,7 +183,7 @@ static status gradient_step(struct fixture *f, const struct safetensors *file, c
                             struct error *error)
 {
     struct replay_pass pass;
-    struct contrastive c;
+    struct class_head c;
     struct tensor dfeatures[TOWERS];
     const float *noise[TOWERS];
     const struct safetensor *expected;
@@ -198,18 +198,18 @@ static status gradient_step(struct fixture *f, const struct safetensors *file, c
                        noise, error));
     TRY(compare_all_gates(f, file, "", "training gates", &pass, error));
     TRY(clip_logit_scale(f->clip, &scale, error));
-    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c,
-                           error));
+    TRY(class_head_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c,
+                          error));
     TRY(fixture_find(file, &expected, error, "logits"));
     TRY(compare_tensor(f, "training logits", &c.logits, expected, fixture_tolerance(f, "logits"), error));
     TRY(fixture_upload(f, in->labels->data, batches[TOWER_IMAGE], &labels, error));
     TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
-    TRY(contrastive_loss(f->backend, &c, labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss,
-                         error));
+    TRY(class_head_loss(f->backend, &c, labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss,
+                        error));
     TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
     TRY(fixture_find(file, &expected, error, "loss"));
     report_value(f->report, "loss", (double)loss, (double)*(const float *)expected->data, fixture_tolerance(f, "loss"));
-    TRY(contrastive_backward(f->backend, &f->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
+    TRY(class_head_backward(f->backend, &f->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(f->clip, &pass.encoding[t], &pass.passes[t], &dfeatures[t], error));
     for (size_t i = 0; i < adapters_tensor_count(f->adapters); i++) {

@@ -6,7 +6,7 @@
 
 #include "adapters/merge.h"
 #include "core/file.h"
-#include "models/contrastive.h"
+#include "models/class_head.h"
 #include "models/schedule.h"
 #include "tests/replay/fixture.h"
 
@@ -124,7 +124,7 @@ static status train_step(struct trajectory *r, const json_t *task, size_t step, 
                  fixture_tolerance(f, "trajectory_lr"));
 
     struct replay_pass pass;
-    struct contrastive c;
+    struct class_head c;
     struct tensor dfeatures[TOWERS];
     size_t batch = images->shape[1];
     void *device_labels;
@@ -133,16 +133,16 @@ static status train_step(struct trajectory *r, const json_t *task, size_t step, 
                        device_noise, error));
     TRY(compare_step_gates(r, step, &pass, error));
     TRY(clip_logit_scale(f->clip, &scale, error));
-    TRY(contrastive_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c,
-                           error));
+    TRY(class_head_logits(f->backend, &f->step, &pass.features[TOWER_IMAGE], &pass.features[TOWER_TEXT], scale, &c,
+                          error));
     TRY(fixture_upload(f, step_of(labels, step), batch, &device_labels, error));
     TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
-    TRY(contrastive_loss(f->backend, &c, device_labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f,
-                         f->loss, error));
+    TRY(class_head_loss(f->backend, &c, device_labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f,
+                        f->loss, error));
     TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
     report_value(f->report, "trajectory losses", (double)loss, (double)((const float *)losses->data)[step],
                  fixture_tolerance(f, "trajectory_losses"));
-    TRY(contrastive_backward(f->backend, &f->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
+    TRY(class_head_backward(f->backend, &f->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(f->clip, &pass.encoding[t], &pass.passes[t], &dfeatures[t], error));
     const json_t *betas = json_object_get(f->config, "betas");

@@ -1,4 +1,4 @@
-#include "models/contrastive.h"
+#include "models/class_head.h"
 
 static status normalised(struct backend *backend, struct arena *arena, const struct tensor *features, struct tensor *y,
                          struct tensor *norms, struct error *error)
@@ -9,32 +9,32 @@ static status normalised(struct backend *backend, struct arena *arena, const str
         backend, &(struct normalize){.x = matrix_of(features), .y = matrix_of(y), .norms = norms->data}, error);
 }
 
-status contrastive_logits(struct backend *backend, struct arena *arena, const struct tensor *image_features,
-                          const struct tensor *text_features, float scale, struct contrastive *c, struct error *error)
+status class_head_logits(struct backend *backend, struct arena *arena, const struct tensor *image_features,
+                         const struct tensor *text_features, float scale, struct class_head *head, struct error *error)
 {
     size_t shape[2] = {image_features->shape[0], text_features->shape[0]};
-    *c = (struct contrastive){.scale = scale};
-    TRY(normalised(backend, arena, image_features, &c->image, &c->image_norms, error));
-    TRY(normalised(backend, arena, text_features, &c->text, &c->text_norms, error));
-    TRY(tensor_take(&c->logits, arena, TENSOR_F32, "logits", 2, shape, error));
-    TRY(tensor_take(&c->dlogits, arena, TENSOR_F32, "gradient of the logits", 2, shape, error));
-    TRY(backend->ops->zero(backend, c->dlogits.data, tensor_bytes(&c->dlogits), error));
+    *head = (struct class_head){.scale = scale};
+    TRY(normalised(backend, arena, image_features, &head->image, &head->image_norms, error));
+    TRY(normalised(backend, arena, text_features, &head->text, &head->text_norms, error));
+    TRY(tensor_take(&head->logits, arena, TENSOR_F32, "logits", 2, shape, error));
+    TRY(tensor_take(&head->dlogits, arena, TENSOR_F32, "gradient of the logits", 2, shape, error));
+    TRY(backend->ops->zero(backend, head->dlogits.data, tensor_bytes(&head->dlogits), error));
     return backend->ops->gemm(backend,
-                              &(struct gemm){.a = matrix_of(&c->image),
-                                             .b = matrix_of(&c->text),
+                              &(struct gemm){.a = matrix_of(&head->image),
+                                             .b = matrix_of(&head->text),
                                              .transpose_b = true,
                                              .exact = true,
                                              .scale = scale,
-                                             .out = matrix_of(&c->logits)},
+                                             .out = matrix_of(&head->logits)},
                               error);
 }
 
-status contrastive_loss(struct backend *backend, struct contrastive *c, const int32_t *labels, float smoothing,
-                        float weight, float *loss, struct error *error)
+status class_head_loss(struct backend *backend, struct class_head *head, const int32_t *labels, float smoothing,
+                       float weight, float *loss, struct error *error)
 {
     return backend->ops->cross_entropy(backend,
-                                       &(struct cross_entropy){.logits = matrix_of(&c->logits),
-                                                               .dlogits = matrix_of(&c->dlogits),
+                                       &(struct cross_entropy){.logits = matrix_of(&head->logits),
+                                                               .dlogits = matrix_of(&head->dlogits),
                                                                .labels = labels,
                                                                .smoothing = smoothing,
                                                                .weight = weight,
@@ -42,20 +42,20 @@ status contrastive_loss(struct backend *backend, struct contrastive *c, const in
                                        error);
 }
 
-static status side_backward(struct backend *backend, struct arena *arena, const struct contrastive *c, bool image,
+static status side_backward(struct backend *backend, struct arena *arena, const struct class_head *head, bool image,
                             struct tensor *dx, struct error *error)
 {
-    const struct tensor *own = image ? &c->image : &c->text, *other = image ? &c->text : &c->image;
+    const struct tensor *own = image ? &head->image : &head->text, *other = image ? &head->text : &head->image;
     TRY(tensor_take(dx, arena, TENSOR_F32, "gradient of the features", 2, own->shape, error));
     struct arena_mark mark = arena_mark(arena);
     struct tensor dnormal;
     TRY(tensor_take(&dnormal, arena, TENSOR_F32, "gradient of the normalised features", 2, own->shape, error));
     TRY(backend->ops->gemm(backend,
-                           &(struct gemm){.a = matrix_of(&c->dlogits),
+                           &(struct gemm){.a = matrix_of(&head->dlogits),
                                           .transpose_a = !image,
                                           .b = matrix_of(other),
                                           .exact = true,
-                                          .scale = c->scale,
+                                          .scale = head->scale,
                                           .out = matrix_of(&dnormal)},
                            error));
     TRY(backend->ops->zero(backend, dx->data, tensor_bytes(dx), error));
@@ -64,15 +64,15 @@ static status side_backward(struct backend *backend, struct arena *arena, const 
         &(struct normalize_backward){.y = matrix_of(own),
                                      .dy = matrix_of(&dnormal),
                                      .dx = matrix_of(dx),
-                                     .norms = (image ? &c->image_norms : &c->text_norms)->data},
+                                     .norms = (image ? &head->image_norms : &head->text_norms)->data},
         error));
     arena_release(arena, mark);
     return OK;
 }
 
-status contrastive_backward(struct backend *backend, struct arena *arena, const struct contrastive *c,
-                            struct tensor *dimage, struct tensor *dtext, struct error *error)
+status class_head_backward(struct backend *backend, struct arena *arena, const struct class_head *head,
+                           struct tensor *dimage, struct tensor *dtext, struct error *error)
 {
-    TRY(side_backward(backend, arena, c, true, dimage, error));
-    return dtext != NULL ? side_backward(backend, arena, c, false, dtext, error) : OK;
+    TRY(side_backward(backend, arena, head, true, dimage, error));
+    return dtext != NULL ? side_backward(backend, arena, head, false, dtext, error) : OK;
 }
