@@ -33,10 +33,10 @@ static const struct {
     OPERATION(replay),
     OPERATION(recording_destroy),
     OPERATION(bind),
-    OPERATION(team_create),
+    OPERATION(process_group_create),
     OPERATION(all_reduce),
-    OPERATION(team_abort),
-    OPERATION(team_destroy),
+    OPERATION(process_group_abort),
+    OPERATION(process_group_destroy),
     OPERATION(close),
 };
 

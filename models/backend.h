@@ -413,18 +413,19 @@ struct recording {
 };
 typedef status (*recorded_body)(void *context, struct error *error);
 
-/* Backends of one kind that compute one step together, each with a share of it and in a thread of its own. */
-struct team {
+/* Backends of one kind that compute one step together: every rank has a share of it and a thread of its own. */
+struct process_group {
     size_t size;
     void *owner;
 };
 
-/* values [n] of every member becomes the sum (the maximum) over all members, in an order that depends on their number
- * alone. All members ask for the same, in the same order; who waits for one that never comes is freed by team_abort. */
+/* values [n] of every rank becomes the sum (the maximum) over all ranks, in an order that depends on their number alone.
+ * All ranks ask for the same, in the same order; one that waits for a rank that never comes is freed by
+ * process_group_abort. */
 enum reduction { SUM_FLOATS, SUM_INTEGERS, MAX_INTEGERS };
 struct all_reduce {
-    const struct team *team;
-    size_t member;
+    const struct process_group *group;
+    size_t rank;
     enum reduction reduction;
     void *values;
     size_t n;
@@ -485,11 +486,11 @@ struct backend_ops {
     /* The calling thread works with this backend from now on, and no other thread meanwhile. A thread that opened it
      * is bound to it. */
     status (*bind)(struct backend *, struct error *);
-    /* Of team->size members, in order; any thread may do so, and be bound to any of them afterwards. */
-    status (*team_create)(struct backend *const *members, struct team *team, struct error *);
+    /* Of group->size backends, in the order of their ranks; any thread may do so, and be bound to any of them afterwards. */
+    status (*process_group_create)(struct backend *const *ranks, struct process_group *group, struct error *);
     status (*all_reduce)(struct backend *, const struct all_reduce *, struct error *);
-    void (*team_abort)(struct backend *, struct team *);
-    void (*team_destroy)(struct backend *, struct team *); /* a zeroed one is allowed */
+    void (*process_group_abort)(struct backend *, struct process_group *);
+    void (*process_group_destroy)(struct backend *, struct process_group *); /* a zeroed one is allowed */
 
     void (*close)(struct backend *);
 };

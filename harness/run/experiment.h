@@ -24,7 +24,7 @@ struct task {
 
 /* Experiments on several GPUs that train together: replicas.h. */
 struct teamwork {
-    struct team *team; /* NULL: this one works alone */
+    struct process_group *team; /* NULL: this one works alone */
     size_t member, members;
 };
 

@@ -20,7 +20,7 @@ struct member {
 
 struct replicas {
     struct experiment *leader;
-    struct team team;
+    struct process_group team;
     struct member *members; /* members[0] is the leader, without a thread */
     size_t size;
     replicas_body body;
@@ -44,7 +44,7 @@ static status open_members(struct replicas *r, struct error *error)
         backends[i] = r->members[i].experiment->backend;
     }
     r->team.size = r->size;
-    TRY(backends[0]->ops->team_create(backends, &r->team, error));
+    TRY(backends[0]->ops->process_group_create(backends, &r->team, error));
     for (size_t i = 0; i < r->size; i++) {
         struct experiment *e = r->members[i].experiment;
         e->work = (struct teamwork){.team = &r->team, .member = i, .members = r->size};
@@ -83,7 +83,7 @@ void replicas_close(struct experiment *leader)
     struct error ignored;
     if (r == NULL)
         return;
-    leader->backend->ops->team_destroy(leader->backend, &r->team);
+    leader->backend->ops->process_group_destroy(leader->backend, &r->team);
     for (size_t i = 1; r->members != NULL && i < r->size; i++)
         model_close_replica(r->members[i].experiment);
     leader->backend->ops->bind(leader->backend, &ignored);
@@ -221,7 +221,7 @@ bool replicas_agree(struct replicas *r)
 static void leave(struct replicas *r, status result)
 {
     if (result != OK && result != ERROR_STOPPED)
-        r->leader->backend->ops->team_abort(r->leader->backend, &r->team);
+        r->leader->backend->ops->process_group_abort(r->leader->backend, &r->team);
     pthread_mutex_lock(&r->mutex);
     r->left = r->left || result != OK;
     pthread_cond_broadcast(&r->moved);
@@ -331,7 +331,7 @@ static status reduce(struct experiment *e, enum reduction reduction, void *value
     return e->backend->ops->all_reduce(
         e->backend,
         &(struct all_reduce){
-            .team = e->work.team, .member = e->work.member, .reduction = reduction, .values = values, .n = n},
+            .group = e->work.team, .rank = e->work.member, .reduction = reduction, .values = values, .n = n},
         error);
 }
 

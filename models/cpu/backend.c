@@ -86,10 +86,10 @@ static const struct backend_ops cpu_ops = {
     .replay = cpu_replay,
     .recording_destroy = cpu_recording_destroy,
     .bind = cpu_bind,
-    .team_create = cpu_team_create,
+    .process_group_create = cpu_process_group_create,
     .all_reduce = cpu_all_reduce,
-    .team_abort = cpu_team_abort,
-    .team_destroy = cpu_team_destroy,
+    .process_group_abort = cpu_process_group_abort,
+    .process_group_destroy = cpu_process_group_destroy,
     .close = close_cpu,
 };
 

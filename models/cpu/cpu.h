@@ -61,10 +61,10 @@ status cpu_record(struct backend *, struct recording *, recorded_body body, void
 status cpu_replay(struct backend *, const struct recording *, struct error *);
 void cpu_recording_destroy(struct backend *, struct recording *);
 status cpu_bind(struct backend *, struct error *);
-status cpu_team_create(struct backend *const *members, struct team *, struct error *);
+status cpu_process_group_create(struct backend *const *ranks, struct process_group *, struct error *);
 status cpu_all_reduce(struct backend *, const struct all_reduce *, struct error *);
-void cpu_team_abort(struct backend *, struct team *);
-void cpu_team_destroy(struct backend *, struct team *);
+void cpu_process_group_abort(struct backend *, struct process_group *);
+void cpu_process_group_destroy(struct backend *, struct process_group *);
 
 /* Opens the backend; see backend_open. */
 status cpu_backend_open(struct backend **backend, size_t threads, struct error *error);

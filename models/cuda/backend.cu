@@ -77,10 +77,10 @@ static const struct backend_ops cuda_ops = {
     .replay = cuda_replay,
     .recording_destroy = cuda_recording_destroy,
     .bind = cuda_bind,
-    .team_create = cuda_team_create,
+    .process_group_create = cuda_process_group_create,
     .all_reduce = cuda_all_reduce,
-    .team_abort = cuda_team_abort,
-    .team_destroy = cuda_team_destroy,
+    .process_group_abort = cuda_process_group_abort,
+    .process_group_destroy = cuda_process_group_destroy,
     .close = close_cuda,
 };
 

@@ -134,11 +134,11 @@ status cuda_record(struct backend *, struct recording *, recorded_body body, voi
 status cuda_replay(struct backend *, const struct recording *, struct error *);
 void cuda_recording_destroy(struct backend *, struct recording *);
 
-/* team.cu */
+/* process_group.cu */
 status cuda_bind(struct backend *, struct error *);
-status cuda_team_create(struct backend *const *members, struct team *, struct error *);
+status cuda_process_group_create(struct backend *const *ranks, struct process_group *, struct error *);
 status cuda_all_reduce(struct backend *, const struct all_reduce *, struct error *);
-void cuda_team_abort(struct backend *, struct team *);
-void cuda_team_destroy(struct backend *, struct team *);
+void cuda_process_group_abort(struct backend *, struct process_group *);
+void cuda_process_group_destroy(struct backend *, struct process_group *);
 
 #endif

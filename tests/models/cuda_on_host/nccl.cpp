@@ -1,4 +1,4 @@
-/* Members meet; the last one to come computes for all, in their order. */
+/* Ranks meet; the last one to come computes for all, in their order. */
 #include <nccl.h>
 
 #include <condition_variable>
@@ -58,12 +58,12 @@ namespace
 
 thread_local bool grouped;
 
-/* Where a thread that ends one member after another would wait for ever. */
+/* Where a thread that destroys one rank after another would wait for ever. */
 void check_grouped()
 {
     if (grouped)
         return;
-    std::fprintf(stderr, "CUDA on the host: a member of a team is ended by itself\n");
+    std::fprintf(stderr, "CUDA on the host: a rank of a process group is destroyed by itself\n");
     std::abort();
 }
 
@@ -119,11 +119,11 @@ ncclResult_t ncclAllReduce(const void *, void *to, std::size_t n, ncclDataType_t
         }
         of->complete.wait(lock, [&] { return of->number != number || of->aborted; });
     });
-    cudaStreamSynchronize(stream); /* a device would get there by itself while its host waits for another member */
+    cudaStreamSynchronize(stream); /* a device would get there by itself while its host waits for another rank */
     return ncclSuccess;
 }
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-    return result == ncclSuccess ? "no error" : "two members on one device";
+    return result == ncclSuccess ? "no error" : "two ranks on one device";
 }

@@ -1,4 +1,4 @@
-/* The only file that calls NCCL: sums over several GPUs. The library is opened with the first team, so that a program
+/* The only file that calls NCCL: sums over several GPUs. The library is opened with the first process group, so that a program
  * that uses one GPU does not need it. */
 #include "models/cuda/cuda.h"
 
@@ -22,13 +22,13 @@ status cuda_bind(struct backend *backend, struct error *error)
 #define NCCL_LIBRARY "libnccl.so.2"
 #endif
 
-enum { MEMBERS = GPUS };
+enum { RANKS = GPUS };
 
 struct library {
     void *handle;
     decltype(&ncclCommInitAll) init_all;
     decltype(&ncclCommDestroy) destroy;
-    decltype(&ncclCommAbort) give_up;
+    decltype(&ncclCommAbort) abort_one;
     decltype(&ncclGroupStart) group_start;
     decltype(&ncclGroupEnd) group_end;
     decltype(&ncclAllReduce) all_reduce;
@@ -39,8 +39,8 @@ struct communicators {
     struct library library;
     bool made;
     std::atomic<bool> aborted;
-    std::atomic<bool> asking[MEMBERS]; /* the member's thread is inside the library */
-    ncclComm_t of[MEMBERS];
+    std::atomic<bool> asking[RANKS]; /* the rank's thread is inside the library */
+    ncclComm_t of[RANKS];
 };
 
 static status open_library(struct library *library, struct error *error)
@@ -57,7 +57,7 @@ static status open_library(struct library *library, struct error *error)
     } wanted[] = {
         {"ncclCommInitAll", &library->init_all},
         {"ncclCommDestroy", &library->destroy},
-        {"ncclCommAbort", &library->give_up},
+        {"ncclCommAbort", &library->abort_one},
         {"ncclGroupStart", &library->group_start},
         {"ncclGroupEnd", &library->group_end},
         {"ncclAllReduce", &library->all_reduce},
@@ -79,49 +79,49 @@ static status check(const struct communicators *c, ncclResult_t result, const ch
                : error_set(error, ERROR_DEVICE, "NCCL: %s failed: %s", what, c->library.get_error_string(result));
 }
 
-static status create(struct communicators *c, struct backend *const *members, size_t size, struct error *error)
+static status create(struct communicators *c, struct backend *const *ranks, size_t size, struct error *error)
 {
-    int devices[MEMBERS];
-    if (size == 0 || size > MEMBERS)
-        return error_set(error, ERROR_ARGUMENT, "cuda: %zu GPUs cannot work together, at most %d", size, MEMBERS);
+    int devices[RANKS];
+    if (size == 0 || size > RANKS)
+        return error_set(error, ERROR_ARGUMENT, "cuda: %zu GPUs cannot work together, at most %d", size, RANKS);
     for (size_t i = 0; i < size; i++)
-        devices[i] = (int)cuda_of(members[i])->device;
+        devices[i] = (int)cuda_of(ranks[i])->device;
     TRY(open_library(&c->library, error));
     setenv("NCCL_ALGO", "Ring", 0);            /* sums in the order of the ring, whatever their size */
     setenv("NCCL_P2P_DIRECT_DISABLE", "1", 1); /* our arenas are mapped for their own device alone */
-    TRY(check(c, c->library.init_all(c->of, (int)size, devices), "starting the team", error));
+    TRY(check(c, c->library.init_all(c->of, (int)size, devices), "starting the process group", error));
     c->made = true;
     return OK;
 }
 
-status cuda_team_create(struct backend *const *members, struct team *team, struct error *error)
+status cuda_process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
 {
-    team->owner = new (std::nothrow) communicators();
-    if (team->owner == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory for a team");
-    status created = create((struct communicators *)team->owner, members, team->size, error);
+    group->owner = new (std::nothrow) communicators();
+    if (group->owner == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory for a process group");
+    status created = create((struct communicators *)group->owner, ranks, group->size, error);
     if (created != OK)
-        cuda_team_destroy(members[0], team);
+        cuda_process_group_destroy(ranks[0], group);
     return created;
 }
 
 status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
 {
-    struct communicators *c = (struct communicators *)o->team->owner;
-    c->asking[o->member] = true;
+    struct communicators *c = (struct communicators *)o->group->owner;
+    c->asking[o->rank] = true;
     bool together = !c->aborted;
     ncclResult_t result = ncclSuccess;
     if (together)
         result = c->library.all_reduce(o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
-                                       o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->member],
+                                       o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->rank],
                                        cuda_of(backend)->stream);
-    c->asking[o->member] = false;
+    c->asking[o->rank] = false;
     return together ? check(c, result, "a sum over all GPUs", error)
                     : error_set(error, ERROR_STOPPED, "cuda: the GPUs no longer work together");
 }
 
 /* Until no thread is inside the library, so that none meets what is freed. One that stays there waits for another
- * member, and giving up is what frees it. */
+ * rank, and aborting is what frees it. */
 static void wait_for_threads(const struct communicators *c, size_t size)
 {
     enum { TRIES = 1000, MICROSECONDS = 1000 };
@@ -144,36 +144,36 @@ static void end_all(struct communicators *c, size_t size, ncclResult_t (*end)(nc
     c->library.group_end();
 }
 
-void cuda_team_abort(struct backend *backend, struct team *team)
+void cuda_process_group_abort(struct backend *backend, struct process_group *group)
 {
     (void)backend;
-    struct communicators *c = (struct communicators *)team->owner;
+    struct communicators *c = (struct communicators *)group->owner;
     if (!c->made || c->aborted.exchange(true))
         return;
-    wait_for_threads(c, team->size);
-    end_all(c, team->size, c->library.give_up);
+    wait_for_threads(c, group->size);
+    end_all(c, group->size, c->library.abort_one);
 }
 
-void cuda_team_destroy(struct backend *backend, struct team *team)
+void cuda_process_group_destroy(struct backend *backend, struct process_group *group)
 {
     (void)backend;
-    struct communicators *c = (struct communicators *)team->owner;
+    struct communicators *c = (struct communicators *)group->owner;
     if (c == NULL)
         return;
     if (c->made && !c->aborted)
-        end_all(c, team->size, c->library.destroy);
+        end_all(c, group->size, c->library.destroy);
     if (c->library.handle != NULL)
         dlclose(c->library.handle);
     delete c;
-    *team = {};
+    *group = {};
 }
 
 #else
 
-status cuda_team_create(struct backend *const *members, struct team *team, struct error *error)
+status cuda_process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
 {
-    (void)members;
-    *team = {};
+    (void)ranks;
+    *group = {};
     return error_set(error, ERROR_DEVICE,
                      "cuda: this program was built without NCCL (its header nccl.h was not found); use one GPU "
                      "(run.gpus=1)");
@@ -186,16 +186,16 @@ status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, stru
     return error_set(error, ERROR_DEVICE, "cuda: this program was built without NCCL");
 }
 
-void cuda_team_abort(struct backend *backend, struct team *team)
+void cuda_process_group_abort(struct backend *backend, struct process_group *group)
 {
     (void)backend;
-    (void)team;
+    (void)group;
 }
 
-void cuda_team_destroy(struct backend *backend, struct team *team)
+void cuda_process_group_destroy(struct backend *backend, struct process_group *group)
 {
     (void)backend;
-    *team = {};
+    *group = {};
 }
 
 #endif
