@@ -389,19 +389,19 @@ struct adamw {
     double beta1, beta2, epsilon, weight_decay, l2;
 };
 
-/* What travels to the device beside computing: the host fills one buffer while the one before is copied and the one
- * before that is used. In this order for every load:
+/* A staging queue takes data to the device beside computing: the host fills one slot while the one before is copied and
+ * the one before that is used. In this order for every entry:
  *
- *     TRY(ops->feed_room(backend, &feed, &host, error));         // waits until this buffer was copied before
+ *     TRY(ops->staging_acquire(backend, &queue, &host, error));   // waits until what the slot held before was copied
  *     ... host[0 … bytes) = … ...
- *     TRY(ops->feed_send(backend, &feed, bytes, error));         // the copy begins
- *     TRY(ops->feed_receive(backend, &feed, &device, error));    // operations from here on find it in device[0 … bytes)
- *     TRY(ops->feed_release(backend, &feed, error));             // and those from here on do not look any more
+ *     TRY(ops->staging_send(backend, &queue, bytes, error));      // the copy begins
+ *     TRY(ops->staging_receive(backend, &queue, &device, error)); // operations from here on find it in device[0 … bytes)
+ *     TRY(ops->staging_release(backend, &queue, error));          // and those from here on do not read it any more
  *
- * At most FEED_LOADS were sent and not released. */
-enum { FEED_LOADS = 2 };
-struct feed {
-    size_t bytes; /* the largest load */
+ * At most STAGING_SLOTS entries were sent and not released. */
+enum { STAGING_SLOTS = 2 };
+struct staging_queue {
+    size_t bytes; /* of a slot: the largest entry */
     uint64_t sent, received, released;
     void *owner;
 };
@@ -468,12 +468,12 @@ struct backend_ops {
     status (*zero)(struct backend *, void *device, size_t bytes, struct error *);
     status (*copy)(struct backend *, void *to, const void *from, size_t bytes, struct error *); /* device to device */
 
-    status (*feed_open)(struct backend *, struct feed *, size_t bytes, struct error *);
-    status (*feed_room)(struct backend *, struct feed *, void **host, struct error *);
-    status (*feed_send)(struct backend *, struct feed *, size_t bytes, struct error *);
-    status (*feed_receive)(struct backend *, struct feed *, const void **device, struct error *);
-    status (*feed_release)(struct backend *, struct feed *, struct error *);
-    void (*feed_close)(struct backend *, struct feed *); /* a zeroed one is allowed */
+    status (*staging_open)(struct backend *, struct staging_queue *, size_t bytes, struct error *);
+    status (*staging_acquire)(struct backend *, struct staging_queue *, void **host, struct error *);
+    status (*staging_send)(struct backend *, struct staging_queue *, size_t bytes, struct error *);
+    status (*staging_receive)(struct backend *, struct staging_queue *, const void **device, struct error *);
+    status (*staging_release)(struct backend *, struct staging_queue *, struct error *);
+    void (*staging_close)(struct backend *, struct staging_queue *); /* a zeroed one is allowed */
 
     /* record carries out what body asks of this backend and, where the backend can, keeps it; replay then does the same
      * again: the same operands, whatever their memory holds by then. body reads and writes no host memory and has run

@@ -7,11 +7,11 @@
 struct batches {
     struct experiment *experiment;
     struct loader *loader;
-    size_t part, parts; /* the share of each batch, as in struct loader_settings */
-    struct feed feed;   /* a load has a batch's labels, then its pixels */
-    size_t pixels_from; /* their place in a load */
-    size_t next, end;   /* the batch that is read next */
-    size_t count;       /* images of the batch on its way; with `failed`, what became of it */
+    size_t part, parts;         /* the share of each batch, as in struct loader_settings */
+    struct staging_queue queue; /* an entry has a batch's labels, then its pixels */
+    size_t pixels_from;         /* their place in an entry */
+    size_t next, end;           /* the batch that is read next */
+    size_t count;               /* images of the batch on its way; with `failed`, what became of it */
     status failed;
     struct error error;
 };
@@ -38,7 +38,7 @@ static status open_loader(struct batches *b, const struct loader_settings *wante
     return loader_create(&b->loader, &settings, error);
 }
 
-static status open_feed(struct batches *b, size_t batch, struct error *error)
+static status open_queue(struct batches *b, size_t batch, struct error *error)
 {
     enum { ALIGNMENT = 64 };
     struct backend *backend = b->experiment->backend;
@@ -46,7 +46,7 @@ static status open_feed(struct batches *b, size_t batch, struct error *error)
     size_t pixels = array_size(batch, image_bytes(b));
     if (pixels > SIZE_MAX - b->pixels_from)
         return error_set(error, ERROR_MEMORY, "a batch of %zu images fits no memory; lower its size", batch);
-    return backend->ops->feed_open(backend, &b->feed, b->pixels_from + pixels, error);
+    return backend->ops->staging_open(backend, &b->queue, b->pixels_from + pixels, error);
 }
 
 status batches_open(struct batches **result, struct experiment *e, const struct loader_settings *settings, size_t first,
@@ -56,7 +56,7 @@ status batches_open(struct batches **result, struct experiment *e, const struct 
     if (b == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for batches", dataset_name(settings->dataset));
     *b = (struct batches){.experiment = e, .part = settings->part, .parts = settings->parts, .next = first, .end = end};
-    status opened = open_feed(b, settings->batch, error);
+    status opened = open_queue(b, settings->batch, error);
     if (opened == OK)
         opened = open_loader(b, settings, error);
     if (opened != OK) {
@@ -72,9 +72,9 @@ static status send_next(struct batches *b, struct error *error)
 {
     struct backend *backend = b->experiment->backend;
     void *host;
-    TRY(backend->ops->feed_room(backend, &b->feed, &host, error));
+    TRY(backend->ops->staging_acquire(backend, &b->queue, &host, error));
     TRY(loader_read(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, NULL, &b->count, error));
-    return backend->ops->feed_send(backend, &b->feed, b->pixels_from + b->count * image_bytes(b), error);
+    return backend->ops->staging_send(backend, &b->queue, b->pixels_from + b->count * image_bytes(b), error);
 }
 
 void batches_advance(struct batches *b)
@@ -96,7 +96,7 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
     struct experiment *e = b->experiment;
     size_t r = e->clip->dimensions.resolution;
     struct tensor labels;
-    const void *load;
+    const void *entry;
     if (b->failed != OK) {
         if (error != NULL)
             *error = b->error;
@@ -108,10 +108,10 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
     TRY(tensor_take(&batch->images, &e->step, TENSOR_U8, "images", 4, (size_t[]){b->count, r, r, 3}, error));
     TRY(tensor_take(&labels, &e->step, TENSOR_I32, "labels", 1, &b->count, error));
     batch->labels = labels.data;
-    TRY(e->backend->ops->feed_receive(e->backend, &b->feed, &load, error));
-    TRY(copy_to(b, &labels, load, error));
-    TRY(copy_to(b, &batch->images, (const uint8_t *)load + b->pixels_from, error));
-    return e->backend->ops->feed_release(e->backend, &b->feed, error);
+    TRY(e->backend->ops->staging_receive(e->backend, &b->queue, &entry, error));
+    TRY(copy_to(b, &labels, entry, error));
+    TRY(copy_to(b, &batch->images, (const uint8_t *)entry + b->pixels_from, error));
+    return e->backend->ops->staging_release(e->backend, &b->queue, error);
 }
 
 void batches_close(struct batches *b)
@@ -119,6 +119,6 @@ void batches_close(struct batches *b)
     if (b == NULL)
         return;
     loader_destroy(b->loader);
-    b->experiment->backend->ops->feed_close(b->experiment->backend, &b->feed);
+    b->experiment->backend->ops->staging_close(b->experiment->backend, &b->queue);
     free(b);
 }

@@ -51,12 +51,12 @@ void product_library(char *text, size_t capacity);            /* "oneDNN 2.6.3" 
 BACKEND_OPERATIONS(DECLARE)
 #undef DECLARE
 
-status cpu_feed_open(struct backend *, struct feed *, size_t bytes, struct error *);
-status cpu_feed_room(struct backend *, struct feed *, void **host, struct error *);
-status cpu_feed_send(struct backend *, struct feed *, size_t bytes, struct error *);
-status cpu_feed_receive(struct backend *, struct feed *, const void **device, struct error *);
-status cpu_feed_release(struct backend *, struct feed *, struct error *);
-void cpu_feed_close(struct backend *, struct feed *);
+status cpu_staging_open(struct backend *, struct staging_queue *, size_t bytes, struct error *);
+status cpu_staging_acquire(struct backend *, struct staging_queue *, void **host, struct error *);
+status cpu_staging_send(struct backend *, struct staging_queue *, size_t bytes, struct error *);
+status cpu_staging_receive(struct backend *, struct staging_queue *, const void **device, struct error *);
+status cpu_staging_release(struct backend *, struct staging_queue *, struct error *);
+void cpu_staging_close(struct backend *, struct staging_queue *);
 status cpu_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
 status cpu_replay(struct backend *, const struct recording *, struct error *);
 void cpu_recording_destroy(struct backend *, struct recording *);

@@ -6,7 +6,7 @@
  *     return cuda_finish(cuda, "normalize", error);                 // did the launches succeed?
  *
  * Kernels use no floating-point atomics: the same inputs give the same bits. They run in order in one stream; nothing
- * waits for the device but download, large uploads and a feed that is ahead of it.
+ * waits for the device but download, large uploads and a staging queue that is full.
  */
 #ifndef MTIL_MODELS_CUDA_CUDA_H
 #define MTIL_MODELS_CUDA_CUDA_H
@@ -27,7 +27,7 @@ struct cuda_uploads; /* pinned memory that small uploads go through */
 
 struct cuda {
     struct backend backend;
-    cudaStream_t stream, copies; /* copies: of feeds, beside the stream that computes */
+    cudaStream_t stream, copies; /* copies: of staging queues, beside the stream that computes */
     size_t device;
     bool recording; /* the stream is captured: nothing is carried out, no memory may be mapped */
     struct cuda_uploads *uploads;
@@ -122,12 +122,12 @@ status cuda_uploads_create(struct cuda *cuda, struct error *error);
 void cuda_uploads_destroy(struct cuda *cuda);
 status cuda_upload(struct backend *, void *device, const void *host, size_t bytes, struct error *);
 status cuda_download(struct backend *, void *host, const void *device, size_t bytes, struct error *);
-status cuda_feed_open(struct backend *, struct feed *, size_t bytes, struct error *);
-status cuda_feed_room(struct backend *, struct feed *, void **host, struct error *);
-status cuda_feed_send(struct backend *, struct feed *, size_t bytes, struct error *);
-status cuda_feed_receive(struct backend *, struct feed *, const void **device, struct error *);
-status cuda_feed_release(struct backend *, struct feed *, struct error *);
-void cuda_feed_close(struct backend *, struct feed *);
+status cuda_staging_open(struct backend *, struct staging_queue *, size_t bytes, struct error *);
+status cuda_staging_acquire(struct backend *, struct staging_queue *, void **host, struct error *);
+status cuda_staging_send(struct backend *, struct staging_queue *, size_t bytes, struct error *);
+status cuda_staging_receive(struct backend *, struct staging_queue *, const void **device, struct error *);
+status cuda_staging_release(struct backend *, struct staging_queue *, struct error *);
+void cuda_staging_close(struct backend *, struct staging_queue *);
 
 /* record.cu */
 status cuda_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);

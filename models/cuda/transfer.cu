@@ -1,5 +1,6 @@
 /* Between host and device. Copies from memory that the system may page out wait for the device, so what is small goes
- * through a ring of pinned memory, and batches through feeds of their own, on a stream beside the one that computes. */
+ * through a ring of pinned memory, and batches through staging queues of their own, on a stream beside the one
+ * that computes. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,107 +92,108 @@ status cuda_download(struct backend *backend, void *host, const void *device, si
     return finish_transfer(result, "a copy from the device", error);
 }
 
-/* --- Feeds --- */
+/* --- Staging queues --- */
 
-/* A load's buffers, and when the copy to the device has read the one and the operations the other. */
-struct load {
+/* A slot's buffers, and when the copy to the device has read the one and the operations the other. */
+struct slot {
     uint8_t *host, *device;
     cudaEvent_t copied, released;
 };
 
-static struct load *load_of(const struct feed *feed, uint64_t number)
+static struct slot *slot_of(const struct staging_queue *queue, uint64_t number)
 {
-    return (struct load *)feed->owner + number % FEED_LOADS;
+    return (struct slot *)queue->owner + number % STAGING_SLOTS;
 }
 
-static cudaError_t create_load(struct load *load, size_t bytes)
+static cudaError_t create_slot(struct slot *slot, size_t bytes)
 {
-    cudaError_t result = cudaHostAlloc((void **)&load->host, bytes, cudaHostAllocDefault);
+    cudaError_t result = cudaHostAlloc((void **)&slot->host, bytes, cudaHostAllocDefault);
     if (result == cudaSuccess)
-        result = cudaMalloc((void **)&load->device, bytes);
+        result = cudaMalloc((void **)&slot->device, bytes);
     if (result == cudaSuccess)
-        result = cudaEventCreateWithFlags(&load->copied, cudaEventDisableTiming);
+        result = cudaEventCreateWithFlags(&slot->copied, cudaEventDisableTiming);
     if (result == cudaSuccess)
-        result = cudaEventCreateWithFlags(&load->released, cudaEventDisableTiming);
+        result = cudaEventCreateWithFlags(&slot->released, cudaEventDisableTiming);
     return result;
 }
 
-status cuda_feed_open(struct backend *backend, struct feed *feed, size_t bytes, struct error *error)
+status cuda_staging_open(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
 {
-    *feed = {};
-    feed->bytes = bytes;
-    feed->owner = calloc(FEED_LOADS, sizeof(struct load));
-    if (feed->owner == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe a feed");
+    *queue = {};
+    queue->bytes = bytes;
+    queue->owner = calloc(STAGING_SLOTS, sizeof(struct slot));
+    if (queue->owner == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe a staging queue");
     cudaError_t result = cudaSuccess;
-    for (int i = 0; result == cudaSuccess && i < FEED_LOADS; i++)
-        result = create_load((struct load *)feed->owner + i, bytes);
+    for (int i = 0; result == cudaSuccess && i < STAGING_SLOTS; i++)
+        result = create_slot((struct slot *)queue->owner + i, bytes);
     if (result == cudaSuccess)
         return OK;
-    cuda_feed_close(backend, feed);
+    cuda_staging_close(backend, queue);
     cudaGetLastError(); /* it is told here, and no fault of the next operation */
     return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
                      "cuda: %d buffers of %zu MiB on host and device for batches failed: %s; lower the batch size",
-                     FEED_LOADS, bytes >> 20, cudaGetErrorString(result));
+                     STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));
 }
 
-status cuda_feed_room(struct backend *backend, struct feed *feed, void **host, struct error *error)
+status cuda_staging_acquire(struct backend *backend, struct staging_queue *queue, void **host, struct error *error)
 {
     (void)backend;
-    assert(feed->sent - feed->released < FEED_LOADS);
-    struct load *load = load_of(feed, feed->sent);
-    *host = load->host;
-    return finish_transfer(cudaEventSynchronize(load->copied), "waiting for a copy of a batch", error);
+    assert(queue->sent - queue->released < STAGING_SLOTS);
+    struct slot *slot = slot_of(queue, queue->sent);
+    *host = slot->host;
+    return finish_transfer(cudaEventSynchronize(slot->copied), "waiting for a copy of a batch", error);
 }
 
-status cuda_feed_send(struct backend *backend, struct feed *feed, size_t bytes, struct error *error)
+status cuda_staging_send(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    assert(bytes <= feed->bytes);
-    struct load *load = load_of(feed, feed->sent++);
-    cudaError_t result = cudaStreamWaitEvent(cuda->copies, load->released, 0);
+    assert(bytes <= queue->bytes);
+    struct slot *slot = slot_of(queue, queue->sent++);
+    cudaError_t result = cudaStreamWaitEvent(cuda->copies, slot->released, 0);
     if (result == cudaSuccess)
-        result = cudaMemcpyAsync(load->device, load->host, bytes, cudaMemcpyHostToDevice, cuda->copies);
+        result = cudaMemcpyAsync(slot->device, slot->host, bytes, cudaMemcpyHostToDevice, cuda->copies);
     if (result == cudaSuccess)
-        result = cudaEventRecord(load->copied, cuda->copies);
+        result = cudaEventRecord(slot->copied, cuda->copies);
     return finish_transfer(result, "a copy of a batch to the device", error);
 }
 
-status cuda_feed_receive(struct backend *backend, struct feed *feed, const void **device, struct error *error)
+status cuda_staging_receive(struct backend *backend, struct staging_queue *queue, const void **device,
+                            struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     TRY(check_not_recording(cuda, "the arrival of a batch", error));
-    assert(feed->received < feed->sent && feed->received == feed->released);
-    struct load *load = load_of(feed, feed->received++);
-    *device = load->device;
-    return finish_transfer(cudaStreamWaitEvent(cuda->stream, load->copied, 0), "the arrival of a batch", error);
+    assert(queue->received < queue->sent && queue->received == queue->released);
+    struct slot *slot = slot_of(queue, queue->received++);
+    *device = slot->device;
+    return finish_transfer(cudaStreamWaitEvent(cuda->stream, slot->copied, 0), "the arrival of a batch", error);
 }
 
-status cuda_feed_release(struct backend *backend, struct feed *feed, struct error *error)
+status cuda_staging_release(struct backend *backend, struct staging_queue *queue, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     TRY(check_not_recording(cuda, "the release of a batch", error));
-    assert(feed->released < feed->received);
-    struct load *load = load_of(feed, feed->released++);
-    return finish_transfer(cudaEventRecord(load->released, cuda->stream), "the release of a batch", error);
+    assert(queue->released < queue->received);
+    struct slot *slot = slot_of(queue, queue->released++);
+    return finish_transfer(cudaEventRecord(slot->released, cuda->stream), "the release of a batch", error);
 }
 
-void cuda_feed_close(struct backend *backend, struct feed *feed)
+void cuda_staging_close(struct backend *backend, struct staging_queue *queue)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (feed->owner == NULL)
+    if (queue->owner == NULL)
         return;
     cudaStreamSynchronize(cuda->copies);
     cudaStreamSynchronize(cuda->stream);
-    for (int i = 0; i < FEED_LOADS; i++) {
-        struct load *load = (struct load *)feed->owner + i;
-        if (load->released != NULL)
-            cudaEventDestroy(load->released);
-        if (load->copied != NULL)
-            cudaEventDestroy(load->copied);
-        cudaFree(load->device);
-        cudaFreeHost(load->host);
+    for (int i = 0; i < STAGING_SLOTS; i++) {
+        struct slot *slot = (struct slot *)queue->owner + i;
+        if (slot->released != NULL)
+            cudaEventDestroy(slot->released);
+        if (slot->copied != NULL)
+            cudaEventDestroy(slot->copied);
+        cudaFree(slot->device);
+        cudaFreeHost(slot->host);
     }
-    free(feed->owner);
-    *feed = {};
+    free(queue->owner);
+    *queue = {};
 }

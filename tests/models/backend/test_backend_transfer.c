@@ -20,62 +20,62 @@ static void uploads_in_a_row(struct device *d, const void *unused)
     expect_integers(d, "uploads", device, expected, UPLOADS);
 }
 
-/* Loads of different sizes, always one ahead of the one in use, summed up on the device. */
-static void loads_in_a_row(struct device *d, const void *unused)
+/* Entries of different sizes, always one ahead of the one in use, summed up on the device. */
+static void entries_in_a_row(struct device *d, const void *unused)
 {
-    enum { LOADS = 9 };
+    enum { ENTRIES = 9 };
     (void)unused;
-    struct feed feed;
+    struct staging_queue queue;
     double expected[VALUES] = {0}, last[VALUES] = {0};
     float *sum = room(d, VALUES * sizeof *sum), *own = room(d, VALUES * sizeof *own);
-    must(d->ops->feed_open(d->backend, &feed, VALUES * sizeof(float), &error));
-    for (size_t load = 0; load <= LOADS; load++) {
-        if (load > 0) {
-            size_t bytes = (VALUES - (load - 1) % 3) * sizeof *own;
+    must(d->ops->staging_open(d->backend, &queue, VALUES * sizeof(float), &error));
+    for (size_t entry = 0; entry <= ENTRIES; entry++) {
+        if (entry > 0) {
+            size_t bytes = (VALUES - (entry - 1) % 3) * sizeof *own;
             const void *device;
-            must(d->ops->feed_receive(d->backend, &feed, &device, &error));
+            must(d->ops->staging_receive(d->backend, &queue, &device, &error));
             must(d->ops->copy(d->backend, own, device, bytes, &error));
-            must(d->ops->feed_release(d->backend, &feed, &error));
+            must(d->ops->staging_release(d->backend, &queue, &error));
             struct blend blend = {.count = 2, .n = VALUES, .inputs = {sum, own}, .weights = {1, 1}, .out = sum};
             must(d->ops->blend(d->backend, &blend, &error));
-            for (size_t i = 0; i < VALUES; i++) /* what a shorter load leaves is from the one before */
-                expected[i] += last[i] = i < bytes / sizeof *own ? (double)(100 * (load - 1) + i) : last[i];
+            for (size_t i = 0; i < VALUES; i++) /* what a shorter entry leaves is from the one before */
+                expected[i] += last[i] = i < bytes / sizeof *own ? (double)(100 * (entry - 1) + i) : last[i];
         }
-        if (load == LOADS)
+        if (entry == ENTRIES)
             break;
         void *host;
-        size_t count = VALUES - load % 3;
-        must(d->ops->feed_room(d->backend, &feed, &host, &error));
+        size_t count = VALUES - entry % 3;
+        must(d->ops->staging_acquire(d->backend, &queue, &host, &error));
         for (size_t i = 0; i < count; i++)
-            ((float *)host)[i] = (float)(100 * load + i);
-        must(d->ops->feed_send(d->backend, &feed, count * sizeof(float), &error));
+            ((float *)host)[i] = (float)(100 * entry + i);
+        must(d->ops->staging_send(d->backend, &queue, count * sizeof(float), &error));
     }
-    expect_close(d, "sum of the loads", sum, expected, VALUES, 1e-6);
-    d->ops->feed_close(d->backend, &feed);
-    d->ops->feed_close(d->backend, &(struct feed){0});
+    expect_close(d, "sum of the entries", sum, expected, VALUES, 1e-6);
+    d->ops->staging_close(d->backend, &queue);
+    d->ops->staging_close(d->backend, &(struct staging_queue){0});
 }
 
 static void two_loads_may_be_on_their_way(struct device *d, const void *unused)
 {
     (void)unused;
-    struct feed feed;
+    struct staging_queue queue;
     int32_t *own = room(d, 2 * sizeof *own);
     const int32_t expected[2] = {7, 8};
-    must(d->ops->feed_open(d->backend, &feed, sizeof *own, &error));
-    for (int i = 0; i < FEED_LOADS; i++) {
+    must(d->ops->staging_open(d->backend, &queue, sizeof *own, &error));
+    for (int i = 0; i < STAGING_SLOTS; i++) {
         void *host;
-        must(d->ops->feed_room(d->backend, &feed, &host, &error));
+        must(d->ops->staging_acquire(d->backend, &queue, &host, &error));
         *(int32_t *)host = expected[i];
-        must(d->ops->feed_send(d->backend, &feed, sizeof *own, &error));
+        must(d->ops->staging_send(d->backend, &queue, sizeof *own, &error));
     }
-    for (int i = 0; i < FEED_LOADS; i++) {
+    for (int i = 0; i < STAGING_SLOTS; i++) {
         const void *device;
-        must(d->ops->feed_receive(d->backend, &feed, &device, &error));
+        must(d->ops->staging_receive(d->backend, &queue, &device, &error));
         must(d->ops->copy(d->backend, own + i, device, sizeof *own, &error));
-        must(d->ops->feed_release(d->backend, &feed, &error));
+        must(d->ops->staging_release(d->backend, &queue, &error));
     }
-    expect_integers(d, "loads", own, expected, 2);
-    d->ops->feed_close(d->backend, &feed);
+    expect_integers(d, "entries", own, expected, 2);
+    d->ops->staging_close(d->backend, &queue);
 }
 
 /* y ← 2 y + x Wᵀ */
@@ -194,7 +194,7 @@ static void a_body_that_fails_is_told(struct device *d, const void *unused)
         on_device(body, NULL);                                                                                         \
     }
 TEST(uploads_in_a_row)
-TEST(loads_in_a_row)
+TEST(entries_in_a_row)
 TEST(two_loads_may_be_on_their_way)
 TEST(replayed_with_other_values)
 TEST(what_cannot_be_recorded_runs_plainly)
@@ -204,7 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uploads_in_a_row),
-        cmocka_unit_test(test_loads_in_a_row),
+        cmocka_unit_test(test_entries_in_a_row),
         cmocka_unit_test(test_two_loads_may_be_on_their_way),
         cmocka_unit_test(test_replayed_with_other_values),
         cmocka_unit_test(test_what_cannot_be_recorded_runs_plainly),
