@@ -18,7 +18,7 @@
 #include "core/option.h"
 #include "core/rng.h"
 
-enum { MERGE_SOURCES = BLEND_INPUTS };
+enum { MERGE_SOURCES = WEIGHTED_SUM_INPUTS };
 
 struct merge_combiner; /* adapters/merge/combine.h */
 

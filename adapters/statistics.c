@@ -82,8 +82,8 @@ static status keep_probes(const struct adapter_tower *tower, const struct block_
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor rows;
     TRY(tensor_take(&rows, site->arena, TENSOR_I32, "probe rows", 1, &count, error));
-    TRY(backend->ops->number_rows(
-        backend, &(struct number_rows){.count = count, .step = (int32_t)(x.rows / count), .out = rows.data}, error));
+    TRY(backend->ops->arange(
+        backend, &(struct arange){.count = count, .step = (int32_t)(x.rows / count), .out = rows.data}, error));
     float *probes = tower->statistics.probes + site->block * PROBES * tower->width;
     TRY(backend->ops->gather_rows(
         backend, &(struct gather_rows){.x = x, .out = matrix_rows(probes, count, tower->width), .rows = rows.data},

@@ -150,8 +150,8 @@ struct embed_tokens_backward {
     void *dtable, *dposition;
 };
 
-/* out[i] = first + i · step: row numbers, or one router for all samples. */
-struct number_rows {
+/* out[i] = first + i · step: the numbers of rows, or one router for all samples. */
+struct arange {
     size_t count;
     int32_t first, step;
     int32_t *out;
@@ -175,11 +175,11 @@ struct column_sum {
 };
 
 /* out = Σ weights[i] · inputs[i] over n values, in double precision; out may be one of the inputs. */
-enum { BLEND_INPUTS = 16 };
-struct blend {
+enum { WEIGHTED_SUM_INPUTS = 16 };
+struct weighted_sum {
     size_t count, n;
-    const void *inputs[BLEND_INPUTS];
-    float weights[BLEND_INPUTS];
+    const void *inputs[WEIGHTED_SUM_INPUTS];
+    float weights[WEIGHTED_SUM_INPUTS];
     void *out;
 };
 
@@ -236,11 +236,11 @@ struct penalty {
     float *gradients, *loss; /* loss: one value */
 };
 
-/* best[i] = column of the row's maximum, the lowest one where several are equal; −1 where a value of the row is not
+/* out[i] = the column of row i's maximum, the lowest one where several are equal; −1 where a value of the row is not
  * finite: what is not a number is no answer */
-struct predict {
-    struct matrix logits;
-    int32_t *best;
+struct argmax {
+    struct matrix x;
+    int32_t *out;
 };
 
 /* errors[i] = mean over columns of (x − y)²; dx (NULL: none) = scale · 2 (x − y) */
@@ -442,11 +442,11 @@ struct all_reduce {
     X(patchify) \
     X(assemble_tokens) X(assemble_tokens_backward) \
     X(embed_tokens) X(embed_tokens_backward) \
-    X(number_rows) X(gather_rows) X(scatter_rows) \
+    X(arange) X(gather_rows) X(scatter_rows) \
     X(column_sum) X(mean_positions) \
-    X(blend) X(multiply) \
+    X(weighted_sum) X(multiply) \
     X(normalize) X(normalize_backward) \
-    X(cross_entropy) X(soft_cross_entropy) X(penalty) X(predict) X(squared_error) \
+    X(cross_entropy) X(soft_cross_entropy) X(penalty) X(argmax) X(squared_error) \
     X(route) X(route_backward) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
     X(find_not_finite) X(hold_step) X(adamw)

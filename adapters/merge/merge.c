@@ -68,16 +68,16 @@ static status look_at(struct adapters *adapters, enum tower which, unsigned need
     return OK;
 }
 
-static status blend_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge,
-                         struct error *error)
+static status sum_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge,
+                       struct error *error)
 {
     size_t n = p->size / p->shape[0];
-    struct blend blend = {.count = merge->sources, .n = n, .out = stack + p->offset + (size_t)merge->target * n};
+    struct weighted_sum sum = {.count = merge->sources, .n = n, .out = stack + p->offset + (size_t)merge->target * n};
     for (size_t i = 0; i < merge->sources; i++) {
-        blend.inputs[i] = stack + p->offset + (size_t)merge->source[i] * n;
-        blend.weights[i] = merge->weight[i];
+        sum.inputs[i] = stack + p->offset + (size_t)merge->source[i] * n;
+        sum.weights[i] = merge->weight[i];
     }
-    return adapters->backend->ops->blend(adapters->backend, &blend, error);
+    return adapters->backend->ops->weighted_sum(adapters->backend, &sum, error);
 }
 
 static status merge_moments(struct adapters *adapters, struct parameters *group, const struct parameter *p,
@@ -92,8 +92,8 @@ static status merge_moments(struct adapters *adapters, struct parameters *group,
         TRY(backend->ops->zero(backend, group->first_moment + target, n * sizeof(float), error));
         TRY(backend->ops->zero(backend, group->second_moment + target, n * sizeof(float), error));
     } else {
-        TRY(blend_into(adapters, group->first_moment, p, merge, error));
-        TRY(blend_into(adapters, group->second_moment, p, merge, error));
+        TRY(sum_into(adapters, group->first_moment, p, merge, error));
+        TRY(sum_into(adapters, group->second_moment, p, merge, error));
         float weighted = 0;
         for (size_t i = 0; i < merge->sources; i++) {
             int32_t count;
@@ -204,7 +204,7 @@ static status carry_out(struct adapters *adapters, const struct merge_view *view
     expert_tensors(tower, merge->block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         if (combiner->combine == NULL)
-            TRY(blend_into(adapters, tower->parameters->values, tensors[i], &shares, error));
+            TRY(sum_into(adapters, tower->parameters->values, tensors[i], &shares, error));
         TRY(merge_moments(adapters, tower->parameters, tensors[i], &shares, plan->moments, error));
     }
     if (combiner->combine != NULL)

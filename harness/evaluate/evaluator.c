@@ -99,8 +99,7 @@ static status predict(struct experiment *e, const struct tensor *images, const s
     struct tensor predicted;
     TRY(class_head_logits(e->backend, &e->step, images, classes, EVALUATION_SCALE, &c, error));
     TRY(tensor_take(&predicted, &e->step, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(e->backend->ops->predict(e->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = predicted.data},
-                                 error));
+    TRY(e->backend->ops->argmax(e->backend, &(struct argmax){.x = matrix_of(&c.logits), .out = predicted.data}, error));
     return e->backend->ops->download(e->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 

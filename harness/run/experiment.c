@@ -28,8 +28,7 @@ status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int3
     struct tensor memory;
     TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
     *filled = memory.data;
-    return e->backend->ops->number_rows(e->backend,
-                                        &(struct number_rows){.count = n, .first = value, .out = memory.data}, error);
+    return e->backend->ops->arange(e->backend, &(struct arange){.count = n, .first = value, .out = memory.data}, error);
 }
 
 char *experiment_model_name(const struct experiment *e)

@@ -181,13 +181,13 @@ static status backward(struct pretraining *p, struct towers *t, float *loss, str
     TRY(one_direction(p, t, TOWER_IMAGE, labels.data, scale, first, error));
     TRY(one_direction(p, t, TOWER_TEXT, labels.data, scale, second, error));
     for (int k = 0; k < TOWERS; k++) {
-        TRY(p->backend->ops->blend(p->backend,
-                                   &(struct blend){.count = 2,
-                                                   .n = tensor_elements(&first[k]),
-                                                   .inputs = {first[k].data, second[k].data},
-                                                   .weights = {1, 1},
-                                                   .out = first[k].data},
-                                   error));
+        TRY(p->backend->ops->weighted_sum(p->backend,
+                                          &(struct weighted_sum){.count = 2,
+                                                                 .n = tensor_elements(&first[k]),
+                                                                 .inputs = {first[k].data, second[k].data},
+                                                                 .weights = {1, 1},
+                                                                 .out = first[k].data},
+                                          error));
         TRY(clip_encode_backward(p->clip, &t->encoding, &t->passes[k], &first[k], error));
     }
     TRY(p->backend->ops->upload(p->backend, p->clip->logit_scale.gradient, &p->logit_scale_gradient,
@@ -268,8 +268,7 @@ static status retrieval(struct pretraining *p, enum captioned_level level, doubl
         TRY(class_head_logits(p->backend, &p->step, &t.features[TOWER_IMAGE], &t.features[TOWER_TEXT], 100.0f, &c,
                               error));
         TRY(tensor_take(&best, &p->step, TENSOR_I32, "predictions", 1, &batch, error));
-        TRY(p->backend->ops->predict(p->backend, &(struct predict){.logits = matrix_of(&c.logits), .best = best.data},
-                                     error));
+        TRY(p->backend->ops->argmax(p->backend, &(struct argmax){.x = matrix_of(&c.logits), .out = best.data}, error));
         TRY(p->backend->ops->download(p->backend, p->labels, best.data, batch * sizeof *p->labels, error));
         for (size_t i = 0; i < batch; i++)
             right += p->labels[i] >= 0 && strcmp(p->captions + i * CAPTION_CAPACITY,

@@ -35,7 +35,7 @@ static status upload_numbers(const struct clip *clip, struct arena *arena, const
 }
 
 /* rows [C, 2] and end_of_two [C], from the prompts' end positions in ends. */
-static void number_rows(const struct texts *texts, const int32_t *ends, int32_t *rows, int32_t *end_of_two)
+static void list_rows(const struct texts *texts, const int32_t *ends, int32_t *rows, int32_t *end_of_two)
 {
     for (size_t c = 0; c < texts->count; c++) {
         rows[2 * c] = (int32_t)(c * texts->positions);
@@ -60,7 +60,7 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
         texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
     }
     if (result == OK) {
-        number_rows(texts, ends, rows, end_of_two);
+        list_rows(texts, ends, rows, end_of_two);
         result = upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error);
     }
     if (result == OK)
@@ -168,8 +168,8 @@ static status sample_rows(const struct clip *clip, const struct encoding *encodi
     struct tensor numbers;
     TRY(tensor_take(&numbers, encoding->arena, TENSOR_I32, "rows", 1, &batch, error));
     *rows = numbers.data;
-    return clip->backend->ops->number_rows(
-        clip->backend, &(struct number_rows){.count = batch, .step = (int32_t)step, .out = numbers.data}, error);
+    return clip->backend->ops->arange(
+        clip->backend, &(struct arange){.count = batch, .step = (int32_t)step, .out = numbers.data}, error);
 }
 
 /* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */

@@ -135,23 +135,23 @@ status cpu_penalty(struct backend *backend, const struct penalty *o, struct erro
     return OK;
 }
 
-static void predict_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+static void argmax_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    const struct predict *o = operation;
+    const struct argmax *o = operation;
     for (size_t i = first; i < last; i++) {
-        const float *z = row_of(o->logits, i);
+        const float *x = row_of(o->x, i);
         size_t best = 0;
-        for (size_t c = 1; c < o->logits.columns; c++)
-            if (z[c] > z[best])
+        for (size_t c = 1; c < o->x.columns; c++)
+            if (x[c] > x[best])
                 best = c;
-        o->best[i] = cpu->vector->finite(o->logits.columns, z) ? (int32_t)best : -1;
+        o->out[i] = cpu->vector->finite(o->x.columns, x) ? (int32_t)best : -1;
     }
 }
 
-status cpu_predict(struct backend *backend, const struct predict *o, struct error *error)
+status cpu_argmax(struct backend *backend, const struct argmax *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->logits.rows, o->logits.columns, predict_rows, o);
+    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, argmax_rows, o);
     return OK;
 }
 

@@ -105,10 +105,10 @@ status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *e
     return OK;
 }
 
-static void blend_values(struct cpu *cpu, const void *operation, size_t first, size_t last)
+static void sum_weighted(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     (void)cpu;
-    const struct blend *o = operation;
+    const struct weighted_sum *o = operation;
     for (size_t i = first; i < last; i++) {
         double total = 0;
         for (size_t k = 0; k < o->count; k++)
@@ -117,10 +117,10 @@ static void blend_values(struct cpu *cpu, const void *operation, size_t first, s
     }
 }
 
-status cpu_blend(struct backend *backend, const struct blend *o, struct error *error)
+status cpu_weighted_sum(struct backend *backend, const struct weighted_sum *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->n, o->count, blend_values, o);
+    cpu_run_rows(cpu_of(backend), o->n, o->count, sum_weighted, o);
     return OK;
 }
 

@@ -104,7 +104,7 @@ status cpu_activate_backward(struct backend *backend, const struct activate_back
     return OK;
 }
 
-status cpu_number_rows(struct backend *backend, const struct number_rows *o, struct error *error)
+status cpu_arange(struct backend *backend, const struct arange *o, struct error *error)
 {
     (void)backend;
     (void)error;

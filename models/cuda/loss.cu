@@ -1,4 +1,4 @@
-/* Losses and predictions. A warp has a row. */
+/* Losses and argmax. A warp has a row. */
 #include "models/cuda/kernel.cuh"
 
 enum { ROWS_PER_BLOCK = BLOCK / WARP };
@@ -161,21 +161,21 @@ status cuda_penalty(struct backend *backend, const struct penalty *o, struct err
     return cuda_finish(cuda, "penalty", error);
 }
 
-static __global__ void predict_rows(struct rows logits, int32_t *best)
+static __global__ void argmax_rows(struct rows x, int32_t *out)
 {
     size_t i = global_warp();
-    if (i >= logits.count)
+    if (i >= x.count)
         return;
-    const float *z = logits.data + i * logits.stride;
-    float most = -INFINITY;
-    for (size_t c = lane(); c < logits.columns; c += WARP)
-        most = fmaxf(most, z[c]);
-    most = warp_max(most);
+    const float *row = x.data + i * x.stride;
+    float maximum = -INFINITY;
+    for (size_t j = lane(); j < x.columns; j += WARP)
+        maximum = fmaxf(maximum, row[j]);
+    maximum = warp_max(maximum);
     int first = 0x7fffffff;
-    for (size_t c = lane(); c < logits.columns; c += WARP) {
-        if (z[c] == most && (int)c < first)
-            first = (int)c;
-        if (!is_finite(z[c])) /* lower than any column */
+    for (size_t j = lane(); j < x.columns; j += WARP) {
+        if (row[j] == maximum && (int)j < first)
+            first = (int)j;
+        if (!is_finite(row[j])) /* lower than any column */
             first = -1;
     }
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
@@ -183,16 +183,15 @@ static __global__ void predict_rows(struct rows logits, int32_t *best)
         first = other < first ? other : first;
     }
     if (lane() == 0)
-        best[i] = first;
+        out[i] = first;
 }
 
-status cuda_predict(struct backend *backend, const struct predict *o, struct error *error)
+status cuda_argmax(struct backend *backend, const struct argmax *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (o->logits.rows > 0)
-        CUDA_LAUNCH(cuda, predict_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
-                    o->best);
-    return cuda_finish(cuda, "predict", error);
+    if (o->x.rows > 0)
+        CUDA_LAUNCH(cuda, argmax_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x), o->out);
+    return cuda_finish(cuda, "argmax", error);
 }
 
 static __global__ void squared_error_rows(struct rows x, struct rows y, struct rows dx, float scale, float *errors)

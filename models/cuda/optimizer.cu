@@ -1,4 +1,4 @@
-/* AdamW over many tensors in one launch, which steps must not count, and mixtures of weights. */
+/* AdamW over many tensors in one launch, which steps must not count, and weighted sums. */
 #include "models/cuda/kernel.cuh"
 
 enum { PIECES = 16 }; /* blocks a segment */
@@ -107,34 +107,23 @@ status cuda_adamw(struct backend *backend, const struct adamw *o, struct error *
     return cuda_finish(cuda, "adamw", error);
 }
 
-struct mixture {
-    size_t count;
-    const float *inputs[BLEND_INPUTS];
-    float weights[BLEND_INPUTS];
-};
-
-static __global__ void blend_values(struct mixture mixture, size_t n, float *out)
+static __global__ void sum_weighted(struct weighted_sum o)
 {
     size_t i = global_thread();
-    if (i >= n)
+    if (i >= o.n)
         return;
     double total = 0;
-    for (size_t k = 0; k < mixture.count; k++)
-        total += (double)mixture.weights[k] * (double)mixture.inputs[k][i];
-    out[i] = (float)total;
+    for (size_t k = 0; k < o.count; k++)
+        total += (double)o.weights[k] * (double)((const float *)o.inputs[k])[i];
+    ((float *)o.out)[i] = (float)total;
 }
 
-status cuda_blend(struct backend *backend, const struct blend *o, struct error *error)
+status cuda_weighted_sum(struct backend *backend, const struct weighted_sum *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    struct mixture mixture = {o->count, {}, {}};
-    for (size_t k = 0; k < o->count; k++) {
-        mixture.inputs[k] = (const float *)o->inputs[k];
-        mixture.weights[k] = o->weights[k];
-    }
     if (o->n > 0)
-        CUDA_LAUNCH(cuda, blend_values, blocks_for(o->n, BLOCK), BLOCK, 0, mixture, o->n, (float *)o->out);
-    return cuda_finish(cuda, "blend", error);
+        CUDA_LAUNCH(cuda, sum_weighted, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
+    return cuda_finish(cuda, "weighted_sum", error);
 }
 
 static __global__ void multiply_values(struct multiply o)

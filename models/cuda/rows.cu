@@ -120,19 +120,19 @@ status cuda_activate_backward(struct backend *backend, const struct activate_bac
     return cuda_finish(cuda, "activate_backward", error);
 }
 
-static __global__ void number(size_t count, int32_t first, int32_t step, int32_t *out)
+static __global__ void count_up(size_t count, int32_t first, int32_t step, int32_t *out)
 {
     size_t i = global_thread();
     if (i < count)
         out[i] = first + (int32_t)i * step;
 }
 
-status cuda_number_rows(struct backend *backend, const struct number_rows *o, struct error *error)
+status cuda_arange(struct backend *backend, const struct arange *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->count > 0)
-        CUDA_LAUNCH(cuda, number, blocks_for(o->count, BLOCK), BLOCK, 0, o->count, o->first, o->step, o->out);
-    return cuda_finish(cuda, "number_rows", error);
+        CUDA_LAUNCH(cuda, count_up, blocks_for(o->count, BLOCK), BLOCK, 0, o->count, o->first, o->step, o->out);
+    return cuda_finish(cuda, "arange", error);
 }
 
 static __global__ void gather_values(struct typed_rows x, const int32_t *rows, struct typed_rows out)

@@ -147,10 +147,10 @@ static status watch_adamw(struct backend *backend, const struct adamw *arguments
     return watch.watched->adamw(backend, arguments, failure);
 }
 
-static status watch_predict(struct backend *backend, const struct predict *arguments, struct error *failure)
+static status watch_argmax(struct backend *backend, const struct argmax *arguments, struct error *failure)
 {
     raise_at(++watch.spy->predictions, watch.spy->stop_at_prediction);
-    return watch.watched->predict(backend, arguments, failure);
+    return watch.watched->argmax(backend, arguments, failure);
 }
 
 void small_run_watch(struct small_run *run, struct backend_spy *spy)
@@ -163,7 +163,7 @@ void small_run_watch(struct small_run *run, struct backend_spy *spy)
     watch.ops = *backend->ops;
     watch.ops.patchify = watch_patchify;
     watch.ops.adamw = watch_adamw;
-    watch.ops.predict = watch_predict;
+    watch.ops.argmax = watch_argmax;
     backend->ops = &watch.ops;
 }
 

@@ -1,4 +1,4 @@
-/* Losses, predictions, AdamW, blends, and the table itself. */
+/* Losses, predictions, AdamW, weighted sums, and the table itself. */
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
@@ -133,7 +133,7 @@ static void penalties_pull_towards_an_anchor(void **state)
         on_device(penalties, &sizes[i]);
 }
 
-static void predicts(struct device *d, const void *unused)
+static void takes_argmax(struct device *d, const void *unused)
 {
     (void)unused;
     enum { ROWS = 5, COLUMNS = 65 };
@@ -148,18 +148,17 @@ static void predicts(struct device *d, const void *unused)
         z[4 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f; /* all far below zero */
     int32_t *best = room(d, ROWS * sizeof *best);
     float *device = to_device(d, z, ROWS * COLUMNS * sizeof *z);
-    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best},
-                         &error));
+    must(d->ops->argmax(d->backend, &(struct argmax){.x = matrix_rows(device, ROWS, COLUMNS), .out = best}, &error));
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 7, 5}, ROWS);
 }
 
 static void highest_logit_wins_and_ties_go_low(void **state)
 {
     (void)state;
-    on_device(predicts, NULL);
+    on_device(takes_argmax, NULL);
 }
 
-static void predicts_nothing(struct device *d, const void *unused)
+static void takes_argmax_of_bad_rows(struct device *d, const void *unused)
 {
     (void)unused;
     enum { ROWS = 5, COLUMNS = 65 };
@@ -169,15 +168,14 @@ static void predicts_nothing(struct device *d, const void *unused)
         logits.host[i * COLUMNS + 16 * i] = bad[i];
     int32_t *best = room(d, ROWS * sizeof *best);
     float *device = to_device(d, logits.host, ROWS * COLUMNS * sizeof *device);
-    must(d->ops->predict(d->backend, &(struct predict){.logits = matrix_rows(device, ROWS, COLUMNS), .best = best},
-                         &error));
+    must(d->ops->argmax(d->backend, &(struct argmax){.x = matrix_rows(device, ROWS, COLUMNS), .out = best}, &error));
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){-1, -1, -1, -1, 64}, ROWS);
 }
 
 static void rows_with_what_is_no_number_have_no_answer(void **state)
 {
     (void)state;
-    on_device(predicts_nothing, NULL);
+    on_device(takes_argmax_of_bad_rows, NULL);
 }
 
 static void finds(struct device *d, const void *parameters)
@@ -382,40 +380,41 @@ static void adamw_steps_flagged_segments(void **state)
               &(struct adamw){.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2});
 }
 
-static void blends(struct device *d, const void *parameters)
+static void weighted_sums(struct device *d, const void *parameters)
 {
     size_t n = *(const size_t *)parameters;
-    struct blend blend = {.count = BLEND_INPUTS, .n = n};
+    struct weighted_sum sum = {.count = WEIGHTED_SUM_INPUTS, .n = n};
     double *expected = doubles(d, NULL, n);
     struct operand input = {0};
-    for (size_t k = 0; k < BLEND_INPUTS; k++) {
+    for (size_t k = 0; k < WEIGHTED_SUM_INPUTS; k++) {
         input = draw(d, n, 1.0f);
-        blend.inputs[k] = input.device;
-        blend.weights[k] = 0.1f * (float)(k + 1);
+        sum.inputs[k] = input.device;
+        sum.weights[k] = 0.1f * (float)(k + 1);
         for (size_t i = 0; i < n; i++)
-            expected[i] += (double)blend.weights[k] * (double)input.host[i];
+            expected[i] += (double)sum.weights[k] * (double)input.host[i];
     }
-    blend.out = input.device; /* may be one of the inputs */
-    must(d->ops->blend(d->backend, &blend, &error));
-    expect_close(d, "blend of many", input.device, expected, n, 1e-7);
+    sum.out = input.device; /* may be one of the inputs */
+    must(d->ops->weighted_sum(d->backend, &sum, &error));
+    expect_close(d, "weighted sum of many", input.device, expected, n, 1e-7);
 
     struct operand a = draw(d, n, 1.0f), b = draw(d, n, 1.0f), out = blank(d, n);
     float *mean = from_device(d, out.device, n * sizeof *mean);
     for (size_t i = 0; i < n; i++)
         mean[i] = (float)(0.5 * ((double)a.host[i] + (double)b.host[i]));
-    must(d->ops->blend(
+    must(d->ops->weighted_sum(
         d->backend,
-        &(struct blend){.count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
+        &(struct weighted_sum){
+            .count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
         &error));
     expect_floats(d, "mean of two", out.device, mean, n);
 }
 
-static void blends_are_weighted_sums(void **state)
+static void weighted_sums_are_exact(void **state)
 {
     (void)state;
     const size_t sizes[] = {1, 7, 63, 65, 40001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        on_device(blends, &sizes[i]);
+        on_device(weighted_sums, &sizes[i]);
 }
 
 static void multiplies(struct device *d, const void *parameters)
@@ -477,10 +476,10 @@ static void tables_are_complete_and_names_known(void **state)
     device_open(&d, 2);
     assert_int_equal(backend_check(d.backend, &error), OK);
     struct backend_ops lacking = *d.ops;
-    lacking.predict = NULL;
+    lacking.argmax = NULL;
     struct backend incomplete = {.ops = &lacking};
     assert_int_equal(backend_check(&incomplete, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "predict"));
+    assert_non_null(strstr(error.message, "argmax"));
     assert_int_equal(backend_open(&none, &(struct backend_settings){.name = "tpu"}, &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "\"tpu\""));
     backend_close(NULL);
@@ -500,7 +499,7 @@ int main(void)
         cmocka_unit_test(adamw_changes_nothing_while_it_is_held),
         cmocka_unit_test(squared_error_and_its_gradient),
         cmocka_unit_test(adamw_steps_flagged_segments),
-        cmocka_unit_test(blends_are_weighted_sums),
+        cmocka_unit_test(weighted_sums_are_exact),
         cmocka_unit_test(products_are_element_by_element),
         cmocka_unit_test(memory_is_copied_and_cleared),
         cmocka_unit_test(tables_are_complete_and_names_known),

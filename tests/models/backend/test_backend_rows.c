@@ -157,9 +157,8 @@ static void numbers(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
     struct operand out = blank(d, c->rows);
-    must(d->ops->number_rows(
-        d->backend, &(struct number_rows){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device},
-        &error));
+    must(d->ops->arange(
+        d->backend, &(struct arange){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device}, &error));
     const int32_t *found = from_device(d, out.device, c->rows * sizeof *found);
     for (size_t i = 0; i < c->rows; i++)
         assert_int_equal(found[i], -3 + 7 * (int32_t)i);

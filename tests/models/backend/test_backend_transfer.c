@@ -36,8 +36,8 @@ static void entries_in_a_row(struct device *d, const void *unused)
             must(d->ops->staging_receive(d->backend, &queue, &device, &error));
             must(d->ops->copy(d->backend, own, device, bytes, &error));
             must(d->ops->staging_release(d->backend, &queue, &error));
-            struct blend blend = {.count = 2, .n = VALUES, .inputs = {sum, own}, .weights = {1, 1}, .out = sum};
-            must(d->ops->blend(d->backend, &blend, &error));
+            struct weighted_sum add = {.count = 2, .n = VALUES, .inputs = {sum, own}, .weights = {1, 1}, .out = sum};
+            must(d->ops->weighted_sum(d->backend, &add, &error));
             for (size_t i = 0; i < VALUES; i++) /* what a shorter entry leaves is from the one before */
                 expected[i] += last[i] = i < bytes / sizeof *own ? (double)(100 * (entry - 1) + i) : last[i];
         }
@@ -93,8 +93,9 @@ static status repeat(void *context, struct error *failure)
     struct backend *backend = r->d->backend;
     float value;
     r->runs++;
-    TRY(r->d->ops->blend(
-        backend, &(struct blend){.count = 1, .n = 8 * 8, .inputs = {r->y}, .weights = {2}, .out = r->y}, failure));
+    TRY(r->d->ops->weighted_sum(
+        backend, &(struct weighted_sum){.count = 1, .n = 8 * 8, .inputs = {r->y}, .weights = {2}, .out = r->y},
+        failure));
     if (r->downloads)
         TRY(r->d->ops->download(backend, &value, r->y, sizeof value, failure));
     if (r->grows && arena_take(&r->d->memory, (size_t)64 << 20) == NULL)
