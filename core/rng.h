@@ -3,8 +3,7 @@
  *     struct rng crops = rng_make(seed, RNG_CROP, task, step);
  *     float u = rng_uniform(&crops, image);      // the same in any thread, batch split or resumed run
  *
- * Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): the key is the seed, the counter
- * holds purpose, task, step and index. There is no state to advance; a number is addressed, never drawn in turn.
+ * Philox-4x32-10 (core/philox.h): the key is the seed, the counter holds purpose, task, step and index. There is no state to advance; a number is addressed, never drawn in turn.
  */
 #ifndef MTIL_CORE_RNG_H
 #define MTIL_CORE_RNG_H

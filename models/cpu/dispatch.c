@@ -1,19 +1,10 @@
 /* Routing, and the way of the samples to their experts and back. */
-#include <math.h>
 #include <string.h>
 
+#include "core/philox.h"
 #include "core/rng.h"
 #include "models/cpu/cpu.h"
-
-static float softplus(float x)
-{
-    return x > 20.0f ? x : log1pf(expf(x));
-}
-
-static float logistic(float x)
-{
-    return 1.0f / (1.0f + expf(-x));
-}
+#include "models/routing.h"
 
 static const float *first_position(const void *x, size_t b, size_t positions, size_t width)
 {
@@ -26,34 +17,6 @@ static void project(struct cpu *cpu, size_t width, size_t experts, const float *
     memset(out, 0, experts * sizeof *out);
     for (size_t i = 0; i < width; i++)
         cpu->vector->axpy(experts, x[i], matrix + i * experts, out);
-}
-
-/* The K largest of z, best first; equal values in order of their index. */
-static void choose_top(const float *z, size_t experts, size_t top_k, int32_t *chosen)
-{
-    for (size_t k = 0; k < top_k; k++) {
-        int32_t best = -1;
-        for (size_t e = 0; e < experts; e++) {
-            bool taken = false;
-            for (size_t j = 0; j < k; j++)
-                taken = taken || chosen[j] == (int32_t)e;
-            if (!taken && (best < 0 || z[e] > z[best]))
-                best = (int32_t)e;
-        }
-        chosen[k] = best;
-    }
-}
-
-/* Gates are NaN where any logit is not finite, chosen or not: then nobody knows which are the largest. */
-static void softmax_of_chosen(const float *z, size_t experts, const int32_t *chosen, size_t top_k, float *gates)
-{
-    double total = 0;
-    for (size_t e = 0; e < experts; e++)
-        total += 0.0 * (double)z[e];
-    for (size_t k = 0; k < top_k; k++)
-        total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
-    for (size_t k = 0; k < top_k; k++)
-        gates[k] = (float)(exp((double)z[chosen[k]] - (double)z[chosen[0]]) / total);
 }
 
 struct route_run {
@@ -73,7 +36,7 @@ static void add_noise(struct cpu *cpu, const struct route *o, size_t b, const fl
             drawn[e] = rng_normal(&rng, o->noise_base + b * o->experts + e);
     }
     for (size_t e = 0; e < o->experts; e++)
-        z[e] += drawn[e] * (softplus(logits[e]) + o->epsilon);
+        z[e] += drawn[e] * routing_deviation(logits[e], o->epsilon);
 }
 
 static void route_samples(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -96,8 +59,8 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
         project(cpu, o->width, o->experts, x0, (const float *)o->routers_value + offset, z);
         if (o->training)
             add_noise(cpu, o, b, x0, offset, z);
-        choose_top(z, o->experts, o->top_k, chosen);
-        softmax_of_chosen(z, o->experts, chosen, o->top_k, gates);
+        routing_top_k(z, o->experts, o->top_k, chosen);
+        routing_gates(z, o->experts, chosen, o->top_k, gates);
     }
 }
 
@@ -161,23 +124,13 @@ struct route_backward_run {
     float *dz, *du; /* [B, K] gradients of the chosen logits and of their noise logits */
 };
 
-/* dz_k = g_k (dg_k − Σ_j g_j dg_j); du_k = dz_k n σ(x₀N) */
 static void chosen_gradients(const struct route_backward_run *run)
 {
     const struct route_backward *o = run->o;
     for (size_t b = 0; b < o->batch; b++) {
-        const float *g = o->dispatch->gates + b * o->top_k, *dg = o->dgates + b * o->top_k;
-        float mean = 0;
-        for (size_t k = 0; k < o->top_k; k++)
-            mean += g[k] * dg[k];
-        for (size_t k = 0; k < o->top_k; k++) {
-            int32_t e = o->dispatch->chosen[b * o->top_k + k];
-            float dz = e >= 0 ? g[k] * (dg[k] - mean) : 0;
-            run->dz[b * o->top_k + k] = dz;
-            run->du[b * o->top_k + k] = e >= 0 ? dz * o->drawn[b * o->experts + (size_t)e] *
-                                                     logistic(o->noise_logits[b * o->experts + (size_t)e])
-                                               : 0;
-        }
+        size_t at = b * o->top_k, row = b * o->experts;
+        routing_gradients(o->top_k, o->dispatch->chosen + at, o->dispatch->gates + at, o->dgates + at,
+                          o->noise_logits + row, o->drawn + row, run->dz + at, run->du + at);
     }
 }
 
@@ -271,7 +224,7 @@ static void drop_slots(struct cpu *cpu, const void *operation, size_t first, siz
     const struct dispatch_dropout *o = operation;
     size_t values = o->rows_per_sample * o->width;
     const uint32_t key[2] = {(uint32_t)o->state->seed, (uint32_t)(o->state->seed >> 32)};
-    const uint32_t counter[2] = {o->state->step, (uint32_t)RNG_DROPOUT << 16 | (o->state->task & 0xffff)};
+    const uint32_t counter[2] = {o->state->step, philox_stream(RNG_DROPOUT, o->state->task)};
     uint32_t threshold = (uint32_t)((double)o->probability * 4294967296.0);
     for (size_t s = first; s < last; s++)
         cpu->vector->dropout(values / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values) / 4, key, counter,

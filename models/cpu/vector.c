@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/philox.h"
+
 enum { VECTOR_LANES = 32 };
 
 /* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for that
@@ -330,7 +332,7 @@ static void pixels(size_t n, const uint8_t *bytes, size_t stride, float mean, fl
         y[i] = ((float)bytes[i * stride] / 255.0f - mean) / std;
 }
 
-/* Philox-4x32-10 with counter (block low, block high, counter[0], counter[1]), as in core/rng.c, four words a block. */
+/* Philox with counter (block low, block high, counter[0], counter[1]), many blocks abreast, four words each. */
 static void dropout(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2],
                     uint32_t threshold, float factor, float *x)
 {
@@ -344,16 +346,10 @@ static void dropout(size_t blocks, uint64_t first_block, const uint32_t key[2], 
             c2[j] = counter[0];
             c3[j] = counter[1];
         }
-        for (int round = 0; round < 10; round++) {
-            for (size_t j = 0; j < GROUP; j++) {
-                uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
-                c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ key0;
-                c1[j] = (uint32_t)p1;
-                c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ key1;
-                c3[j] = (uint32_t)p0;
-            }
-            key0 += 0x9E3779B9u;
-            key1 += 0xBB67AE85u;
+        for (int round = 0; round < PHILOX_ROUNDS; round++) {
+            for (size_t j = 0; j < GROUP; j++)
+                philox_round(&c0[j], &c1[j], &c2[j], &c3[j], key0, key1);
+            philox_next_key(&key0, &key1);
         }
         size_t group = blocks - start < GROUP ? blocks - start : GROUP;
         for (size_t j = 0; j < group; j++) {

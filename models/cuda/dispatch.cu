@@ -1,6 +1,7 @@
 /* Routing, and the way of the samples to their experts and back. How many slots there are is known to the device alone:
  * kernels are launched for the most there can be. */
 #include "models/cuda/kernel.cuh"
+#include "models/routing.h"
 
 extern "C" {
 #include "core/rng.h"
@@ -55,28 +56,11 @@ static __device__ void project(size_t width, size_t experts, const float *x, con
     }
 }
 
-/* The K largest of z, best first, equal ones in order of their index, and the softmax over them, which is NaN where any
- * logit is not finite, chosen or not. One thread. */
-static __device__ void choose_top(const float *z, size_t experts, size_t top_k, int32_t *chosen, float *gates)
+static __device__ inline float noise_at(const struct route_values *r, size_t i)
 {
-    for (size_t k = 0; k < top_k; k++) {
-        int32_t best = -1;
-        for (size_t e = 0; e < experts; e++) {
-            bool taken = false;
-            for (size_t j = 0; j < k; j++)
-                taken = taken || chosen[j] == (int32_t)e;
-            if (!taken && (best < 0 || z[e] > z[best]))
-                best = (int32_t)e;
-        }
-        chosen[k] = best;
-    }
-    double total = 0;
-    for (size_t e = 0; e < experts; e++)
-        total += 0.0 * (double)z[e];
-    for (size_t k = 0; k < top_k; k++)
-        total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
-    for (size_t k = 0; k < top_k; k++)
-        gates[k] = (float)(exp((double)z[chosen[k]] - (double)z[chosen[0]]) / total);
+    uint32_t words[4];
+    philox_of_step(r->state, RNG_ROUTER_NOISE, r->noise_base + i, words);
+    return philox_normal(words);
 }
 
 /* A block has a sample. Shared memory: z [E], partial [blockDim.x] */
@@ -101,16 +85,15 @@ static __global__ void route_samples(struct slots d, struct route_values r)
         float *logits = r.noise_logits + b * d.experts, *drawn = r.drawn + b * d.experts;
         project(r.width, d.experts, x0, r.noise_matrix + offset, partial, logits);
         for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
-            float n = r.noise != NULL ? r.noise[b * d.experts + e]
-                                      : philox_normal(r.state, RNG_ROUTER_NOISE, r.noise_base + b * d.experts + e);
-            float u = logits[e], softplus = u > 20.0f ? u : log1pf(expf(u));
-            drawn[e] = n;
-            z[e] += n * (softplus + r.epsilon);
+            drawn[e] = r.noise != NULL ? r.noise[b * d.experts + e] : noise_at(&r, b * d.experts + e);
+            z[e] += drawn[e] * routing_deviation(logits[e], r.epsilon);
         }
     }
     __syncthreads();
-    if (threadIdx.x == 0)
-        choose_top(z, d.experts, d.top_k, chosen, gates);
+    if (threadIdx.x == 0) {
+        routing_top_k(z, d.experts, d.top_k, chosen);
+        routing_gates(z, d.experts, chosen, d.top_k, gates);
+    }
 }
 
 /* Slots by expert, then by sample: a thread has an expert and counts, then places, its choices in order. One block;
@@ -188,24 +171,13 @@ status cuda_route(struct backend *backend, const struct route *o, struct error *
     return cuda_finish(cuda, "route", error);
 }
 
-/* dz_k = g_k (dg_k − Σ_j g_j dg_j); du_k = dz_k n σ(x₀N) */
 static __global__ void chosen_gradients(struct slots d, const float *dgates, const float *noise_logits,
                                         const float *drawn, float *dz, float *du)
 {
-    size_t b = global_thread();
-    if (b >= d.samples)
-        return;
-    const float *g = d.gates + b * d.top_k, *dg = dgates + b * d.top_k;
-    float mean = 0;
-    for (size_t k = 0; k < d.top_k; k++)
-        mean += g[k] * dg[k];
-    for (size_t k = 0; k < d.top_k; k++) {
-        int32_t e = d.chosen[b * d.top_k + k];
-        float slope = e >= 0 ? g[k] * (dg[k] - mean) : 0;
-        dz[b * d.top_k + k] = slope;
-        du[b * d.top_k + k] =
-            e >= 0 ? slope * drawn[b * d.experts + (size_t)e] * sigmoid(noise_logits[b * d.experts + (size_t)e]) : 0;
-    }
+    size_t b = global_thread(), at = b * d.top_k;
+    if (b < d.samples)
+        routing_gradients(d.top_k, d.chosen + at, d.gates + at, dgates + at, noise_logits + b * d.experts,
+                          drawn + b * d.experts, dz + at, du + at);
 }
 
 struct route_slopes {
@@ -409,11 +381,12 @@ static __global__ void drop_slots(struct slots d, size_t fours, uint64_t base, c
     if (!is_slot(&d, s))
         return;
     for (size_t i = thread_across(); i < fours; i += threads_across()) {
-        struct four_words words = philox(state, RNG_DROPOUT, base / 4 + (uint64_t)d.choice[s] * fours + i);
+        uint32_t words[4];
+        philox_of_step(state, RNG_DROPOUT, base / 4 + (uint64_t)d.choice[s] * fours + i, words);
         size_t four = 4 * (s * fours + i);
         for (size_t w = 0; w < 4; w++)
             set_value(hidden.data, hidden.type, four + w,
-                      words.word[w] < threshold ? 0.0f : value_at(hidden.data, hidden.type, four + w) * scale);
+                      words[w] < threshold ? 0.0f : value_at(hidden.data, hidden.type, four + w) * scale);
     }
 }
 

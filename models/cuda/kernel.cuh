@@ -1,9 +1,10 @@
-/* What kernels share: sums over a warp, activations, Philox. Device code only. */
+/* What kernels share: sums over a warp, activations, random numbers. Device code only. */
 #ifndef MTIL_MODELS_CUDA_KERNEL_CUH
 #define MTIL_MODELS_CUDA_KERNEL_CUH
 
 #include <cuda_bf16.h>
 
+#include "core/philox.h"
 #include "models/cuda/cuda.h"
 
 /* Shared memory whose size the launch gives. */
@@ -171,34 +172,10 @@ static __device__ inline float activated_backward(enum activation activation, fl
     return dy;
 }
 
-struct four_words {
-    uint32_t word[4];
-};
-
-/* Philox-4x32-10 with counter (index, step, purpose · 2¹⁶ + task) under the key seed, as core/rng.c. */
-static __device__ inline struct four_words philox(const struct step_state *state, uint32_t purpose, uint64_t index)
+static __device__ inline void philox_of_step(const struct step_state *state, uint32_t purpose, uint64_t index,
+                                             uint32_t words[4])
 {
-    uint32_t key0 = (uint32_t)state->seed, key1 = (uint32_t)(state->seed >> 32);
-    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = state->step,
-             c3 = purpose << 16 | (state->task & 0xffffu);
-    for (int round = 0; round < 10; round++) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ key0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ key1;
-        c3 = (uint32_t)p0;
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
-    }
-    return {{c0, c1, c2, c3}};
-}
-
-/* N(0, 1) as rng_normal: the logarithm and the cosine may differ from the host's in their last bit. */
-static __device__ inline float philox_normal(const struct step_state *state, uint32_t purpose, uint64_t index)
-{
-    struct four_words words = philox(state, purpose, index);
-    float u = (float)((words.word[0] >> 8) + 1) * 0x1p-24f, v = (float)(words.word[1] >> 8) * 0x1p-24f;
-    return sqrtf(-2.0f * logf(u)) * cosf(6.2831853071795864769f * v);
+    philox_block(state->seed, index, state->step, philox_stream(purpose, state->task), words);
 }
 
 #endif
