@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -315,7 +317,8 @@ static void sweeps_killed_early_are_taken_over(void **state)
     workshop_close(&workshop);
 }
 
-/* Its child is held up and so still has the run when the next sweep looks. */
+/* Its child is held up and so still has the run when the next sweep looks. The test adopts it: when a stopped process
+ * falls to init, its group is orphaned, and the kernel wakes it with SIGHUP and SIGCONT. */
 static void killed_sweeps_are_taken_over_at_once(void **state)
 {
     static const char arguments[] = "sweep tiny.yaml training.iterations=1000 seed=1";
@@ -324,6 +327,7 @@ static void killed_sweeps_are_taken_over_at_once(void **state)
     char expected[64];
     (void)state;
     workshop_open(&workshop);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
     pid_t child = child_of(process.id);
@@ -334,7 +338,9 @@ static void killed_sweeps_are_taken_over_at_once(void **state)
         snprintf(expected, sizeof expected, "wait process %d (seed=1)", (int)child);
         program_wait_for_words(&process, expected);
         kill(child, SIGCONT);
+        assert_int_equal(waitpid(child, NULL, 0), child);
     }
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
     struct outcome outcome = program_wait(&process);
     assert_int_equal(outcome.exit_status, 0);
     assert_int_equal(words_count(outcome.errors.data, "seed=1 goes on, "), 1);
