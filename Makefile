@@ -7,6 +7,7 @@
 #   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail: an hour;
 #                SEED=N repeats the instants
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
+#   make pretrain    trains the small CLIP that ships anew, into build/pretrain: an hour
 #   make clean   removes build/
 #
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
@@ -14,7 +15,7 @@ BUILD := build
 FLAGS :=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-cluster test-report crash build build-tests dependencies clean
+.PHONY: demo test test-cluster test-report crash pretrain build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -38,6 +39,10 @@ crash: export CUDA_VISIBLE_DEVICES = -1
 crash: dependencies build-tests
 	MTIL_CRASH_KILLS=200 $(BUILD)/tests/test_kills
 	MTIL_CRASH_FAULTS=0 $(BUILD)/tests/test_write_faults
+
+pretrain: dependencies build
+	cmake --build $(BUILD) --target mtil-pretrain
+	$(BUILD)/mtil-pretrain $(BUILD)/pretrain
 
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }

@@ -37,8 +37,4 @@ int32_t tokenizer_end(const struct tokenizer *tokenizer); /* the highest id */
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
                         size_t *tokens, struct error *error);
 
-/* Learns at most merges merges from texts (the most frequent pair first, ties by bytes) until no pair occurs twice, and writes
- * them to path in the format that tokenizer_open reads (same cleaning, same splitting). For the built-in model. */
-status tokenizer_learn(const char *const *texts, size_t count, size_t merges, const char *path, struct error *error);
-
 #endif

@@ -5,7 +5,7 @@
 /* clang-format off */
 #define COMMANDS(X) \
     X(run) X(sweep) X(eval) X(predict) X(embed) X(query) X(compare) X(report) X(watch) X(export) X(merge_db) \
-    X(verify) X(rerun) X(runs) X(data) X(pretrain) X(list) X(doctor)
+    X(verify) X(rerun) X(runs) X(data) X(list) X(doctor)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct command command_##name;

@@ -52,7 +52,7 @@ static void list_methods(struct table *table)
 
 static void list_models(struct table *table)
 {
-    add_row(table, "mini", "64 pixels, width 128, 4 and 3 blocks; trained by mtil pretrain; ships with the program");
+    add_row(table, "mini", "64 pixels, width 128, 4 and 3 blocks; ships with the program");
     add_row(table, "PATH", "any CLIP in safetensors, OpenAI's or Hugging Face's names; sizes from its shapes");
 }
 

@@ -16,6 +16,7 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "core/rng.h"
+#include "harness/pretrain/tokenizer_learn.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 

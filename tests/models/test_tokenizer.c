@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "core/threads.h"
+#include "harness/pretrain/tokenizer_learn.h"
 #include "models/tokenizer.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/vocabulary.h"

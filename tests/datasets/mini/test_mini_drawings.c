@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/mini/captions.h"
 #include "datasets/mini/suite.h"
+#include "harness/pretrain/captions.h"
 
 static uint64_t checksum(uint64_t sum, const void *data, size_t size) /* FNV-1a */
 {

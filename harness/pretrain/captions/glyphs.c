@@ -1,5 +1,5 @@
 /* Digits and letters as strokes of a pen, in a box of −0.5 … 0.5 by −1 … 1. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 struct glyph {
     size_t count;

@@ -4,10 +4,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "core/file.h"
-#include "harness/train/pretrain.h"
+#include "harness/pretrain/pretrain.h"
 #include "models/tokenizer.h"
 #include "tests/datasets/scratch.h"
 
@@ -76,11 +78,40 @@ static void stopped_it_leaves_what_was_there(void **state)
     scratch_remove(&scratch);
 }
 
+static int tool(const char *arguments)
+{
+    char *command = path_format("%s-pretrain %s 2>/dev/null", PROGRAM, arguments);
+    assert_non_null(command);
+    int ended = system(command);
+    free(command);
+    assert_true(WIFEXITED(ended));
+    return WEXITSTATUS(ended);
+}
+
+static void the_tool_reads_its_command_line(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_create(&scratch);
+    assert_int_equal(tool(""), 2);
+    assert_int_equal(tool("--help"), 2);
+    const char *folder = scratch_file(&scratch, "weights");
+    char *arguments = path_format("%s plain_steps=0 stepps=1", folder);
+    assert_int_equal(tool(arguments), 2);
+    free(arguments);
+    arguments = path_format("%s plain_steps=0 harder_steps=0", scratch_file(&scratch, "weights"));
+    assert_int_equal(tool(arguments), 0);
+    assert_true(file_exists(scratch_file(&scratch, "weights/mini-clip.safetensors")));
+    free(arguments);
+    scratch_remove(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_both_files),
         cmocka_unit_test(stopped_it_leaves_what_was_there),
+        cmocka_unit_test(the_tool_reads_its_command_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Things of the house and the street, flat and coloured. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 static const struct part anchor[] = {
     LINE(ROLE_BODY, 0.2f, {0, -0.6f}, {0, 0.85f}),

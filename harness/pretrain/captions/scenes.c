@@ -1,5 +1,5 @@
 /* Scenes with a horizon: sky above, land or water below. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 static void land(struct sketch *sketch, float top, float bottom, struct colour colour)
 {

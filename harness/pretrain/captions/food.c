@@ -1,5 +1,5 @@
 /* Food, on plates and tables. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 static const struct colour bread = {0.83f, 0.6f, 0.3f}, cream = {0.98f, 0.93f, 0.82f}, tomato = {0.85f, 0.2f, 0.12f},
                            lettuce = {0.4f, 0.7f, 0.2f}, meat = {0.4f, 0.22f, 0.12f}, cheese = {0.98f, 0.8f, 0.25f},

@@ -1,4 +1,4 @@
-#include "harness/train/pretrain.h"
+#include "harness/pretrain/pretrain.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,8 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/threads.h"
-#include "datasets/mini/captions.h"
+#include "harness/pretrain/captions.h"
+#include "harness/pretrain/tokenizer_learn.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/schedule.h"

@@ -1,4 +1,4 @@
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 #include <assert.h>
 #include <string.h>

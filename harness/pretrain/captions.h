@@ -10,8 +10,8 @@
  * scenes and land seen from above; each attribute of a caption may be left out. The suite's pictures (suite.h) come
  * from other generators.
  */
-#ifndef MTIL_DATASETS_MINI_CAPTIONS_H
-#define MTIL_DATASETS_MINI_CAPTIONS_H
+#ifndef MTIL_HARNESS_PRETRAIN_CAPTIONS_H
+#define MTIL_HARNESS_PRETRAIN_CAPTIONS_H
 
 #include <stddef.h>
 #include <stdint.h>

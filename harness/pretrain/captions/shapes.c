@@ -1,5 +1,5 @@
 /* Shapes alone, in relation to one another, and counted. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 enum shape {
     SHAPE_CIRCLE,

@@ -1,5 +1,5 @@
 /* Road vehicles from the side, planes from above. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 /* front is on the left, the road at 0.55; wheels at x */
 struct vehicle {

@@ -1,6 +1,6 @@
 /* Learning a vocabulary (Sennrich et al., ACL 2016, Algorithm 1): count the words, then merge the most frequent pair of
  * symbols again and again. Only words that hold the pair are counted anew, so a merge costs one look at the words. */
-#include "models/tokenizer.h"
+#include "harness/pretrain/tokenizer_learn.h"
 
 #include <stdlib.h>
 #include <string.h>

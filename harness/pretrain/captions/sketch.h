@@ -11,11 +11,11 @@
  *
  * A family is one such function and a line in captions.c.
  */
-#ifndef MTIL_DATASETS_MINI_CAPTIONS_SKETCH_H
-#define MTIL_DATASETS_MINI_CAPTIONS_SKETCH_H
+#ifndef MTIL_HARNESS_PRETRAIN_CAPTIONS_SKETCH_H
+#define MTIL_HARNESS_PRETRAIN_CAPTIONS_SKETCH_H
 
-#include "datasets/mini/captions.h"
 #include "datasets/mini/figure.h"
+#include "harness/pretrain/captions.h"
 
 struct sketch {
     struct canvas canvas;

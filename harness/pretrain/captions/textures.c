@@ -1,5 +1,5 @@
 /* Pictures without a subject: textures and gradients. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 struct texture {
     const char *names[3];

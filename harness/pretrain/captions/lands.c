@@ -1,5 +1,5 @@
 /* Land seen from above. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 static void ground(struct sketch *sketch, struct colour first, struct colour second, float period)
 {

@@ -1,5 +1,5 @@
 /* Flowers from above and from the side. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 struct flower {
     const char *name;

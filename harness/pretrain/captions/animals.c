@@ -1,5 +1,5 @@
 /* Animals: heads from the front and whole bodies from the side, in furs of several colours and markings. */
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 enum ears { EARS_POINTED, EARS_HANGING, EARS_LONG, EARS_ROUND };
 enum muzzle { MUZZLE_SMALL, MUZZLE_LONG, MUZZLE_SNOUT, MUZZLE_WOOL };

@@ -1,8 +1,8 @@
-#include "datasets/mini/captions.h"
+#include "harness/pretrain/captions.h"
 
 #include <string.h>
 
-#include "datasets/mini/captions/sketch.h"
+#include "harness/pretrain/captions/sketch.h"
 
 enum { STREAM_CAPTIONS = 0xCA };
 
