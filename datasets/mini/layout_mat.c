@@ -1,85 +1,80 @@
-/* The datasets whose labels are MATLAB files: flowers and stanford_cars. */
+/* The datasets whose labels are MATLAB files: flowers and stanford_cars. They are written as MATLAB 5 without compression: a
+ * header, then nested elements of type, size, and bytes filled up to a multiple of eight. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <matio.h>
-
 #include "core/arena.h"
-#include "core/file.h"
 #include "datasets/mini/layout.h"
 
-/* A fixed header, so that the same suite has the same bytes on any day. */
-static const char mat_header[] = "MATLAB 5.0 MAT-file, Platform: GLNXA64, Created by: mtil";
+enum element { INT8 = 1, INT32 = 5, UINT32, DOUBLE = 9, MATRIX = 14, UTF8 = 16 };
+enum class { CELL_CLASS = 1, STRUCT_CLASS, CHAR_CLASS = 4, DOUBLE_CLASS = 6 };
 
-/* Writes the variables to path below the root, whole or not at all, and frees them, also on failure. NULL ones are
-   reported as a lack of memory. */
-static status mat_save(const struct layout *layout, const char *path, matvar_t *const *variables, size_t count,
-                       struct error *error)
+static void add_element(struct text *mat, enum element type, const void *data, size_t size)
 {
-    char *whole = path_format("%s/%s", layout->root, path);
-    struct file_writer writer = {0};
-    bool complete = whole != NULL;
-    for (size_t i = 0; i < count; i++)
-        complete = complete && variables[i] != NULL;
-    status result = complete ? file_writer_open(&writer, whole, error)
-                             : error_set(error, ERROR_MEMORY, "%s: no memory left for %s", layout->domain->name, path);
-    if (result == OK) {
-        /* matio opens files by name: it fills the writer's temporary file, which the writer then syncs and renames */
-        mat_t *mat = Mat_CreateVer(writer.temporary.path, mat_header, MAT_FT_MAT5);
-        bool good = mat != NULL;
-        for (size_t i = 0; i < count && good; i++)
-            good = Mat_VarWrite(mat, variables[i], MAT_COMPRESSION_ZLIB) == 0;
-        if (mat != NULL)
-            good = Mat_Close(mat) == 0 && good;
-        result = good ? file_writer_close(&writer, error)
-                      : error_set(error, ERROR_IO, "%s: cannot write its variables", whole);
-        if (!good)
-            file_writer_abandon(&writer);
-    }
-    for (size_t i = 0; i < count; i++)
-        Mat_VarFree(variables[i]);
-    free(whole);
-    return result;
+    text_add_bytes(mat, (const char *)(uint32_t[]){type, (uint32_t)size}, 8);
+    text_add_bytes(mat, data, size);
+    text_add_bytes(mat, (const char[8]){0}, (8 - size % 8) % 8);
 }
 
-/* matio copies what it is given, but older versions do not say const. */
-static void *borrowed(const void *data)
+/* A matrix of one row; returns where it begins, for end_matrix after its contents. */
+static size_t begin_matrix(struct text *mat, enum class class, size_t columns, const char *name)
 {
-    return (void *)(uintptr_t)data;
+    size_t begin = mat->size;
+    add_element(mat, MATRIX, "", 0);
+    add_element(mat, UINT32, (uint32_t[]){class, 0}, 8);
+    add_element(mat, INT32, (int32_t[]){1, (int32_t)columns}, 8);
+    add_element(mat, INT8, name, strlen(name));
+    return begin;
 }
 
-/* A row of doubles. */
-static matvar_t *mat_row(const char *name, const double *values, size_t count)
+static void end_matrix(struct text *mat, size_t begin)
 {
-    size_t sizes[2] = {1, count};
-    return Mat_VarCreate(name, MAT_C_DOUBLE, MAT_T_DOUBLE, 2, sizes, borrowed(values), 0);
+    uint32_t size = (uint32_t)(mat->size - begin - 8);
+    if (!mat->failed)
+        memcpy(mat->data + begin + 4, &size, sizeof size);
 }
 
-static matvar_t *mat_number(double value)
+static void add_row(struct text *mat, const char *name, const double *values, size_t count)
 {
-    return mat_row(NULL, &value, 1);
+    size_t row = begin_matrix(mat, DOUBLE_CLASS, count, name);
+    add_element(mat, DOUBLE, values, count * sizeof *values);
+    end_matrix(mat, row);
 }
 
-static matvar_t *mat_string(const char *string)
+static void add_string(struct text *mat, const char *string)
 {
-    size_t sizes[2] = {1, strlen(string)};
-    return Mat_VarCreate(NULL, MAT_C_CHAR, MAT_T_UTF8, 2, sizes, borrowed(string), 0);
+    size_t row = begin_matrix(mat, CHAR_CLASS, strlen(string), "");
+    add_element(mat, UTF8, string, strlen(string));
+    end_matrix(mat, row);
 }
 
-static status mat_row_save(const struct layout *layout, const char *path, const char *name, const double *values,
-                           size_t count, struct error *error)
+/* Without a date: the same suite has the same bytes on any day. */
+static void begin_file(struct text *mat)
 {
-    return mat_save(layout, path, (matvar_t *[]){mat_row(name, values, count)}, 1, error);
+    static const uint16_t version_and_order[2] = {0x0100, 'M' << 8 | 'I'};
+    text_add(mat, "%-124s", "MATLAB 5.0 MAT-file, Platform: GLNXA64, Created by: mtil");
+    text_add_bytes(mat, (const char *)version_and_order, sizeof version_and_order);
 }
 
 /* Image numbers are 1-based and in an order of their own; the few of "valid" follow those of test. */
 static status flowers_lists(const struct layout *layout, const double *order, size_t train, size_t test, size_t valid,
                             struct error *error)
 {
-    return mat_save(layout, "flowers-102/setid.mat",
-                    (matvar_t *[]){mat_row("trnid", order, train), mat_row("tstid", order + train, test),
-                                   mat_row("valid", order + train + test, valid)},
-                    3, error);
+    struct text mat = {0};
+    begin_file(&mat);
+    add_row(&mat, "trnid", order, train);
+    add_row(&mat, "tstid", order + train, test);
+    add_row(&mat, "valid", order + train + test, valid);
+    return layout_text(layout, "flowers-102/setid.mat", &mat, error);
+}
+
+static status flowers_labels(const struct layout *layout, const double *labels, size_t count, struct error *error)
+{
+    struct text mat = {0};
+    begin_file(&mat);
+    add_row(&mat, "labels", labels, count);
+    return layout_text(layout, "flowers-102/imagelabels.mat", &mat, error);
 }
 
 status layout_flowers(struct layout *layout, struct error *error)
@@ -103,7 +98,7 @@ status layout_flowers(struct layout *layout, struct error *error)
     if (result == OK)
         result = flowers_lists(layout, order, train, test, valid, error);
     if (result == OK)
-        result = mat_row_save(layout, "flowers-102/imagelabels.mat", "labels", labels, count, error);
+        result = flowers_labels(layout, labels, count, error);
     free(order);
     free(labels);
     if (result != OK)
@@ -112,29 +107,38 @@ status layout_flowers(struct layout *layout, struct error *error)
 }
 
 /* annotations: 1×N struct of box, class (1-based) and file name */
-static matvar_t *cars_annotations(const struct layout *layout, bool test)
+static status cars_annotations(const struct layout *layout, const char *path, bool test, struct error *error)
 {
-    static const char *fields[] = {"bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname"};
-    size_t first, count = layout_items(layout, test, &first), sizes[2] = {1, count};
-    matvar_t *annotations = Mat_VarCreateStruct("annotations", 2, sizes, fields, 6);
-    for (size_t i = 0; i < count && annotations != NULL; i++) {
-        double box[5] = {1, 1, layout->domain->side, layout->domain->side, layout_label(layout, first + i) + 1};
+    enum { LONGEST = 8, FIELDS = 6 };
+    static const char fields[FIELDS][LONGEST] = {"bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname"};
+    size_t first, count = layout_items(layout, test, &first);
+    struct text mat = {0};
+    begin_file(&mat);
+    size_t annotations = begin_matrix(&mat, STRUCT_CLASS, count, "annotations");
+    add_element(&mat, INT32, (int32_t[]){LONGEST}, sizeof(int32_t));
+    add_element(&mat, INT8, fields, sizeof fields);
+    for (size_t i = 0; i < count; i++) {
+        double numbers[FIELDS - 1] = {1, 1, layout->domain->side, layout->domain->side,
+                                      layout_label(layout, first + i) + 1};
         char name[16];
         snprintf(name, sizeof name, "%05zu.jpg", i + 1);
-        for (size_t field = 0; field < 5; field++)
-            Mat_VarSetStructFieldByName(annotations, fields[field], i, mat_number(box[field]));
-        Mat_VarSetStructFieldByName(annotations, fields[5], i, mat_string(name));
+        for (size_t field = 0; field < FIELDS - 1; field++)
+            add_row(&mat, "", &numbers[field], 1);
+        add_string(&mat, name);
     }
-    return annotations;
+    end_matrix(&mat, annotations);
+    return layout_text(layout, path, &mat, error);
 }
 
-static matvar_t *cars_names(const struct layout *layout)
+static status cars_names(const struct layout *layout, struct error *error)
 {
-    size_t sizes[2] = {1, (size_t)layout->domain->classes};
-    matvar_t *names = Mat_VarCreate("class_names", MAT_C_CELL, MAT_T_CELL, 2, sizes, NULL, 0);
-    for (int i = 0; i < layout->domain->classes && names != NULL; i++)
-        Mat_VarSetCell(names, i, mat_string(layout->domain->class_names[i]));
-    return names;
+    struct text mat = {0};
+    begin_file(&mat);
+    size_t names = begin_matrix(&mat, CELL_CLASS, (size_t)layout->domain->classes, "class_names");
+    for (int i = 0; i < layout->domain->classes; i++)
+        add_string(&mat, layout->domain->class_names[i]);
+    end_matrix(&mat, names);
+    return layout_text(layout, "stanford_cars/devkit/cars_meta.mat", &mat, error);
 }
 
 status layout_stanford_cars(struct layout *layout, struct error *error)
@@ -142,12 +146,12 @@ status layout_stanford_cars(struct layout *layout, struct error *error)
     static const char *const annotations[] = {"stanford_cars/devkit/cars_train_annos.mat",
                                               "stanford_cars/cars_test_annos_withlabels.mat"};
     TRY(layout_folder(layout, error, "stanford_cars/devkit"));
-    TRY(mat_save(layout, "stanford_cars/devkit/cars_meta.mat", (matvar_t *[]){cars_names(layout)}, 1, error));
+    TRY(cars_names(layout, error));
     for (int test = 0; test < SUITE_SPLITS; test++) {
         const char *folder = test ? "cars_test" : "cars_train";
         size_t first, count = layout_items(layout, test, &first);
         TRY(layout_folder(layout, error, "stanford_cars/%s", folder));
-        TRY(mat_save(layout, annotations[test], (matvar_t *[]){cars_annotations(layout, test)}, 1, error));
+        TRY(cars_annotations(layout, annotations[test], test, error));
         for (size_t i = 0; i < count; i++)
             TRY(layout_picture(layout, first + i, error, "stanford_cars/%s/%05zu.jpg", folder, i + 1));
     }

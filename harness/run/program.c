@@ -5,7 +5,6 @@
 #include <gif_lib.h>
 #include <jansson.h>
 #include <jpeglib.h>
-#include <matio.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <png.h>
 #include <string.h>
@@ -71,13 +70,6 @@ static void zlib(char *text, size_t size)
     snprintf(text, size, "%s", zlibVersion());
 }
 
-static void matio(char *text, size_t size)
-{
-    int version[3];
-    Mat_GetLibraryVersion(&version[0], &version[1], &version[2]);
-    snprintf(text, size, "%d.%d.%d", version[0], version[1], version[2]);
-}
-
 static void jansson(char *text, size_t size)
 {
     snprintf(text, size, "%s", JANSSON_VERSION);
@@ -103,9 +95,8 @@ static void utf8(char *text, size_t size)
 static const struct {
     const char *name;
     void (*version)(char *text, size_t size);
-} libraries[] = {{"oneDNN", dnnl},  {"SQLite", sqlite}, {"libjpeg-turbo", jpeg}, {"libpng", png},
-                 {"giflib", gif},   {"zlib", zlib},     {"matio", matio},        {"jansson", jansson},
-                 {"libyaml", yaml}, {"PCRE2", pcre},    {"utf8proc", utf8}};
+} libraries[] = {{"oneDNN", dnnl}, {"SQLite", sqlite},   {"libjpeg-turbo", jpeg}, {"libpng", png}, {"giflib", gif},
+                 {"zlib", zlib},   {"jansson", jansson}, {"libyaml", yaml},       {"PCRE2", pcre}, {"utf8proc", utf8}};
 
 bool program_library(size_t index, struct library *library)
 {
