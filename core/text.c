@@ -40,6 +40,17 @@ void text_add(struct text *text, const char *format, ...)
     va_end(arguments);
 }
 
+void text_add_real(struct text *text, double value)
+{
+    char number[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(number, sizeof number, "%.*g", digits, value);
+        if (strtod(number, NULL) == value)
+            break;
+    }
+    text_add(text, "%s", number);
+}
+
 void text_add_bytes(struct text *text, const char *bytes, size_t size)
 {
     if (!make_room(text, size))

@@ -21,6 +21,7 @@ struct text {
 };
 
 void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+void text_add_real(struct text *text, double value); /* the shortest digits that read back as the same number */
 void text_add_bytes(struct text *text, const char *bytes, size_t size);
 /* "42 s", "3 min 05 s", "2 h 10 min": as much as somebody who waits wants to know. */
 void text_add_duration(struct text *text, double seconds);

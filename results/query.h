@@ -28,7 +28,9 @@ struct query_filter {
     const char *since, *before; /* started in [since, before): "2026-01-31", or with a time "2026-01-31T12:00" in UTC */
     bool has_seed;
     int64_t seed;
-    bool published; /* the paper's table begins with the numbers that papers print (results/query/published.h) */
+    const char *where; /* settings that they have: "merge.every=50,training.batch=64" */
+    const char *by;    /* settings that the leaderboard shows beside each configuration: "merge.every,training.batch" */
+    bool published;    /* the paper's table begins with the numbers that papers print (results/query/published.h) */
 };
 
 struct query {

@@ -14,7 +14,7 @@
  * (results/store/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
  * write different runs of one file. A store is used from one thread at a time.
  *
- * No table but `runs`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the
+ * No table but `runs`, `settings`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the
  * machine's folders, so a run that was stopped and went on has the same rows as one that was not.
  */
 #ifndef MTIL_RESULTS_STORE_H
@@ -81,6 +81,13 @@ struct input_row {
     const char *digest; /* of its contents, digest_text's form */
 };
 
+/* A setting of a run as resolved. */
+struct setting_row {
+    const char *key;   /* "merge.every", "tasks.mnist.learning_rate" */
+    const char *value; /* "50"; true, false and lists as suites write them: "[1, 2]" */
+    const char *type;  /* "integer", "real", "boolean", "text", "list" */
+};
+
 /* What is known of a run when it starts. All strings but settings_hash and folder are required and borrowed for the
  * call. */
 struct run_description {
@@ -91,6 +98,8 @@ struct run_description {
     const char *folder;        /* of the run's files; may be NULL */
     const struct input_row *inputs;
     size_t input_count;
+    const struct setting_row *settings; /* every one that the run uses, defaults included */
+    size_t setting_count;
     const char *setting; /* "full_shot", "few_shot", "x_tail" */
     const char *method, *policy, *selector;
     const char *selection; /* how the selector decides: "per_image", "per_batch", "oracle" */
@@ -295,6 +304,7 @@ void run_matrix_free(struct run_matrix *matrix);
 struct run_record {
     char *suite_text, *message; /* as when it was created; why it failed, NULL: it did not */
     double seconds;             /* of all its phases so far */
+    int64_t threads;            /* its setting run.threads; 0: as many as there are, or unknown */
     int64_t peak_bytes;         /* 0: unknown */
 };
 /* The caller frees with run_record_free. ERROR_ARGUMENT when there is no such run. */

@@ -12,6 +12,7 @@
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     FILTER_OPTIONS,
+    {.name = "by", .type = OPTION_TEXT, .help = "settings that the leaderboard shows: merge.every,training.batch"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
@@ -98,6 +99,9 @@ static status ask(const struct command_call *call, struct store *store, const st
 {
     if (question->published)
         TRY(published_attach(store, error));
+    if (filter->by != NULL && strcmp(question->what, "leaderboard") != 0)
+        return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for the leaderboard, found %.60s",
+                         question->what);
     if (has_space(question->what))
         return ask_sql(call, store, question->what, table, error);
     if (query_exists(question->what))
@@ -114,6 +118,7 @@ static status run(const struct command_call *call, struct error *error)
     TRY(question.database != NULL ? store_open_stoppable(&store, question.database, STORE_SNAPSHOT, call->stop, error)
                                   : store_open_memory(&store, "published numbers", error));
     filter.published = question.published;
+    filter.by = options_text(call->options, "by");
     struct table table = {0};
     status result = ask(call, store, &question, &filter, &table, error);
     if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
@@ -146,9 +151,11 @@ const struct command command_query = {
                "  time         where the time went\n\n"
                "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
                "DATABASE the papers' numbers stand alone. leaderboard and paper-table hold finished\n"
-               "runs. Filters choose runs for these, not for a SELECT. The tables and views there are:\n"
+               "runs. Filters choose runs for these, not for a SELECT; any setting of a suite filters\n"
+               "(--where KEY=VALUE), and the leaderboard shows those that --by names. The tables and views there are:\n"
                "mtil query results.db \"SELECT type, name FROM sqlite_schema\"; see results/README.md.\n",
     .example = "  mtil query results.db leaderboard --suite mini\n"
+               "  mtil query results.db leaderboard --by merge.every --where training.batch=64\n"
                "  mtil query results.db paper-table --published --format latex\n"
                "  mtil query results.db \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\"\n"
                "  mtil query --published\n",

@@ -72,6 +72,11 @@ const char *suite_name(const struct suite *suite);
 /* Every value, defaults included, as YAML in the order of the tables: reading it again gives the same text and hash. */
 const char *suite_text(const struct suite *suite);
 
+/* The same a row each, for the table `settings` of a results database. The caller frees with suite_settings_free. */
+struct setting_row; /* results/store.h */
+status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error);
+void suite_settings_free(struct setting_row *rows, size_t count);
+
 /* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed on the same
  * inputs (inputs.h). */
 const char *suite_settings_hash(const struct suite *suite);

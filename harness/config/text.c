@@ -1,10 +1,11 @@
-/* A suite's values as YAML, so that reading them again gives the same values and the same text. */
+/* A suite's values as YAML, so that reading them again gives the same values and the same text; and as rows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/characters.h"
 #include "harness/config/internal.h"
+#include "results/store.h"
 
 static bool is_plain(const char *text)
 {
@@ -153,4 +154,52 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
             text_add(out, "\n");
         }
     }
+}
+
+static struct setting_row make_setting(const struct part *part, const struct option *option)
+{
+    static const char *const types[] = {
+        [OPTION_INTEGER] = "integer", [OPTION_REAL] = "real",   [OPTION_BOOLEAN] = "boolean",
+        [OPTION_TEXT] = "text",       [OPTION_CHOICE] = "text", [OPTION_LIST] = "list"};
+    const char *section = part->section->name;
+    struct text key = {0}, value = {0};
+    text_add(&key, "%s%s", section, *section != 0 ? "." : "");
+    if (part->entry != NULL)
+        text_add(&key, "%s.", part->entry);
+    text_add(&key, "%s", option->name);
+    if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE)
+        text_add(&value, "%s", options_text(part->options, option->name));
+    else
+        write_value(&value, part->options, option);
+    return (struct setting_row){.key = key.data, .value = value.data, .type = types[option->type]};
+}
+
+status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error)
+{
+    *rows = NULL;
+    *count = 0;
+    for (size_t i = 0; i < suite->count; i++)
+        for (size_t j = 0; suite->parts[i].table[j].name != NULL; j++) {
+            if (!is_shown(suite, &suite->parts[i], j))
+                continue;
+            struct setting_row *larger = realloc(*rows, (*count + 1) * sizeof *larger);
+            *rows = larger != NULL ? larger : *rows;
+            if (larger != NULL)
+                larger[(*count)++] = make_setting(&suite->parts[i], &suite->parts[i].table[j]);
+            if (larger == NULL || larger[*count - 1].key == NULL || larger[*count - 1].value == NULL) {
+                suite_settings_free(*rows, *count);
+                *rows = NULL;
+                return error_set(error, ERROR_MEMORY, "%s: no memory for the settings", suite->name);
+            }
+        }
+    return OK;
+}
+
+void suite_settings_free(struct setting_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free((char *)rows[i].key);
+        free((char *)rows[i].value);
+    }
+    free(rows);
 }

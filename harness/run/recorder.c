@@ -31,6 +31,9 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         return error_set(error, ERROR_MEMORY, "results: no memory for a name");
     }
     const struct settings *s = &e->settings;
+    struct setting_row *settings;
+    size_t setting_count;
+    status result = suite_settings(e->suite, &settings, &setting_count, error);
     struct run_description description = {
         .suite = suite_name(e->suite),
         .suite_text = suite_text(e->suite),
@@ -39,6 +42,8 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .folder = folder,
         .inputs = inputs->rows,
         .input_count = inputs->count,
+        .settings = settings,
+        .setting_count = setting_count,
         .setting = e->settings.setting,
         .method = e->settings.method->name,
         .policy = method_uses(s->method, s->method_options, "merge") ? s->merge.policy->name : "none",
@@ -55,9 +60,11 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .tasks = (int64_t)e->task_count,
         .trainable_parameters = (int64_t)trained_values(e),
     };
-    status result = continuation->run != 0
-                        ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
-                        : store_run_start(r->store, &description, start, error);
+    if (result == OK)
+        result = continuation->run != 0
+                     ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
+                     : store_run_start(r->store, &description, start, error);
+    suite_settings_free(settings, setting_count);
     free(model);
     free(folder);
     r->run = start->run;

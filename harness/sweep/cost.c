@@ -8,23 +8,8 @@
 #include "core/text.h"
 #include "core/threads.h"
 #include "harness/run/estimate.h"
-#include "results/query/suite_values.h"
 
 /* --- The past --- */
-
-/* Threads of a past run: its seconds times these are what one core would take. */
-static double past_threads(const char *suite_text)
-{
-    struct suite_values values;
-    int64_t threads = 0;
-    if (suite_values_read(&values, suite_text, NULL) == OK) {
-        const char *text = suite_values_find(&values, "run.threads");
-        if (text == NULL || !parse_integer(text, &threads))
-            threads = 0;
-    }
-    suite_values_free(&values);
-    return threads > 0 ? (double)threads : (double)threads_available();
-}
 
 static status read_past(struct sweep *sweep, struct store *store, size_t configuration, struct error *error)
 {
@@ -37,7 +22,8 @@ static status read_past(struct sweep *sweep, struct store *store, size_t configu
         if (run->row == 0)
             continue;
         TRY(store_read_record(store, run->row, &record, error));
-        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : past_threads(record.suite_text));
+        size_t threads = record.threads > 0 ? (size_t)record.threads : threads_available();
+        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : (double)threads); /* what one core would take */
         if ((double)record.peak_bytes > c->cost.memory)
             c->cost.memory = (double)record.peak_bytes;
         run_record_free(&record);

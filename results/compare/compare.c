@@ -100,7 +100,7 @@ static void compare_free(struct compare *c)
         free(configuration->by);
         free(configuration->name);
         free(configuration->key);
-        suite_values_free(&configuration->values);
+        setting_values_free(&configuration->values);
     }
     free(c->configuration);
     free(c->run);

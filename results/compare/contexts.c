@@ -79,7 +79,7 @@ static status find_keys(const struct compare *c, struct keys *varied, struct key
 {
     struct finding finding = {c->request, varied, chosen};
     for (size_t k = 1; k < c->configurations; k++)
-        suite_values_compare(&c->configuration[0].values, &c->configuration[k].values, find_key, &finding);
+        setting_values_compare(&c->configuration[0].values, &c->configuration[k].values, find_key, &finding);
     return varied->failed || chosen->failed ? compare_no_memory(c, error) : OK;
 }
 
@@ -87,7 +87,7 @@ static status find_keys(const struct compare *c, struct keys *varied, struct key
 
 static void add_setting(struct text *text, const struct configuration *configuration, const char *key)
 {
-    const char *value = suite_values_find(&configuration->values, key);
+    const char *value = setting_values_find(&configuration->values, key);
     text_add(text, "%s%s%s%s", text->size ? ", " : "", key, value ? " = " : " not set", value ? value : "");
 }
 
@@ -103,7 +103,7 @@ static void add_test_sets(struct text *text, const struct compare *c, const stru
 
 static bool makes_no_difference(const struct compare *c, const struct configuration *configuration, const char *key)
 {
-    const char *value = suite_values_find(&configuration->values, key);
+    const char *value = setting_values_find(&configuration->values, key);
     return value && compare_is_incidental(c->request, key, value, value);
 }
 
@@ -215,7 +215,7 @@ static status name_alike(struct compare *c, size_t begin, size_t end, struct err
     struct keys keys = {0};
     struct naming naming = {c->request, &keys};
     for (size_t k = begin + 1; k < end; k++)
-        suite_values_compare(&c->configuration[begin].values, &c->configuration[k].values, find_naming_key, &naming);
+        setting_values_compare(&c->configuration[begin].values, &c->configuration[k].values, find_naming_key, &naming);
     bool failed = keys.failed;
     for (size_t k = begin; k < end && !failed; k++) {
         struct configuration *configuration = &c->configuration[k];
@@ -305,7 +305,7 @@ static size_t find_nearest(const struct compare *c, size_t here, struct nearest 
         struct nearest nearest = {.request = c->request};
         if (strcmp(c->configuration[k].name, c->configuration[here].name) == 0)
             continue;
-        suite_values_compare(&c->configuration[here].values, &c->configuration[k].values, count_difference, &nearest);
+        setting_values_compare(&c->configuration[here].values, &c->configuration[k].values, count_difference, &nearest);
         bool better = nearest.count < best->count;
         text_free(better ? &best->text : &nearest.text);
         *best = better ? nearest : *best;

@@ -9,8 +9,8 @@
 #define MTIL_RESULTS_COMPARE_INTERNAL_H
 
 #include "results/compare.h"
-#include "results/query/suite_values.h"
 #include "results/store/contents.h"
+#include "results/store/setting_values.h"
 
 #define COMPARE_LEVEL 0.05
 #define COMPARE_CONFIDENCE 0.95
@@ -31,7 +31,7 @@ struct configuration {
     char *name; /* values of what is compared, joined */
     char **by;  /* [by_count] the same, one by one */
     char *key;  /* settings and test sets that a context has in common */
-    struct suite_values values;
+    struct setting_values values;
     size_t first, runs, context;
 };
 

@@ -39,7 +39,7 @@ static const struct dimension {
     {"suite", "*"},
 };
 
-enum { DIMENSIONS = sizeof dimensions / sizeof *dimensions, COLUMNS = 5 }; /* before theirs in the SELECT */
+enum { DIMENSIONS = sizeof dimensions / sizeof *dimensions, COLUMNS = 4 }; /* before theirs in the SELECT */
 
 static const struct dimension *find_dimension(const char *name)
 {
@@ -92,7 +92,7 @@ bool compare_is_by(const struct comparison_request *request, const char *key)
 }
 
 /* A run has a hundred keys, too many for a message. */
-static status unknown_key(const char *name, const struct suite_values *values, struct error *error)
+static status unknown_key(const char *name, const struct setting_values *values, struct error *error)
 {
     const char **names = calloc(DIMENSIONS + values->count, sizeof *names);
     if (!names)
@@ -123,7 +123,7 @@ static status read_by(struct compare *c, struct statement *statement, struct con
     for (size_t i = 0; i < request->by_count; i++) {
         const struct dimension *dimension = find_dimension(request->by[i]);
         const char *value = dimension ? statement_text(statement, COLUMNS + (size_t)(dimension - dimensions))
-                                      : suite_values_find(&configuration->values, request->by[i]);
+                                      : setting_values_find(&configuration->values, request->by[i]);
         configuration->by[i] = strdup(value ? value : "not set");
         if (!configuration->by[i])
             name.failed = true;
@@ -140,10 +140,9 @@ static status begin_configuration(struct compare *c, struct statement *statement
     struct configuration *configuration = &c->configuration[c->made++];
     *configuration = (struct configuration){.first = c->runs};
     c->configurations = c->made;
-    status result = suite_values_read(&configuration->values, statement_text(statement, 3), error);
-    if (result != OK)
-        return error_context(error, "%s: run %" PRId64, store_path(c->store), statement_integer(statement, 0));
-    TRY(contents_add(&c->contents, statement_integer(statement, 0), &configuration->values, error));
+    int64_t run = statement_integer(statement, 0);
+    TRY(setting_values_read(&configuration->values, c->store, run, error));
+    TRY(contents_add(&c->contents, run, &configuration->values, error));
     return read_by(c, statement, configuration, error);
 }
 
@@ -152,7 +151,7 @@ static status read_runs(struct compare *c, struct error *error)
 {
     struct statement *statement;
     TRY(open_filtered(c,
-                      COMPARED "SELECT run, seed, tasks, suite_text, selection, policy, method, selector, setting, "
+                      COMPARED "SELECT run, seed, tasks, selection, policy, method, selector, setting, "
                                "task_order, model, suite, suite_hash FROM compared ORDER BY suite_hash, seed",
                       &statement, error));
     char hash[128] = "";
@@ -171,7 +170,7 @@ static status read_runs(struct compare *c, struct error *error)
         c->run[c->runs++] = (struct compared_run){.run = statement_integer(statement, 0),
                                                   .seed = statement_integer(statement, 1),
                                                   .tasks = (size_t)statement_integer(statement, 2),
-                                                  .routed = strcmp(statement_text(statement, 4), "none") != 0};
+                                                  .routed = strcmp(statement_text(statement, 3), "none") != 0};
     }
     statement_close(statement);
     return result;
@@ -183,7 +182,7 @@ static status check_by(const struct compare *c, struct error *error)
     for (size_t i = 0; i < c->request->by_count; i++) {
         bool known = find_dimension(c->request->by[i]) != NULL, decides = known;
         for (size_t k = 0; k < c->configurations && !decides; k++) {
-            const char *value = suite_values_find(&c->configuration[k].values, c->request->by[i]);
+            const char *value = setting_values_find(&c->configuration[k].values, c->request->by[i]);
             known |= value != NULL;
             decides = value != NULL && !compare_is_incidental(c->request, c->request->by[i], value, value);
         }
@@ -434,7 +433,7 @@ static status drop_runs(struct compare *c, struct error *error)
 /* What may move the last digits, though it is no setting. */
 static status note_mixed(struct compare *c, const char *column, const char *what, struct error *error)
 {
-    char sql[2048];
+    char sql[4096];
     snprintf(sql, sizeof sql, COMPARED "SELECT count(DISTINCT %s) > 1, group_concat(DISTINCT %s) FROM compared", column,
              column);
     struct statement *statement;

@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "results/export/event_file.h"
 #include "results/query/internal.h"
-#include "results/query/suite_values.h"
+#include "results/store/setting_values.h"
 #include "results/store/store_internal.h"
 
 #define CONFIGURATION_DIGITS 12 /* of the suite's digest */
@@ -135,12 +135,6 @@ static void take_description(struct run_export *out, struct statement *row, void
         add_line(context, statement_title(row, column), statement_text(row, column));
 }
 
-static void take_suite(struct run_export *out, struct statement *row, void *context)
-{
-    (void)out;
-    text_add(context, "%s", statement_text(row, 0));
-}
-
 static status add_text(struct run_export *out, const char *tag, struct text *markdown, struct error *error)
 {
     bool failed = markdown->failed;
@@ -164,20 +158,14 @@ static status add_description(struct run_export *out, struct error *error)
     return result;
 }
 
-/* A suite text that is no mapping, from another program perhaps, is shown as it is. */
 static status add_hyperparameters(struct run_export *out, struct error *error)
 {
-    struct text suite = {0}, markdown = {0};
-    struct suite_values values = {0};
-    status result = each_row(out, "SELECT suite_text FROM runs WHERE run = ?1", take_suite, &suite, error);
-    if (result == OK && suite.data != NULL && suite_values_read(&values, suite.data, NULL) == OK)
-        for (size_t i = 0; i < values.count; i++)
-            add_line(&markdown, values.value[i].key, values.value[i].value);
-    else if (result == OK && suite.data != NULL)
-        text_add(&markdown, "%s", suite.data);
-    markdown.failed |= suite.failed;
-    suite_values_free(&values);
-    text_free(&suite);
+    struct text markdown = {0};
+    struct setting_values values;
+    status result = setting_values_read(&values, out->store, out->run, error);
+    for (size_t i = 0; result == OK && i < values.count; i++)
+        add_line(&markdown, values.value[i].key, values.value[i].value);
+    setting_values_free(&values);
     if (result == OK)
         return add_text(out, "hyperparameters", &markdown, error);
     text_free(&markdown);

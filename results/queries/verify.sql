@@ -114,6 +114,25 @@ SELECT 'steps', run, 'task ' || task || ', iteration ' || iteration, 'a learning
 FROM steps
 WHERE learning_rate < 0 OR abs(learning_rate) > 1e300;
 
+SELECT 'settings', run, 'rows', 'the settings of the run', 'none'
+FROM runs
+WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
+
+-- A task goes on for as many steps as its settings say.
+WITH own AS (SELECT run, task, name, max(iteration) AS last FROM steps JOIN tasks USING (run, task) GROUP BY run, task),
+asked AS (SELECT run, task, last,
+                 coalesce((SELECT value FROM settings WHERE settings.run = own.run
+                           AND key = 'tasks.' || name || '.iterations'),
+                          (SELECT value FROM settings WHERE settings.run = own.run AND key = 'training.iterations'))
+                 + ('true' IS coalesce((SELECT value FROM settings WHERE settings.run = own.run
+                                        AND key = 'tasks.' || name || '.reference_iterations'),
+                                       (SELECT value FROM settings WHERE settings.run = own.run
+                                        AND key = 'training.reference_iterations'))) AS steps
+          FROM own)
+SELECT 'steps', run, 'task ' || task || ', last step', steps, last
+FROM asked JOIN runs USING (run)
+WHERE last > steps OR (status = 'finished' AND last < steps);
+
 SELECT 'views', run, 'matrix', cells || ' accuracies', coalesce(shown, 0) || ' accuracies'
 FROM (SELECT run, count(*) AS cells FROM evaluations GROUP BY run)
 LEFT JOIN (SELECT run, count(*) AS shown FROM matrix

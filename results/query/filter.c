@@ -4,20 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 
-#define NAMES_LIMIT 64 /* that a message lists */
+#define NAMES_LIMIT 64  /* that a message lists */
+#define KEYS_LIMIT 4096 /* of settings among which the nearest is looked for */
 
 /* ?1: the name that is looked for; it comes first. */
-static status read_names(struct store *store, const char *sql, const char *name, char *names[NAMES_LIMIT],
+static status read_names(struct store *store, const char *sql, const char *name, size_t limit, char **names,
                          size_t *count, struct error *error)
 {
     struct statement *statement;
     *count = 0;
     TRY(statement_open(&statement, store->database, sql, error));
     status result = statement_bind(statement, VALUES(value_text(name)), error);
-    for (bool row; result == OK && *count < NAMES_LIMIT; (*count)++) {
+    for (bool row; result == OK && *count < limit; (*count)++) {
         result = statement_step(statement, &row, error);
         if (result != OK || !row)
             break;
@@ -38,7 +40,7 @@ static status check_name(struct store *store, const char *kind, const char *tabl
     if (!name)
         return OK;
     snprintf(sql, sizeof sql, "SELECT DISTINCT %s FROM %s ORDER BY %s = ?1 DESC, %s", column, table, column, column);
-    status result = read_names(store, sql, name, names, &count, error);
+    status result = read_names(store, sql, name, NAMES_LIMIT, names, &count, error);
     if (result == OK && count > 0 && strcmp(names[0], name) != 0)
         result = error_unknown_word(error, store_path(store), kind, name, (const char *const *)names, count);
     for (size_t i = 0; i < count; i++)
@@ -109,11 +111,57 @@ static status check_seed(struct store *store, const struct query_filter *filter,
     return filter->has_seed ? check_name(store, "seed", "runs", "CAST(seed AS TEXT)", seed, error) : OK;
 }
 
+/* A run has a hundred keys, too many for a message. What could end a name in SQL is none. */
+status query_check_key(struct store *store, const char *option, const char *key, struct error *error)
+{
+    size_t count;
+    char **names = calloc(KEYS_LIMIT, sizeof *names);
+    if (!names)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
+    status result = read_names(store, "SELECT DISTINCT key FROM settings ORDER BY key = ?1 DESC, key", key, KEYS_LIMIT,
+                               names, &count, error);
+    if (result == OK && (count == 0 || strcmp(names[0], key) != 0 || strpbrk(key, "'\"%") != NULL)) {
+        const char *nearest = nearest_word(key, (const char *const *)names, count);
+        result = error_set(error, ERROR_ARGUMENT,
+                           "%s: --%s: no run has a setting \"%.60s\"%s%s%s; expected a key of the suite such as "
+                           "merge.every",
+                           store_path(store), option, key, nearest ? " (did you mean \"" : "", nearest ? nearest : "",
+                           nearest ? "\"?)" : "");
+    }
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return result;
+}
+
+static const char wanted_sql[] =
+    WANTED "SELECT key, value, EXISTS (SELECT 1 FROM settings WHERE " HAS_WANTED "), "
+           "(SELECT group_concat(DISTINCT value) FROM settings WHERE settings.key = wanted.key) FROM wanted";
+
+static status check_where(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    struct statement *wanted;
+    if (!filter->where)
+        return OK;
+    TRY(statement_open(&wanted, store->database, wanted_sql, error));
+    status result = query_bind_filter(wanted, filter, error);
+    for (bool row; result == OK && (result = statement_step(wanted, &row, error)) == OK && row;) {
+        const char *key = statement_text(wanted, 0);
+        result = query_check_key(store, "where", key, error);
+        if (result == OK && !statement_integer(wanted, 2))
+            result = error_set(error, ERROR_ARGUMENT, "%s: --where: no run has %s = %.60s; expected one of: %.300s",
+                               store_path(store), key, statement_text(wanted, 1), statement_text(wanted, 3));
+    }
+    statement_close(wanted);
+    return result;
+}
+
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
 {
     TRY(check_time("since", filter->since, error));
     TRY(check_time("before", filter->before, error));
     TRY(check_run(store, filter->run, error));
+    TRY(check_where(store, filter, error));
     TRY(check_seed(store, filter, error));
     TRY(check_name(store, "suite", "runs", "suite", filter->suite, error));
     TRY(check_name(store, "setting", "runs", "setting", filter->setting, error));

@@ -9,13 +9,25 @@
 #include "results/query.h"
 #include "results/store/database.h"
 
-/* The beginning of a statement that reads the runs a filter leaves; parameters ?1 to ?11 by query_bind_filter. */
+/* The settings that a filter asks for; a number is found however it is written. */
+#define WANTED                                                                                                         \
+    "WITH wanted(key, value) AS (SELECT trim(substr(value, 1, instr(value, '=') - 1)), "                               \
+    "trim(substr(value, instr(value, '=') + 1)) FROM json_each('[' || replace(json_quote(?13), ',', '\",\"') || ']') " \
+    "WHERE ?13 IS NOT NULL)"
+#define HAS_WANTED                                                                                                     \
+    "settings.key = wanted.key AND (settings.value = wanted.value OR "                                                 \
+    "settings.value = iif(json_valid(wanted.value), json_extract(wanted.value, '$'), NULL))"
+
+/* The beginning of a statement that reads the runs a filter leaves; parameters ?1 to ?13 by query_bind_filter. */
 #define CHOSEN                                                                                                         \
-    "WITH chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                 \
-    " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"                \
-    " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"                 \
-    " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
-    " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))) "
+    WANTED                                                                                                             \
+        ", chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                \
+        " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"            \
+        " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"             \
+        " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                        \
+        " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))"                 \
+        " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run" \
+        " AND " HAS_WANTED "))) "
 
 typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
                               struct error *error);
@@ -29,7 +41,10 @@ status query_answer_sql(struct store *store, const char *sql, const struct query
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 
-/* Parameters ?1 to ?11 of CHOSEN; ?12: with published numbers. */
+/* ERROR_ARGUMENT when no run has the setting; option: who names it. */
+status query_check_key(struct store *store, const char *option, const char *key, struct error *error);
+
+/* Parameters ?1 to ?11 and ?13 of CHOSEN; ?12: with published numbers. */
 status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error);
 
 #endif

@@ -199,7 +199,7 @@ status query_bind_filter(struct statement *statement, const struct query_filter 
                                  value_text(filter->selector), value_text(filter->status),
                                  filter->has_seed ? value_integer(filter->seed) : value_null(),
                                  value_text(filter->since), value_text(filter->before), value_text(filter->dataset),
-                                 value_integer(filter->published)),
+                                 value_integer(filter->published), value_text(filter->where)),
                           error);
 }
 
@@ -295,16 +295,33 @@ static void take_roots(struct table *table)
         SPREAD("last") "avg(forgetting) AS forgetting, avg(gain) AS gain "
 #define BEST_FIRST "GROUP BY suite_hash ORDER BY avg(last) DESC, suite_hash"
 
+/* A column per setting of filter->by. */
+static status add_settings(struct store *store, const char *by, struct text *sql, struct error *error)
+{
+    for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
+        char key[200];
+        size = strcspn(by, ", ");
+        snprintf(key, sizeof key, "%.*s", (int)size, by);
+        TRY(query_check_key(store, "by", key, error));
+        text_add(sql, "max((SELECT value FROM settings WHERE settings.run = chosen.run AND key = '%s')) AS \"%s\", ",
+                 key, key);
+    }
+    return OK;
+}
+
 static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
                                  struct error *error)
 {
-    const char *sql = filter->dataset ? CHOSEN "SELECT name, " LEADERBOARD
-                                               "FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) "
-                                               "WHERE status = 'finished' AND name = ?11 " BEST_FIRST
-                                      : CHOSEN
-                          "SELECT " LEADERBOARD
-                          "FROM chosen JOIN metrics USING (run) WHERE status = 'finished' " BEST_FIRST;
-    TRY(query_answer_sql(store, sql, filter, table, error));
+    struct text sql = {0};
+    text_add(&sql, CHOSEN "SELECT %s", filter->dataset ? "name, " : "");
+    status result = add_settings(store, filter->by, &sql, error);
+    text_add(&sql, LEADERBOARD "FROM chosen JOIN %s WHERE status = 'finished' %s " BEST_FIRST,
+             filter->dataset ? "task_metrics USING (run) JOIN tasks USING (run, task)" : "metrics USING (run)",
+             filter->dataset ? "AND name = ?11" : "");
+    if (result == OK)
+        result = sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
+                            : query_answer_sql(store, sql.data, filter, table, error);
+    text_free(&sql);
     take_roots(table);
-    return OK;
+    return result;
 }

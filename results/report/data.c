@@ -63,10 +63,10 @@ status report_stopped(const struct report *report, struct error *error)
     return error_set(error, ERROR_STOPPED, "stopped; nothing was written to %s", request->folder);
 }
 
-status report_values(struct report *report, const struct configuration *configuration, struct suite_values *values,
+status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,
                      struct error *error)
 {
-    TRY(suite_values_read(values, configuration->suite_text, error));
+    TRY(setting_values_read(values, report->store, configuration->run[0].run, error));
     return contents_add(&report->contents, configuration->run[0].run, values, error);
 }
 
@@ -201,15 +201,14 @@ static void take_fields(void *context, struct statement *row)
     struct fields *fields = context;
     for (size_t i = 0; i < REPORT_FIELDS; i++)
         fields->configuration->field[i] = report_copy(fields->report, statement_text(row, i));
-    fields->configuration->suite_text = report_copy(fields->report, statement_text(row, REPORT_FIELDS));
 }
 
 static status load_fields(struct report *report, struct configuration *configuration, struct error *error)
 {
     struct fields fields = {report, configuration};
     TRY(report_rows(report,
-                    "SELECT suite, setting, method, policy, selector, selection, task_order, model, \"precision\", "
-                    "suite_text FROM runs WHERE run = ?1",
+                    "SELECT suite, setting, method, policy, selector, selection, task_order, model, \"precision\" "
+                    "FROM runs WHERE run = ?1",
                     configuration->run->run, take_fields, &fields, error));
     estimate_metrics(report, configuration);
     return report_check(report, error);

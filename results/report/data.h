@@ -42,7 +42,7 @@ struct estimate {
 
 /* Runs that differ in the seed alone, by seed, finished ones first. */
 struct configuration {
-    const char *hash, *field[REPORT_FIELDS], *suite_text;
+    const char *hash, *field[REPORT_FIELDS];
     const char *label; /* what sets it apart from the others of its board */
     struct report_run *run;
     size_t runs, finished;
@@ -94,7 +94,7 @@ status report_check(const struct report *report, struct error *error);   /* ERRO
 status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED when it is wished */
 
 /* The settings and contents of a configuration. The caller frees, after a failure too. */
-status report_values(struct report *report, const struct configuration *configuration, struct suite_values *values,
+status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,
                      struct error *error);
 
 /* Whether a suite key with both of the values (NULL: absent) says how and not what is computed. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "results/query/suite_values.h"
 #include "results/report/section.h"
+#include "results/store/setting_values.h"
 
 enum { KEYS_MOST = 200, RUNS_MOST = 500 };
 
@@ -28,7 +28,7 @@ static void take_key(void *context, const char *key, const char *a, const char *
 }
 
 static void show_differences(const struct section_call *call, const struct keys *keys,
-                             const struct suite_values *values)
+                             const struct setting_values *values)
 {
     struct table table = {0};
     table_add_column(&table, &(struct table_column){.title = "setting"});
@@ -37,7 +37,7 @@ static void show_differences(const struct section_call *call, const struct keys 
     for (size_t k = 0; k < keys->count; k++) {
         table_add_text(&table, keys->key[k]);
         for (size_t i = 0; i < call->board->shown; i++)
-            table_add_text(&table, suite_values_find(&values[i], keys->key[k]));
+            table_add_text(&table, setting_values_find(&values[i], keys->key[k]));
     }
     html_table(call->page, &(struct html_table){.table = &table,
                                                 .name = section_name(call, "differences"),
@@ -47,34 +47,22 @@ static void show_differences(const struct section_call *call, const struct keys 
     table_free(&table);
 }
 
-/* False, after a word on it, when a text cannot be read. */
-static bool read_values(const struct section_call *call, struct suite_values *values)
-{
-    struct error why;
-    for (size_t i = 0; i < call->board->shown; i++)
-        if (report_values(call->report, call->board->configuration[i], &values[i], &why) != OK) {
-            html_paragraph(call->page, "note",
-                           report_format(call->report, "The settings of run %" PRId64 " cannot be read: %s",
-                                         call->board->configuration[i]->run[0].run, why.message));
-            return false;
-        }
-    return true;
-}
-
 status section_differences(const struct section_call *call, struct error *error)
 {
     size_t shown = call->board->shown;
-    struct suite_values *values = report_take(call->report, shown, sizeof *values);
+    struct setting_values *values = report_take(call->report, shown, sizeof *values);
     struct keys keys = {.report = call->report};
     TRY(report_check(call->report, error));
-    bool readable = read_values(call, values);
-    for (size_t i = 1; i < shown && readable; i++)
-        suite_values_compare(&values[0], &values[i], take_key, &keys);
+    status result = OK;
+    for (size_t i = 0; i < shown && result == OK; i++)
+        result = report_values(call->report, call->board->configuration[i], &values[i], error);
+    for (size_t i = 1; i < shown && result == OK; i++)
+        setting_values_compare(&values[0], &values[i], take_key, &keys);
     if (keys.count > 0)
         show_differences(call, &keys, values);
     for (size_t i = 0; i < shown; i++)
-        suite_values_free(&values[i]);
-    return report_check(call->report, error);
+        setting_values_free(&values[i]);
+    return result == OK ? report_check(call->report, error) : result;
 }
 
 /* --- Runs --- */

@@ -90,17 +90,6 @@ void html_number(struct text *html, double value, int decimals)
     text_add(html, "%s%s", negative ? "−" : "", number + (number[0] == '-'));
 }
 
-void html_exact(struct text *html, double value)
-{
-    char number[64];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(number, sizeof number, "%.*g", digits, value);
-        if (strtod(number, NULL) == value)
-            break;
-    }
-    text_add(html, "%s", number);
-}
-
 void html_files(struct text *html, const char *stem)
 {
     text_add(html, " <span class=\"files\">For papers: <code>figures/%s.svg</code>, <code>.png</code>.</span>", stem);
@@ -192,7 +181,7 @@ static void add_cell(struct text *html, const struct html_table *shown, size_t r
     add_classes(html, shown, row, column, value, numeric);
     if (cell->kind == CELL_REAL) {
         text_add(html, " data-v=\"");
-        html_exact(html, value);
+        text_add_real(html, value);
         text_add(html, "\"");
     }
     if (cell->kind == CELL_EMPTY)

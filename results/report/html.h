@@ -24,9 +24,6 @@ void html_paragraph(struct text *html, const char *class, const char *text); /* 
 /* A number as people read it, "−1.2", in the given decimals; "–" for NAN. */
 void html_number(struct text *html, double value, int decimals);
 
-/* With all its digits, for programs. */
-void html_exact(struct text *html, double value);
-
 /* Where the files of a figure are; stem has letters, digits and "-" alone. */
 void html_files(struct text *html, const char *stem);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "results/query/suite_values.h"
+#include "results/store/setting_values.h"
 
 enum { READ_MOST = 200, KEYS_MOST = 3, HASH_DIGITS = 6, NEIGHBOURS = 1000 };
 
@@ -48,7 +48,7 @@ struct namesakes {
     struct report *report;
     size_t count;
     struct configuration **configuration;
-    struct suite_values *values;
+    struct setting_values *values;
     const char *key[KEYS_MOST];
     size_t keys;
     bool too_many; /* keys differ */
@@ -72,7 +72,7 @@ static void append_settings(struct namesakes *names)
 {
     for (size_t i = 0; i < names->count; i++)
         for (size_t k = 0; k < names->keys; k++) {
-            const char *value = suite_values_find(&names->values[i], names->key[k]);
+            const char *value = setting_values_find(&names->values[i], names->key[k]);
             const char *setting = report_format(names->report, "%s=%s", names->key[k], value ? value : "none");
             names->configuration[i]->label = join(names->report, names->configuration[i]->label, setting);
         }
@@ -94,15 +94,13 @@ static void append_hashes(struct namesakes *names)
                                                        HASH_DIGITS, names->configuration[i]->hash);
 }
 
-/* A text that cannot be read tells no setting, and the hashes do. */
-static void read_settings(struct namesakes *names)
+static status read_settings(struct namesakes *names, struct error *error)
 {
-    struct error ignored;
     for (size_t i = 0; i < names->count; i++)
-        if (report_values(names->report, names->configuration[i], &names->values[i], &ignored) != OK)
-            names->too_many = true;
+        TRY(report_values(names->report, names->configuration[i], &names->values[i], error));
     for (size_t i = 1; i < names->count && !names->too_many; i++)
-        suite_values_compare(&names->values[0], &names->values[i], note_difference, names);
+        setting_values_compare(&names->values[0], &names->values[i], note_difference, names);
+    return OK;
 }
 
 static status tell_apart(struct namesakes *names, struct error *error)
@@ -110,15 +108,14 @@ static status tell_apart(struct namesakes *names, struct error *error)
     struct report *report = names->report;
     names->values = report_take(report, names->count, sizeof *names->values);
     TRY(report_check(report, error));
-    if (names->count <= READ_MOST)
-        read_settings(names);
+    status result = names->count <= READ_MOST ? read_settings(names, error) : OK;
     if (!names->too_many)
         append_settings(names);
     for (size_t i = 0; i < names->count; i++)
-        suite_values_free(&names->values[i]);
+        setting_values_free(&names->values[i]);
     if (names->count > READ_MOST || same_labels(names))
         append_hashes(names);
-    return report_check(report, error);
+    return result == OK ? report_check(report, error) : result;
 }
 
 static int compare_labels(const void *a, const void *b)

@@ -1,5 +1,6 @@
 /* Configurations by their mean over seeds. */
 #include <math.h>
+#include <string.h>
 
 #include "results/report/section.h"
 
@@ -11,9 +12,18 @@ static const char *const halves[] = {"Transfer ±", "Average ±", "Last ±"};
 
 #define INTERVALS (sizeof with_interval / sizeof *with_interval)
 
-static void add_columns(struct table *table)
+/* Words such as "policy" are part of a configuration's label. */
+static bool is_setting(const char *by)
+{
+    return strchr(by, '.') != NULL;
+}
+
+static void add_columns(struct table *table, const struct report_request *request)
 {
     table_add_column(table, &(struct table_column){.title = "configuration"});
+    for (size_t i = 0; i < request->by_count; i++)
+        if (is_setting(request->by[i]))
+            table_add_column(table, &(struct table_column){.title = request->by[i]});
     table_add_column(table, &(struct table_column){.title = "seeds"});
     for (size_t i = 0; i < INTERVALS; i++) {
         table_add_column(table, &(struct table_column){.title = titles[i], .decimals = 1, .best = BEST_HIGHEST});
@@ -23,9 +33,28 @@ static void add_columns(struct table *table)
     table_add_column(table, &(struct table_column){.title = "Gain", .decimals = 1, .best = BEST_HIGHEST});
 }
 
-static void add_row(struct table *table, const struct configuration *configuration)
+static status add_settings(struct table *table, struct report *report, const struct configuration *configuration,
+                           struct error *error)
+{
+    struct setting_values values;
+    size_t asked = 0;
+    for (size_t i = 0; i < report->request->by_count; i++)
+        asked += is_setting(report->request->by[i]);
+    if (asked == 0)
+        return OK;
+    status result = report_values(report, configuration, &values, error);
+    for (size_t i = 0; result == OK && i < report->request->by_count; i++)
+        if (is_setting(report->request->by[i]))
+            table_add_text(table, setting_values_find(&values, report->request->by[i]));
+    setting_values_free(&values);
+    return result;
+}
+
+static status add_row(struct table *table, struct report *report, const struct configuration *configuration,
+                      struct error *error)
 {
     table_add_text(table, configuration->label);
+    TRY(add_settings(table, report, configuration, error));
     table_add_integer(table, (int64_t)configuration->finished);
     for (size_t i = 0; i < INTERVALS; i++) {
         table_add_real(table, configuration->metric[with_interval[i]].mean);
@@ -33,16 +62,18 @@ static void add_row(struct table *table, const struct configuration *configurati
     }
     table_add_real(table, configuration->metric[FORGETTING].mean);
     table_add_real(table, configuration->metric[GAIN].mean);
+    return OK;
 }
 
-static void write_table(const struct section_call *call)
+static status write_table(const struct section_call *call, struct error *error)
 {
+    status result = OK;
     struct table table = {0};
     const struct board *board = call->board;
     size_t rows = board->count < ROWS_MOST ? board->count : ROWS_MOST;
-    add_columns(&table);
-    for (size_t i = 0; i < rows; i++)
-        add_row(&table, board->configuration[i]);
+    add_columns(&table, call->report->request);
+    for (size_t i = 0; i < rows && result == OK; i++)
+        result = add_row(&table, call->report, board->configuration[i], error);
     const char *cut =
         rows < board->count ? report_format(call->report, " The best %zu of %zu by Last.", rows, board->count) : "";
     html_table(call->page,
@@ -56,6 +87,7 @@ static void write_table(const struct section_call *call)
                                         "seed has none. Gain: Last less the untouched model's accuracy.%s",
                                         cut)});
     table_free(&table);
+    return result;
 }
 
 static void fill_panel(struct figure_panel *panel, struct figure_interval *rows, const struct board *board,
@@ -110,7 +142,7 @@ status section_leaderboard(const struct section_call *call, struct error *error)
         html_paragraph(call->page, "note", "No run is finished yet.");
         return OK;
     }
-    write_table(call);
+    TRY(write_table(call, error));
     section_note_left_out(call);
     return draw(call, error);
 }

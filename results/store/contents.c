@@ -105,10 +105,10 @@ static bool is_taken(const struct run_contents *contents, size_t kind, const cha
 }
 
 /* Where nothing was recorded, the paths are all that is known. */
-static void add_unrecorded(struct text *label, size_t kind, const struct suite_values *values)
+static void add_unrecorded(struct text *label, size_t kind, const struct setting_values *values)
 {
     if (kinds[kind].file) {
-        const char *path = suite_values_find(values, kinds[kind].path);
+        const char *path = setting_values_find(values, kinds[kind].path);
         text_add(label, "%s", path != NULL ? path : "not set");
         return;
     }
@@ -155,10 +155,10 @@ static status add_name(struct run_contents *contents, size_t kind, const char *d
 }
 
 static status find_label(struct run_contents *contents, size_t kind, const char *digest,
-                         const struct suite_values *values, const char **label, struct error *error)
+                         const struct setting_values *values, const char **label, struct error *error)
 {
     struct text path = {0};
-    const char *value = suite_values_find(values, kinds[kind].path);
+    const char *value = setting_values_find(values, kinds[kind].path);
     if (*digest == 0)
         add_unrecorded(&path, kind, values);
     else
@@ -172,7 +172,7 @@ static status find_label(struct run_contents *contents, size_t kind, const char 
     return result;
 }
 
-status contents_add(struct run_contents *contents, int64_t run, struct suite_values *values, struct error *error)
+status contents_add(struct run_contents *contents, int64_t run, struct setting_values *values, struct error *error)
 {
     char digests[KINDS][DIGEST_SIZE];
     const char *labels[KINDS];
@@ -180,6 +180,6 @@ status contents_add(struct run_contents *contents, int64_t run, struct suite_val
     for (size_t i = 0; i < KINDS; i++)
         TRY(find_label(contents, i, digests[i], values, &labels[i], error));
     for (size_t i = 0; i < KINDS; i++)
-        TRY(suite_values_set(values, kinds[i].key, labels[i], error));
+        TRY(setting_values_set(values, kinds[i].key, labels[i], error));
     return OK;
 }

@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 
-#include "results/query/suite_values.h"
 #include "results/store.h"
+#include "results/store/setting_values.h"
 
 #define CONTENTS_PROMPTS "prompts"
 #define CONTENTS_TESTS "test images"
@@ -33,7 +33,7 @@ struct run_contents {
 
 void contents_begin(struct run_contents *contents, struct store *store);
 void contents_end(struct run_contents *contents);
-status contents_add(struct run_contents *contents, int64_t run, struct suite_values *values, struct error *error);
+status contents_add(struct run_contents *contents, int64_t run, struct setting_values *values, struct error *error);
 
 /* Whether a key is one of those. */
 bool contents_has_key(const char *key);

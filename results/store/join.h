@@ -6,7 +6,7 @@
  *
  * A run is known by its suite's digest and its seed. Where two files have the same run they must agree in every row that
  * both hold; the fuller one stays, as when a run was stopped, copied and continued. Times, machines and paths (`runs`,
- * `timings`, `artifacts`) may differ and are the kept run's. Runs that disagree are a conflict.
+ * `settings`, `timings`, `artifacts`) may differ and are the kept run's. Runs that disagree are a conflict.
  */
 #ifndef MTIL_RESULTS_STORE_JOIN_H
 #define MTIL_RESULTS_STORE_JOIN_H

@@ -6,7 +6,7 @@
 #include "results/store/store_internal.h"
 
 /* Times, machines and paths: another repetition has others. */
-static const char *const unlike[] = {"runs", "timings", "artifacts", "inputs", "sessions"};
+static const char *const unlike[] = {"runs", "settings", "timings", "artifacts", "inputs", "sessions"};
 
 static bool is_observed(const char *name)
 {

@@ -411,7 +411,8 @@ status store_read_record(struct store *store, int64_t run, struct run_record *re
     struct statement *statement;
     TRY(open_for_run(&statement, store,
                      "SELECT suite_text, message, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
-                     "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run) "
+                     "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run), "
+                     "(SELECT value FROM settings WHERE settings.run = runs.run AND key = 'run.threads') "
                      "FROM runs WHERE run = ?1",
                      run, error));
     bool row = false, has_message = false;
@@ -421,7 +422,8 @@ status store_read_record(struct store *store, int64_t run, struct run_record *re
         *record = (struct run_record){.suite_text = strdup(statement_text(statement, 0)),
                                       .message = has_message ? strdup(statement_text(statement, 1)) : NULL,
                                       .seconds = statement_value(statement, 2).real,
-                                      .peak_bytes = statement_integer(statement, 3)};
+                                      .peak_bytes = statement_integer(statement, 3),
+                                      .threads = statement_integer(statement, 4)};
     }
     statement_close(statement);
     if (result == OK && !row)

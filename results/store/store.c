@@ -273,6 +273,7 @@ static status insert_run(struct store *store, const struct run_description *run,
                value_text(run->folder), value_integer(*id)),
         error));
     *id = database_last_row(store->database);
+    TRY(store_insert_settings(store, *id, run->settings, run->setting_count, error));
     return store_insert_inputs(store, *id, run->inputs, run->input_count, error);
 }
 

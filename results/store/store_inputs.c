@@ -27,6 +27,19 @@ status store_insert_inputs(struct store *store, int64_t run, const struct input_
     return OK;
 }
 
+status store_insert_settings(struct store *store, int64_t run, const struct setting_row *settings, size_t count,
+                             struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(store_run_once(store,
+                           "INSERT INTO settings (run, key, value, type) VALUES (?1, ?2, CASE ?4 WHEN 'integer' THEN "
+                           "CAST(?3 AS INTEGER) WHEN 'real' THEN CAST(?3 AS REAL) ELSE ?3 END, ?4)",
+                           VALUES(value_integer(run), value_text(settings[i].key), value_text(settings[i].value),
+                                  value_text(settings[i].type)),
+                           error));
+    return OK;
+}
+
 status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
                                size_t count, struct error *error)
 {

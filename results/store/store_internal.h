@@ -49,5 +49,7 @@ status store_erase_rows(struct store *store, int64_t run, struct error *error);
 /* store_inputs.c */
 status store_insert_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
                            struct error *error);
+status store_insert_settings(struct store *store, int64_t run, const struct setting_row *settings, size_t count,
+                             struct error *error);
 
 #endif

@@ -1,11 +1,9 @@
-/* What is derived: each run's metrics by metrics.c, means and variances over seeds from those, and the steps that the suite
- * asks for. Runs come configuration by configuration, so that one is in memory at a time. */
+/* What is derived: each run's metrics by metrics.c, means and variances over seeds from those. Runs come configuration by configuration, so that one is in memory at a time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "results/query/suite_values.h"
 #include "results/verify/internal.h"
 
 #define MOST_METRICS 16
@@ -26,7 +24,6 @@ struct groups {
     char hash[80];
     struct group *group;
     size_t count;
-    struct suite_values suite;
 };
 
 /* The rows of a view, read beside the runs: the configuration's hash, what is within it, then the values. */
@@ -218,40 +215,6 @@ static void check_cells(const struct verifying *v, const struct subject *subject
         }
 }
 
-/* Iterations that the suite asks for, 0: it does not say. */
-static int64_t iterations_of(const struct suite_values *suite, const char *task)
-{
-    char key[300];
-    int64_t iterations;
-    snprintf(key, sizeof key, "tasks.%s.iterations", task);
-    const char *value = suite_values_find(suite, key);
-    if (!value)
-        value = suite_values_find(suite, "training.iterations");
-    return value && parse_integer(value, &iterations) ? iterations : 0;
-}
-
-static status check_steps(const struct verifying *v, const struct subject *subject, const struct suite_values *suite,
-                          struct error *error)
-{
-    struct statement *tasks;
-    bool row;
-    TRY(statement_open(&tasks, v->store->database,
-                       "SELECT task, name, max(iteration) FROM steps JOIN tasks USING (run, task) WHERE run = ?1 "
-                       "GROUP BY task",
-                       error));
-    status result = statement_bind(tasks, VALUES(value_integer(subject->run)), error);
-    while (result == OK && (result = statement_step(tasks, &row, error)) == OK && row) {
-        int64_t iterations = iterations_of(suite, statement_text(tasks, 1)), last = statement_integer(tasks, 2);
-        char where[40];
-        if (iterations == 0 || last == iterations || (last < iterations && !subject->finished))
-            continue;
-        snprintf(where, sizeof where, "task %" PRId64 ", last step", statement_integer(tasks, 0));
-        verify_fault_real(v, subject->run, "steps", where, (double)iterations, (double)last);
-    }
-    statement_close(tasks);
-    return result;
-}
-
 /* --- Means over seeds --- */
 
 static void moments_add(struct moments *moments, double value)
@@ -287,7 +250,6 @@ static void groups_clear(struct groups *groups)
     for (size_t i = 0; i < groups->count; i++)
         free(groups->group[i].name);
     free(groups->group);
-    suite_values_free(&groups->suite);
     *groups = (struct groups){0};
 }
 
@@ -404,18 +366,6 @@ static status end_groups(const struct verifying *v, struct views *views, struct 
 
 /* --- All runs --- */
 
-static status begin_groups(const struct verifying *v, struct groups *groups, const struct subject *subject,
-                           const char *suite_text, struct error *error)
-{
-    snprintf(groups->hash, sizeof groups->hash, "%s", subject->hash);
-    if (suite_values_read(&groups->suite, suite_text, error) == OK)
-        return OK;
-    verify_fault(v,
-                 &(struct verify_fault){subject->run, "suite", "suite_text", "YAML", error ? error->message : "none"});
-    suite_values_free(&groups->suite);
-    return OK;
-}
-
 static status check_run(const struct verifying *v, struct views *views, struct groups *groups, struct subject *subject,
                         struct error *error)
 {
@@ -429,8 +379,6 @@ static status check_run(const struct verifying *v, struct views *views, struct g
         result = check_task_metrics(v, &views->task_metrics, subject, error);
     if (result == OK)
         result = check_mean_metrics(v, &views->metrics, subject, error);
-    if (result == OK)
-        result = check_steps(v, subject, &groups->suite, error);
     run_matrix_free(&subject->matrix);
     return result;
 }
@@ -450,7 +398,7 @@ static status check_runs(const struct verifying *v, struct statement *runs, stru
             continue;
         if (strcmp(subject.hash, groups->hash) != 0) {
             TRY(end_groups(v, views, groups, error));
-            TRY(begin_groups(v, groups, &subject, statement_text(runs, 4), error));
+            snprintf(groups->hash, sizeof groups->hash, "%s", subject.hash);
         }
         TRY(check_run(v, views, groups, &subject, error));
         ++*count;
@@ -471,9 +419,9 @@ status verify_metrics(const struct verifying *v, struct error *error)
     struct groups groups = {0};
     struct views views = {.metrics = {0}};
     int64_t count = 0;
-    TRY(statement_open(
-        &runs, v->store->database,
-        "SELECT run, suite_hash, method, status = 'finished', suite_text FROM runs ORDER BY suite_hash, run", error));
+    TRY(statement_open(&runs, v->store->database,
+                       "SELECT run, suite_hash, method, status = 'finished' FROM runs ORDER BY suite_hash, run",
+                       error));
     status result = open_views(&views, v, error);
     if (result == OK)
         result = check_runs(v, runs, &views, &groups, &count, error);

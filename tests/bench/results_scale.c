@@ -134,9 +134,14 @@ static struct suite *configure(struct run_description *about, size_t configurati
     char policy[64], every[64];
     snprintf(policy, sizeof policy, "merge.policy=%s", policies[configuration % POLICIES]);
     snprintf(every, sizeof every, "merge.every=%zu", 1 + configuration / POLICIES);
+    struct setting_row *settings;
+    size_t count;
     must(suite_load(&suite, "mtil", settings_sections, (const char *const[]){policy, every}, 2, &error), &error);
+    must(suite_settings(suite, &settings, &count, &error), &error);
     *about = (struct run_description){.suite = suite_name(suite),
                                       .suite_text = suite_text(suite),
+                                      .settings = settings,
+                                      .setting_count = count,
                                       .suite_hash = suite_settings_hash(suite),
                                       .setting = "full_shot",
                                       .method = "moe_adapters",
@@ -163,6 +168,7 @@ static void write_runs(struct store *store, size_t runs, struct figures *figures
     for (size_t run = 0; run < runs; run++) {
         bool bits = run < RUNS_WITH_BITS;
         if (run % SEEDS == 0) {
+            suite_settings_free((struct setting_row *)about.settings, about.setting_count);
             suite_destroy(suite);
             suite = configure(&about, run / SEEDS);
         }
@@ -178,6 +184,7 @@ static void write_runs(struct store *store, size_t runs, struct figures *figures
         *(bits ? &figures->own_transactions : &figures->shared) += now() - start;
         *(bits ? &figures->own_rows : &figures->shared_rows) += rows;
     }
+    suite_settings_free((struct setting_row *)about.settings, about.setting_count);
     suite_destroy(suite);
 }
 

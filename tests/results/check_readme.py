@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-QUERIES = 10
+QUERIES = 11
 
 
 def section(readme, title):
@@ -27,7 +27,7 @@ def section(readme, title):
 
 
 def queries_of(readme):
-    lines = section(readme, "Ten queries").splitlines()
+    lines = section(readme, "Queries").splitlines()
     blocks = "\n".join(line[4:] if line.startswith("    ") else "" for line in lines)
     return [block.strip() for block in re.split(r"\n\s*\n", blocks) if block.strip()]
 

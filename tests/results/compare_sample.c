@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/digest.h"
+#include "tests/results/sample.h"
 
 #define LIMIT (COMPARE_SAMPLE_IMAGES + 100)
 
@@ -72,7 +73,6 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
                  sample->training, sample->tests);
     digest_text(identity, hash);
     struct run_description description = {.suite = "sample",
-                                          .suite_text = text,
                                           .suite_hash = hash,
                                           .inputs = inputs,
                                           .input_count = sample->weights ? sizeof inputs / sizeof *inputs : 0,
@@ -88,6 +88,7 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
                                           .program_version = sample->version ? sample->version : "0.1.0",
                                           .seed = sample->seed,
                                           .tasks = COMPARE_SAMPLE_TASKS};
+    sample_tell(&description, text);
     struct run_start start;
     struct error error;
     require(store_run_start(store, &description, &start, &error), &error);

@@ -36,6 +36,30 @@ void sample_remove(char *path)
     free(path);
 }
 
+void sample_tell(struct run_description *description, const char *text)
+{
+    static struct setting_row rows[32];
+    static char memory[2048];
+    char section[64] = "", *to = memory;
+    size_t count = 0;
+    for (const char *line = text; *line != 0; line += strcspn(line, "\n"), line += *line == '\n') {
+        int length = (int)strcspn(line, "\n"), key = (int)strcspn(line, ":");
+        if (*line != ' ')
+            snprintf(section, sizeof section, "%.*s", key == length - 1 ? key : 0, line);
+        if (key >= length - 1)
+            continue;
+        int indent = *line == ' ' ? 2 : 0;
+        bool real = strspn(line + key + 2, "0123456789.") == (size_t)(length - key - 2);
+        rows[count] = (struct setting_row){.key = to, .type = real ? "real" : "text"};
+        to += sprintf(to, "%s%s%.*s", section, *section ? "." : "", key - indent, line + indent) + 1;
+        rows[count++].value = to;
+        to += sprintf(to, "%.*s", length - key - 2, line + key + 2) + 1;
+    }
+    description->suite_text = text;
+    description->settings = rows;
+    description->setting_count = count;
+}
+
 struct run_description sample_description(int64_t seed)
 {
     static char hash[DIGEST_SIZE];
@@ -43,8 +67,13 @@ struct run_description sample_description(int64_t seed)
         {.task = -1, .kind = "weights", .path = "/small.safetensors", .files = 1, .bytes = 99, .digest = "0a"},
         {.task = 0, .kind = "test", .path = "/data/aircraft", .files = 200, .bytes = 99, .digest = "0b"}};
     digest_text("suite: sample", hash);
+    static const struct setting_row settings[] = {{"suite", "sample", "text"},
+                                                  {"merge.every", "10", "integer"},
+                                                  {"training.iterations", "20", "integer"}};
     return (struct run_description){.suite = "sample",
                                     .suite_text = "suite: sample\n",
+                                    .settings = settings,
+                                    .setting_count = sizeof settings / sizeof *settings,
                                     .suite_hash = hash,
                                     .settings_hash = "0c",
                                     .folder = "runs/sample/seed1",

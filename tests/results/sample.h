@@ -15,6 +15,9 @@ void sample_remove(char *path); /* and everything in its folder */
 
 struct run_description sample_description(int64_t seed);
 
+/* Suite text and settings from lines of "section:" and "  key: value"; borrowed until the next call. */
+void sample_tell(struct run_description *description, const char *text);
+
 /* The right ones of 200 images, fixed by all three. */
 int64_t sample_correct(int64_t seed, int64_t checkpoint, int64_t task);
 #define SAMPLE_IMAGES 200

@@ -122,12 +122,11 @@ static const struct corruption {
      "task 1, image block 1"},
     {"UPDATE steps SET learning_rate = -1 WHERE run = 2 AND task = 1 AND iteration = 3", "steps",
      "task 1, iteration 3"},
-    {"UPDATE runs SET suite_text = 'training: {iterations: 19}' WHERE run = 2; UPDATE runs SET suite_hash = 'other' "
-     "WHERE run = 2",
-     "steps", "task 0, last step"},
-    {"UPDATE runs SET suite_text = 'tasks: {flowers: {iterations: 25}}', suite_hash = 'other' WHERE run = 2", "steps",
-     "task 3, last step"},
-    {"UPDATE runs SET suite_text = '[', suite_hash = 'other' WHERE run = 2", "suite", "suite_text"},
+    {"UPDATE settings SET value = 19 WHERE run = 2 AND key = 'training.iterations'", "steps", "task 0, last step"},
+    {"INSERT INTO settings VALUES (2, 'tasks.flowers.iterations', 25, 'integer')", "steps", "task 3, last step"},
+    {"INSERT INTO settings VALUES (2, 'training.reference_iterations', 'true', 'boolean')", "steps",
+     "task 0, last step"},
+    {"DELETE FROM settings WHERE run = 2", "settings", "rows"},
     {"UPDATE runs SET finished = NULL WHERE run = 2", "runs", "status finished"},
     {"DROP VIEW metrics; CREATE VIEW metrics AS SELECT run, avg(transfer) AS transfer, avg(average) AS average, "
      "avg(last) + 1 AS last, avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, avg(gain) AS "

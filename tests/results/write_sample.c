@@ -10,11 +10,12 @@
 static status write_run(struct store *store, const char *policy, int64_t seed, struct error *error)
 {
     char hash[DIGEST_SIZE], text[128];
-    snprintf(text, sizeof text, "merge:\n  policy: %s\n  every: 10\nnote: a | b\n", policy);
+    snprintf(text, sizeof text, "merge:\n  policy: %s\n  every: 10\ntraining:\n  iterations: 20\nnote: a | b\n",
+             policy);
     digest_text(text, hash);
     struct run_description description = sample_description(seed);
     description.policy = policy;
-    description.suite_text = text;
+    sample_tell(&description, text);
     description.suite_hash = hash;
     struct run_start start;
     TRY(store_run_start(store, &description, &start, error));

@@ -13,6 +13,7 @@ struct query_filter filter_read(const struct options *given)
         .dataset = options_text(given, "dataset"),
         .since = options_text(given, "since"),
         .before = options_text(given, "before"),
+        .where = options_text(given, "where"),
         .has_seed = options_given(given, "seed"),
         .seed = options_given(given, "seed") ? options_integer(given, "seed") : 0,
     };

@@ -27,6 +27,9 @@
         {.name = "since",                                                                                              \
          .type = OPTION_TEXT,                                                                                          \
          .help = "only runs started at this time (UTC) or later: 2026-01-31T12:00"},                                   \
+        {.name = "where",                                                                                              \
+         .type = OPTION_TEXT,                                                                                          \
+         .help = "only runs with these settings: merge.every=50,training.batch=64"},                                   \
     {                                                                                                                  \
         .name = "before", .type = OPTION_TEXT, .help = "only runs started before this time"                            \
     }

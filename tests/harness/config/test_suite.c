@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "harness/config/library.h"
 #include "harness/config/suite.h"
+#include "results/store.h"
 
 /* A suite's owners in small: what each of them declares, with every type and every kind of section. */
 static const struct option top_options[] = {{.name = "title", .type = OPTION_TEXT}, {0}};
@@ -125,6 +126,34 @@ static void values_come_from_file_parent_and_default(void **state)
     assert_null(options_find(options_table(dtd), "root"));
     assert_int_equal(options_integer(suite_entry(suite, "tasks", "mnist"), "digits"), 10);
     assert_null(suite_entry(suite, "tasks", "third"));
+    suite_destroy(suite);
+}
+
+static void every_value_is_a_setting(void **state)
+{
+    (void)state;
+    static const char *const expected[][3] = {{"title", "a: b", "text"},
+                                              {"data.order", "[dtd, mnist, second]", "list"},
+                                              {"training.learning_rate", "0.005", "real"},
+                                              {"training.exact", "true", "boolean"},
+                                              {"merge.every", "50", "integer"},
+                                              {"merge.moments", "keep", "text"},
+                                              {"tasks.second.learning_rate", "0.1", "real"}};
+    struct suite *suite = parse(good);
+    struct setting_row *rows;
+    size_t count, found = 0;
+    assert_int_equal(suite_settings(suite, &rows, &count, NULL), OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_null(strstr(rows[i].key, "tasks.mnist.learning_rate")); /* as in training */
+        for (size_t k = 0; k < sizeof expected / sizeof *expected; k++)
+            if (strcmp(rows[i].key, expected[k][0]) == 0) {
+                assert_string_equal(rows[i].value, expected[k][1]);
+                assert_string_equal(rows[i].type, expected[k][2]);
+                found++;
+            }
+    }
+    assert_int_equal(found, sizeof expected / sizeof *expected);
+    suite_settings_free(rows, count);
     suite_destroy(suite);
 }
 
@@ -450,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_come_from_file_parent_and_default),
+        cmocka_unit_test(every_value_is_a_setting),
         cmocka_unit_test(text_reads_back_as_itself),
         cmocka_unit_test(strange_strings_survive),
         cmocka_unit_test(hash_sees_what_is_computed_and_nothing_else),

@@ -222,7 +222,6 @@ static void odd_runs_have_files_too(void **state)
     struct run_description description = sample_description(-5);
     digest_text("odd", hash);
     description.suite = "../odd suite";
-    description.suite_text = "no mapping";
     description.suite_hash = hash;
     assert_ok(store_open(&store, *state, STORE_WRITE, &error));
     assert_ok(store_run_start(store, &description, &start, &error));

@@ -95,6 +95,28 @@ static void filters_choose_runs(void **state)
     assert_int_equal(count(state, "metrics", (struct query_filter){.status = "stopped"}), 0); /* no whole matrix */
 }
 
+static void settings_choose_and_are_shown(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const one = "training.iterations=2e1, suite=sample";
+    assert_int_equal(count(state, "runs", (struct query_filter){.where = one}), 5);
+    assert_int_equal(count(state, "runs", (struct query_filter){.where = "training.iterations=21"}), 0);
+    assert_int_equal(count(state, "runs", (struct query_filter){.where = "suite=sample,suite=\"other"}), 0);
+    assert_ok(query_check_filter(fixture->store, &(struct query_filter){.where = one}, &error));
+    assert_fails(query_check_filter(fixture->store, &(struct query_filter){.where = "training.iteration=20"}, &error),
+                 ERROR_ARGUMENT, "did you mean \"training.iterations\"?");
+    assert_fails(query_check_filter(fixture->store, &(struct query_filter){.where = "training.iterations=7"}, &error),
+                 ERROR_ARGUMENT, "no run has training.iterations = 7; expected one of: 20");
+    struct table table = ask(state, "leaderboard", (struct query_filter){.by = "training.iterations,suite"});
+    assert_int_equal(table_rows(&table), 2);
+    assert_int_equal(table.cell[column_of(&table, "training.iterations")].integer, 20);
+    table_free(&table);
+    assert_fails(
+        query_named(fixture->store, "leaderboard", &(struct query_filter){.by = "x' FROM runs"}, &table, &error),
+        ERROR_ARGUMENT, "no run has a setting");
+    table_free(&table);
+}
+
 static void tasks_tell_of_images_left_out(void **state)
 {
     struct table table = ask(state, "tasks", (struct query_filter){.run = 1});
@@ -404,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_query_answers),
         cmocka_unit_test(filters_choose_runs),
+        cmocka_unit_test(settings_choose_and_are_shown),
         cmocka_unit_test(tasks_tell_of_images_left_out),
         cmocka_unit_test(the_leaderboard_averages_seeds),
         cmocka_unit_test(the_matrix_has_a_row_per_checkpoint),

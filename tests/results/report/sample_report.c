@@ -5,6 +5,7 @@
 
 #include "core/digest.h"
 #include "core/rng.h"
+#include "tests/results/sample.h"
 
 enum { IMAGES = 200, BLOCKS = 3, EXPERTS = 12, ITERATIONS = 60 };
 
@@ -137,7 +138,6 @@ static status write_run(struct store *store, const struct kind *kind, int64_t se
     snprintf(identity, sizeof identity, "%s %s %s", kind->suite, kind->policy, kind->settings);
     digest_text(identity, hash);
     struct run_description description = {.suite = kind->suite,
-                                          .suite_text = text,
                                           .suite_hash = hash,
                                           .setting = "full_shot",
                                           .method = "moe_adapters",
@@ -151,6 +151,7 @@ static status write_run(struct store *store, const struct kind *kind, int64_t se
                                           .program_version = "0.1.0",
                                           .seed = seed,
                                           .tasks = kind->tasks};
+    sample_tell(&description, text);
     struct run_start start;
     TRY(store_run_start(store, &description, &start, error));
     store_begin(store);

@@ -5,6 +5,7 @@
 
 #include "results/store.h"
 #include "results/store/schema.h"
+#include "results/store/setting_values.h"
 #include "tests/results/sample.h"
 
 static void execute(const char *path, const char *sql)
@@ -122,6 +123,69 @@ static void a_database_without_inputs_is_brought_up_to_date(void **state)
     sample_remove(path);
 }
 
+/* As programs of every version before wrote it: a "key: value" a line. */
+#define OLD_SUITE                                                                                                      \
+    "title: \"a: b\"\nmodel:\n  weights: mini\n  note: \"\\\\x \\x1b \\\"q\\\"\"\ndata:\n  order: [mnist, \"a b\"]\n"  \
+    "merge:\n  every: 20\n  rate: 1e-05\n  empty: \"\"\ntasks:\n  mnist:\n    learning_rate: 0.01\n"                   \
+    "    reference_iterations: true\n  \"a b\":\n    batch: 3\nrun:\n  threads: 4\n"
+
+static void settings_of_older_runs_are_read_from_their_suite(void **state)
+{
+    (void)state;
+    static const char *const expected[][3] = {
+        {"data.order", "[mnist, \"a b\"]", "list"},
+        {"merge.empty", "", "text"},
+        {"merge.every", "20", "integer"},
+        {"merge.rate", "1e-05", "real"},
+        {"model.note", "\\x \x1b \"q\"", "text"},
+        {"model.weights", "mini", "text"},
+        {"run.threads", "4", "integer"},
+        {"tasks.a b.batch", "3", "integer"},
+        {"tasks.mnist.learning_rate", "0.01", "real"},
+        {"tasks.mnist.reference_iterations", "true", "boolean"},
+        {"title", "a: b", "text"},
+    };
+    char *path = sample_path("fourth.sqlite");
+    const struct embedded_file four[] = {schema_files[0], schema_files[1], schema_files[2], schema_files[3], {0}};
+    struct database *database;
+    struct store *store;
+    struct setting_values values;
+    assert_ok(database_open(&database, path, true, &error));
+    assert_ok(schema_upgrade(database, four, &error));
+    for (int64_t run = 1; run <= 2; run++) {
+        struct statement *statement;
+        assert_ok(
+            statement_open(&statement, database,
+                           "INSERT INTO runs VALUES (?1, 's', 'h', ?2, 'full_shot', 'm', 'p', 'c', 'oracle', 'I', "
+                           "'b', 'cpu', 'f32', '0', ?1, 1, 0, 'stopped', NULL, 'now', NULL, 'host', 1, NULL, NULL)",
+                           &error));
+        assert_ok(statement_run(
+            statement, VALUES(value_integer(run), value_text(run == 1 ? OLD_SUITE : "no mapping: {")), &error));
+        statement_close(statement);
+    }
+    database_close(database);
+    assert_ok(store_open(&store, path, STORE_SNAPSHOT, &error)); /* in a copy; the file stays what it is */
+    assert_int_equal(number(path, "PRAGMA user_version"), 4);
+    store_close(store);
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_ok(setting_values_read(&values, store, 1, &error));
+    assert_int_equal(values.count, sizeof expected / sizeof *expected);
+    for (size_t i = 0; i < values.count; i++) {
+        char sql[128];
+        assert_string_equal(values.value[i].key, expected[i][0]);
+        assert_string_equal(values.value[i].value, expected[i][1]);
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM settings WHERE key = '%s' AND type = '%s'", expected[i][0],
+                 expected[i][2]);
+        assert_int_equal(number(path, sql), 1);
+    }
+    assert_int_equal(number(path, "SELECT count(*) FROM settings WHERE value > 19 AND value < 21"), 1);
+    setting_values_free(&values);
+    assert_ok(setting_values_read(&values, store, 2, &error));
+    assert_int_equal(values.count, 0);
+    store_close(store);
+    sample_remove(path);
+}
+
 static void a_failing_file_changes_nothing(void **state)
 {
     (void)state;
@@ -213,6 +277,7 @@ int main(void)
         cmocka_unit_test(old_schemas_are_brought_up_to_date),
         cmocka_unit_test(a_database_of_the_first_version_gets_the_new_columns),
         cmocka_unit_test(a_database_without_inputs_is_brought_up_to_date),
+        cmocka_unit_test(settings_of_older_runs_are_read_from_their_suite),
         cmocka_unit_test(a_failing_file_changes_nothing),
         cmocka_unit_test(other_programs_databases_are_refused_and_left_alone),
         cmocka_unit_test(newer_schemas_are_refused),
