@@ -212,7 +212,7 @@ status store_add_task_similarity(struct store *store, int64_t run, int64_t task,
                                  struct error *error);
 
 struct evaluation_row {
-    int64_t checkpoint; /* the last task trained; −1: zero-shot, the untouched model */
+    int64_t after_task; /* the last task trained; −1: zero-shot, the untouched model */
     int64_t task;
     int64_t correct, images;
     const struct per_image *per_image; /* NULL: none kept */
@@ -249,7 +249,7 @@ status store_add_expert_event(struct store *store, int64_t run, const struct exp
 /* Test images of `task` sent to each router; counts[0] is the untouched model, counts[1 + t] router t. Zeros are not
  * kept. */
 struct router_choices_row {
-    int64_t checkpoint, task;
+    int64_t after_task, task;
     const uint64_t *counts;
     size_t routers; /* counts has one more */
 };
@@ -313,7 +313,7 @@ void run_record_free(struct run_record *record);
 
 /* What was kept per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if nothing
  * was. */
-status store_read_per_image(struct store *store, int64_t run, int64_t checkpoint, int64_t task,
+status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
                             struct per_image *per_image, struct error *error);
 
 #endif

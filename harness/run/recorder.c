@@ -171,7 +171,7 @@ status record_session(const struct recorder *r, struct error *error)
     return result;
 }
 
-static status record_routers(const struct recorder *r, int64_t checkpoint, const struct test_set *set,
+static status record_routers(const struct recorder *r, int64_t after_task, const struct test_set *set,
                              struct error *error)
 {
     size_t tasks = r->experiment->task_count;
@@ -181,13 +181,13 @@ static status record_routers(const struct recorder *r, int64_t checkpoint, const
     for (size_t i = 0; i < set->n; i++)
         counts[set->router[i] + 1]++;
     struct router_choices_row row = {
-        .checkpoint = checkpoint, .task = (int64_t)set->task->index, .counts = counts, .routers = tasks};
+        .after_task = after_task, .task = (int64_t)set->task->index, .counts = counts, .routers = tasks};
     status result = store_add_router_choices(r->store, r->run, &row, error);
     free(counts);
     return result;
 }
 
-status record_evaluation(const struct recorder *r, int64_t checkpoint, const struct test_set *set, bool routed,
+status record_evaluation(const struct recorder *r, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error)
 {
     struct per_image per_image = {.kind = r->experiment->settings.per_image,
@@ -195,13 +195,13 @@ status record_evaluation(const struct recorder *r, int64_t checkpoint, const str
                                   .right = set->right,
                                   .predicted = set->predicted,
                                   .router = set->router};
-    struct evaluation_row row = {.checkpoint = checkpoint,
+    struct evaluation_row row = {.after_task = after_task,
                                  .task = (int64_t)set->task->index,
                                  .correct = (int64_t)set->correct,
                                  .images = (int64_t)set->n,
                                  .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
     TRY(store_add_evaluation(r->store, r->run, &row, error));
-    return routed ? record_routers(r, checkpoint, set, error) : OK;
+    return routed ? record_routers(r, after_task, set, error) : OK;
 }
 
 static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change,

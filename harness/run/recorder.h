@@ -1,7 +1,7 @@
 /* From the run to the database: one function per kind of row, in the run's own words.
  *
  *     struct recorder recorder = {.store = store, .run = start.run, .experiment = e};
- *     TRY(record_evaluation(&recorder, checkpoint, &set, error));
+ *     TRY(record_evaluation(&recorder, after_task, &set, error));
  */
 #ifndef MTIL_HARNESS_RUN_RECORDER_H
 #define MTIL_HARNESS_RUN_RECORDER_H
@@ -25,8 +25,8 @@ status record_session(const struct recorder *recorder, struct error *error);
 status record_mended(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
 status record_tasks(const struct recorder *recorder, struct error *error);
 
-/* checkpoint −1: zero-shot. With a selector, the routers chosen are recorded too. */
-status record_evaluation(const struct recorder *recorder, int64_t checkpoint, const struct test_set *set, bool routed,
+/* after_task −1: zero-shot. With a selector, the routers chosen are recorded too. */
+status record_evaluation(const struct recorder *recorder, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error);
 
 /* The experiment's changes since the last call (merges, skips, freezes), which are then cleared. */

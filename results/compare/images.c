@@ -66,8 +66,8 @@ static status kept_all(const struct pairing *p, size_t seed, bool *all, struct e
 {
     struct statement *statement;
     TRY(statement_open(&statement, p->c->store->database,
-                       "SELECT (SELECT count(*) FROM per_image WHERE run = ?1 AND task = ?2 AND checkpoint = ?3)"
-                       " AND (SELECT count(*) FROM per_image WHERE run = ?4 AND task = ?5 AND checkpoint = ?6)"
+                       "SELECT (SELECT count(*) FROM per_image WHERE run = ?1 AND task = ?2 AND after_task = ?3)"
+                       " AND (SELECT count(*) FROM per_image WHERE run = ?4 AND task = ?5 AND after_task = ?6)"
                        " AND coalesce((SELECT test_digest FROM tasks WHERE run = ?1 AND task = ?2) ="
                        " (SELECT test_digest FROM tasks WHERE run = ?4 AND task = ?5), 1)",
                        error));

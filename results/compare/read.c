@@ -368,7 +368,7 @@ static status read_values(struct compare *c, const struct place *places, struct 
     status result = c->values && scan.metric ? OK : compare_no_memory(c, error);
     if (result == OK)
         result = open_filtered(c,
-                               COMPARED "SELECT evaluations.run, task, checkpoint, correct, images FROM compared JOIN "
+                               COMPARED "SELECT evaluations.run, task, after_task, correct, images FROM compared JOIN "
                                         "evaluations ON evaluations.run = compared.run ORDER BY evaluations.run",
                                &statement, error);
     if (result == OK) {

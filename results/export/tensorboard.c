@@ -79,14 +79,14 @@ static void take_step(struct run_export *out, struct statement *row, void *conte
     add_scalar(out, real(row, 4), step, "training/learning_rate", real(row, 3));
 }
 
-static const char accuracies_sql[] = "SELECT checkpoint + 1, 'accuracy/' || name, accuracy, "
-                                     "(SELECT total(seconds) FROM timings WHERE run = ?1 AND task <= checkpoint) "
-                                     "FROM matrix WHERE run = ?1 ORDER BY checkpoint, task";
+static const char accuracies_sql[] = "SELECT after_task + 1, 'accuracy/' || name, accuracy, "
+                                     "(SELECT total(seconds) FROM timings WHERE run = ?1 AND task <= after_task) "
+                                     "FROM matrix WHERE run = ?1 ORDER BY after_task, task";
 
-static const char means_sql[] = "SELECT checkpoint + 1, 'metrics/mean_accuracy', avg(accuracy), "
-                                "(SELECT total(seconds) FROM timings WHERE run = ?1 AND task <= checkpoint) "
-                                "FROM matrix WHERE run = ?1 GROUP BY checkpoint "
-                                "HAVING count(*) = (SELECT tasks FROM runs WHERE run = ?1) ORDER BY checkpoint";
+static const char means_sql[] = "SELECT after_task + 1, 'metrics/mean_accuracy', avg(accuracy), "
+                                "(SELECT total(seconds) FROM timings WHERE run = ?1 AND task <= after_task) "
+                                "FROM matrix WHERE run = ?1 GROUP BY after_task "
+                                "HAVING count(*) = (SELECT tasks FROM runs WHERE run = ?1) ORDER BY after_task";
 
 static void take_accuracy(struct run_export *out, struct statement *row, void *context)
 {

@@ -33,7 +33,7 @@ JOIN published_tasks USING (task_order)
 WHERE task = key;
 
 CREATE TEMP VIEW published_matrix AS
-SELECT source, method, setting, task_order, trained.task AS checkpoint, trained.dataset AS trained,
+SELECT source, method, setting, task_order, trained.task AS after_task, trained.dataset AS trained,
        published_columns.task AS task, tested.dataset AS name, value AS accuracy
 FROM published_columns, json_each(accuracies)
 JOIN published_tasks AS trained USING (task_order)

@@ -1,17 +1,17 @@
--- The router confusion of each run, after the last checkpoint at which a selector chose: true task × chosen router, in
+-- The router confusion of each run, after the last task after which a selector chose: true task × chosen router, in
 -- percent of the task's test images. Behind the CTE `chosen`; ?11: a true task or null. Columns: as results/query_wide.c
 -- wants them.
 , routed AS (
-    SELECT run, max(checkpoint) AS checkpoint FROM chosen JOIN router_choices USING (run) GROUP BY run
+    SELECT run, max(after_task) AS after_task FROM chosen JOIN router_choices USING (run) GROUP BY run
 ), totals AS (
-    SELECT run, checkpoint, task, sum(count) AS images
+    SELECT run, after_task, task, sum(count) AS images
     FROM routed
-    JOIN router_choices USING (run, checkpoint)
-    GROUP BY run, checkpoint, task
+    JOIN router_choices USING (run, after_task)
+    GROUP BY run, after_task, task
 ), routers AS (
     SELECT run, -1 AS router, 'untouched model' AS name FROM routed
     UNION ALL
-    SELECT run, task, name FROM routed JOIN tasks USING (run) WHERE task <= checkpoint
+    SELECT run, task, name FROM routed JOIN tasks USING (run) WHERE task <= after_task
 ), columns AS (
     SELECT name, min(iif(router < 0, -1, run * 4096 + router)) AS place FROM routers GROUP BY router < 0, name
 )
@@ -20,10 +20,10 @@ SELECT totals.run AS block, (SELECT count(*) FROM columns) AS width, totals.run 
        CASE WHEN routers.router IS NOT NULL THEN 100.0 * coalesce(sent.count, 0) / images END AS value
 FROM totals
 JOIN tasks USING (run, task)
-LEFT JOIN tasks AS trained ON trained.run = totals.run AND trained.task = totals.checkpoint
+LEFT JOIN tasks AS trained ON trained.run = totals.run AND trained.task = totals.after_task
 CROSS JOIN columns
 LEFT JOIN routers ON routers.run = totals.run AND routers.name = columns.name AND (routers.router < 0) = (place < 0)
-LEFT JOIN router_choices AS sent ON sent.run = totals.run AND sent.checkpoint = totals.checkpoint
+LEFT JOIN router_choices AS sent ON sent.run = totals.run AND sent.after_task = totals.after_task
                                     AND sent.task = totals.task AND sent.router = routers.router
 WHERE ?11 IS NULL OR tasks.name = ?11
 ORDER BY totals.run, totals.task, place

@@ -27,22 +27,22 @@ FROM task_classes JOIN tasks USING (run, task)
 GROUP BY run, task
 HAVING count(*) <> classes OR max(class) >= classes;
 
-SELECT 'evaluations', run, 'task ' || task || ', checkpoint ' || checkpoint, runs.tasks || ' tasks', 'a cell outside'
+SELECT 'evaluations', run, 'task ' || task || ', after task ' || after_task, runs.tasks || ' tasks', 'a cell outside'
 FROM evaluations JOIN runs USING (run)
-WHERE checkpoint >= runs.tasks OR task >= runs.tasks;
+WHERE after_task >= runs.tasks OR task >= runs.tasks;
 
-SELECT 'evaluations', run, 'task ' || task || ', checkpoint ' || checkpoint, test_images || ' images',
+SELECT 'evaluations', run, 'task ' || task || ', after task ' || after_task, test_images || ' images',
        images || ' images'
 FROM evaluations JOIN tasks USING (run, task)
 WHERE images <> test_images;
 
-SELECT 'routers', sums.run, 'task ' || sums.task || ', checkpoint ' || sums.checkpoint,
+SELECT 'routers', sums.run, 'task ' || sums.task || ', after task ' || sums.after_task,
        coalesce(images || ' images', 'an evaluation'), sums.images_sent || ' images'
-FROM (SELECT run, checkpoint, task, sum(count) AS images_sent FROM router_choices GROUP BY run, checkpoint, task) AS sums
-LEFT JOIN evaluations USING (run, task, checkpoint)
+FROM (SELECT run, after_task, task, sum(count) AS images_sent FROM router_choices GROUP BY run, after_task, task) AS sums
+LEFT JOIN evaluations USING (run, task, after_task)
 WHERE images IS NULL OR images <> images_sent;
 
-SELECT 'routers', run, 'task ' || task || ', checkpoint ' || checkpoint, 'a router of ' || runs.tasks || ' tasks',
+SELECT 'routers', run, 'task ' || task || ', after task ' || after_task, 'a router of ' || runs.tasks || ' tasks',
        'router ' || router
 FROM router_choices JOIN runs USING (run)
 WHERE router >= runs.tasks;
@@ -145,8 +145,8 @@ FROM expert_usage
 GROUP BY run, task, encoder, block
 HAVING sum(count) > 0 AND abs(total(share) - 100) > 1e-6;
 
-SELECT 'views', run, 'selector, task ' || task || ', checkpoint ' || checkpoint, '100 percent',
+SELECT 'views', run, 'selector, task ' || task || ', after task ' || after_task, '100 percent',
        total(share) || ' percent'
 FROM selector
-GROUP BY run, task, checkpoint
+GROUP BY run, task, after_task
 HAVING abs(total(share) - 100) > 1e-6;

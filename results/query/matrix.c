@@ -60,9 +60,9 @@ static void add_matrix_rows(struct table *table, const struct view *view, const 
 {
     const struct accuracy_matrix *cells = &matrix->matrix;
     add_matrix_row(table, view, matrix, run, "zero-shot", cells->zero_shot);
-    for (size_t checkpoint = 0; checkpoint < cells->tasks; checkpoint++)
-        add_matrix_row(table, view, matrix, run, matrix->names[checkpoint],
-                       cells->accuracy + checkpoint * cells->tasks);
+    for (size_t after_task = 0; after_task < cells->tasks; after_task++)
+        add_matrix_row(table, view, matrix, run, matrix->names[after_task],
+                       cells->accuracy + after_task * cells->tasks);
 }
 
 static bool same_columns(const struct table *table, const struct view *view, const struct run_matrix *matrix)

@@ -51,7 +51,7 @@ static const struct named_query {
      "ORDER BY chosen.run, tasks.task, other",
      NULL,
      NULL},
-    {{"matrix", "accuracy on each task after each task, a row per checkpoint"}, NULL, NULL, query_matrix},
+    {{"matrix", "accuracy on each task after each task, a row per trained task"}, NULL, NULL, query_matrix},
     {{"leaderboard", "configurations by their mean over seeds, best Last first"}, NULL, NULL, answer_leaderboard},
     {{"paper-table", "methods × datasets, a block for each of Transfer, Average and Last"},
      NULL,

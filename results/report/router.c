@@ -28,8 +28,8 @@ static status load_confusion(const struct section_call *call, const struct confi
     TRY(report_check(call->report, error));
     for (size_t run = 0; run < configuration->used; run++)
         TRY(report_rows(call->report,
-                        "SELECT task, router, count FROM router_choices WHERE run = ?1 AND checkpoint = "
-                        "(SELECT max(checkpoint) FROM router_choices WHERE run = ?1)",
+                        "SELECT task, router, count FROM router_choices WHERE run = ?1 AND after_task = "
+                        "(SELECT max(after_task) FROM router_choices WHERE run = ?1)",
                         configuration->run[run].run, take_choice, confusion, error));
     for (size_t task = 0; task < tasks; task++) {
         double sum = 0;

@@ -14,9 +14,9 @@ struct cells {
 static void take_cell(void *context, struct statement *row)
 {
     struct cells *cells = context;
-    int64_t checkpoint = statement_integer(row, 0), task = statement_integer(row, 1);
-    if (task >= 0 && task < (int64_t)cells->tasks && checkpoint >= -1 && checkpoint < (int64_t)cells->tasks)
-        cells->value[(size_t)(checkpoint + 1) * cells->tasks + (size_t)task] = row_real(row, 2);
+    int64_t after_task = statement_integer(row, 0), task = statement_integer(row, 1);
+    if (task >= 0 && task < (int64_t)cells->tasks && after_task >= -1 && after_task < (int64_t)cells->tasks)
+        cells->value[(size_t)(after_task + 1) * cells->tasks + (size_t)task] = row_real(row, 2);
 }
 
 status section_accuracies(const struct section_call *call, const struct configuration *configuration,
@@ -29,7 +29,7 @@ status section_accuracies(const struct section_call *call, const struct configur
         value[i] = (double)NAN;
     for (size_t run = 0; run < configuration->used; run++) {
         struct cells cells = {tasks, value + run * size};
-        TRY(report_rows(call->report, "SELECT checkpoint, task, accuracy FROM matrix WHERE run = ?1",
+        TRY(report_rows(call->report, "SELECT after_task, task, accuracy FROM matrix WHERE run = ?1",
                         configuration->run[run].run, take_cell, &cells, error));
     }
     *accuracies = (struct accuracies){configuration->used, tasks, value};

@@ -97,7 +97,7 @@ static void add_value(struct text *text, const struct value *value)
     }
 }
 
-/* "evaluations (task 2, checkpoint 5)" */
+/* "evaluations (task 2, after_task 5)" */
 static void add_place(struct text *text, const struct join_table *table, struct statement *row)
 {
     text_add(text, "%s", table->name);

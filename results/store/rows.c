@@ -17,15 +17,15 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_TASK_SIMILARITY] = "INSERT INTO task_similarities (run, task, other, cosine) VALUES (?1, ?2, ?3, ?4) "
                                "ON CONFLICT DO NOTHING",
     [INSERT_EVALUATION] =
-        "INSERT INTO evaluations (run, checkpoint, task, correct, images) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [INSERT_PER_IMAGE] = "INSERT INTO per_image (run, checkpoint, task, kind, data) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO evaluations (run, after_task, task, correct, images) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [INSERT_PER_IMAGE] = "INSERT INTO per_image (run, after_task, task, kind, data) VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_EXPERT_COUNT] = "INSERT INTO expert_counts (run, task, encoder, block, expert, count) "
                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [INSERT_EXPERT_EVENT] = "INSERT INTO expert_events (run, task, iteration, encoder, block, position, event, target, "
                             "t1, t2, mixture, reason) VALUES (?1, ?2, ?3, ?4, ?5, "
                             "(SELECT count(*) FROM expert_events WHERE (run, task, iteration, encoder, block) = "
                             "(?1, ?2, ?3, ?4, ?5)), ?6, nullif(?7, -1), ?8, ?9, ?10, ?11)",
-    [INSERT_ROUTER_CHOICE] = "INSERT INTO router_choices (run, checkpoint, task, router, count) "
+    [INSERT_ROUTER_CHOICE] = "INSERT INTO router_choices (run, after_task, task, router, count) "
                              "VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_THRESHOLD] = "INSERT INTO selector_thresholds (run, task, threshold) VALUES (?1, ?2, ?3)",
     [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -170,7 +170,7 @@ static status insert_per_image(struct store *store, int64_t run, const struct ev
     struct bytes packed;
     TRY(per_image_pack(kept, &packed, error));
     status result = insert(store, INSERT_PER_IMAGE,
-                           VALUES(value_integer(run), value_integer(row->checkpoint), value_integer(row->task),
+                           VALUES(value_integer(run), value_integer(row->after_task), value_integer(row->task),
                                   value_text(per_image_name(kept->kind)), value_blob(packed.data, packed.size)),
                            error);
     bytes_free(&packed);
@@ -182,7 +182,7 @@ status store_add_evaluation(struct store *store, int64_t run, const struct evalu
     bool began;
     TRY(begin_rows(store, &began, error));
     status result = insert(store, INSERT_EVALUATION,
-                           VALUES(value_integer(run), value_integer(row->checkpoint), value_integer(row->task),
+                           VALUES(value_integer(run), value_integer(row->after_task), value_integer(row->task),
                                   value_integer(row->correct), value_integer(row->images)),
                            error);
     if (result == OK && row->per_image && row->per_image->kind != PER_IMAGE_NONE)
@@ -253,7 +253,7 @@ status store_add_router_choices(struct store *store, int64_t run, const struct r
     for (size_t i = 0; i <= row->routers && result == OK; i++)
         if (row->counts[i] > 0)
             result = insert(store, INSERT_ROUTER_CHOICE,
-                            VALUES(value_integer(run), value_integer(row->checkpoint), value_integer(row->task),
+                            VALUES(value_integer(run), value_integer(row->after_task), value_integer(row->task),
                                    value_integer((int64_t)i - 1), value_integer((int64_t)row->counts[i])),
                             error);
     return database_end(store->database, began, result, error);
@@ -357,16 +357,16 @@ static status read_accuracies(struct store *store, int64_t run, double *accuracy
                               struct error *error)
 {
     struct statement *statement;
-    TRY(open_for_run(&statement, store, "SELECT checkpoint, task, correct, images FROM evaluations WHERE run = ?1", run,
+    TRY(open_for_run(&statement, store, "SELECT after_task, task, correct, images FROM evaluations WHERE run = ?1", run,
                      error));
     bool row;
     status result;
     while ((result = statement_step(statement, &row, error)) == OK && row) {
-        int64_t checkpoint = statement_integer(statement, 0), task = statement_integer(statement, 1);
-        if (task < 0 || (size_t)task >= tasks || checkpoint < -1 || checkpoint >= (int64_t)tasks)
+        int64_t after_task = statement_integer(statement, 0), task = statement_integer(statement, 1);
+        if (task < 0 || (size_t)task >= tasks || after_task < -1 || after_task >= (int64_t)tasks)
             continue;
         double percent = 100.0 * (double)statement_integer(statement, 2) / (double)statement_integer(statement, 3);
-        *(checkpoint < 0 ? &zero_shot[task] : &accuracy[(size_t)checkpoint * tasks + (size_t)task]) = percent;
+        *(after_task < 0 ? &zero_shot[task] : &accuracy[(size_t)after_task * tasks + (size_t)task]) = percent;
     }
     statement_close(statement);
     return result;
@@ -454,18 +454,18 @@ static status unpack_row(struct store *store, struct statement *statement, struc
     return result == OK ? OK : error_context(error, "%s", store_path(store));
 }
 
-status store_read_per_image(struct store *store, int64_t run, int64_t checkpoint, int64_t task,
+status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
                             struct per_image *per_image, struct error *error)
 {
     *per_image = (struct per_image){.kind = PER_IMAGE_NONE};
     struct statement *statement;
     TRY(statement_open(&statement, store->database,
-                       "SELECT images, kind, data FROM evaluations JOIN per_image USING (run, task, checkpoint) "
-                       "WHERE run = ?1 AND checkpoint = ?2 AND task = ?3",
+                       "SELECT images, kind, data FROM evaluations JOIN per_image USING (run, task, after_task) "
+                       "WHERE run = ?1 AND after_task = ?2 AND task = ?3",
                        error));
     bool row = false;
     status result =
-        statement_bind(statement, VALUES(value_integer(run), value_integer(checkpoint), value_integer(task)), error);
+        statement_bind(statement, VALUES(value_integer(run), value_integer(after_task), value_integer(task)), error);
     if (result == OK)
         result = statement_step(statement, &row, error);
     if (result == OK && row)

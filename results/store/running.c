@@ -177,9 +177,9 @@ static const char names_sql[] = "SELECT name, min(run * 4096 + task) AS first FR
                                 "GROUP BY name ORDER BY first";
 
 static const char accuracy_sql[] =
-    "WITH last AS (SELECT run, max(checkpoint) AS checkpoint FROM evaluations "
+    "WITH last AS (SELECT run, max(after_task) AS after_task FROM evaluations "
     "WHERE run IN (SELECT run FROM runs WHERE status = 'running') GROUP BY run) "
-    "SELECT matrix.run, trained, name, accuracy FROM last JOIN matrix USING (run, checkpoint) ORDER BY run, task";
+    "SELECT matrix.run, trained, name, accuracy FROM last JOIN matrix USING (run, after_task) ORDER BY run, task";
 
 static void add_name(void *context, struct statement *row)
 {

@@ -1,4 +1,4 @@
--- Schema version 5: every setting of a run as a row.
+-- Schema version 5: every setting of a run as a row, and the last task trained under its own name.
 
 -- As resolved when the run was created, defaults included; of a key under tasks that comes from another section, only where
 -- it differs from that section's. A run that continues keeps these.
@@ -39,3 +39,8 @@ SELECT run, key, iif(json_valid(json) AND type IN ('integer', 'real', 'text'), j
        CASE WHEN value GLOB '[[]*' THEN 'list' WHEN type IN ('true', 'false') THEN 'boolean'
             WHEN type IN ('integer', 'real') THEN type ELSE 'text' END
 FROM typed;
+
+-- The last task trained; -1: zero-shot CLIP. It was never the number of a file.
+ALTER TABLE evaluations RENAME COLUMN checkpoint TO after_task;
+ALTER TABLE per_image RENAME COLUMN checkpoint TO after_task;
+ALTER TABLE router_choices RENAME COLUMN checkpoint TO after_task;

@@ -411,8 +411,8 @@ static const struct {
     {"expert_counts", "task >= ?2", true},
     {"skipped_steps", "task >= ?2", true},
     {"selector_thresholds", "task >= ?2", true},
-    {"router_choices", "checkpoint >= ?2", true},
-    {"evaluations", "checkpoint >= ?2", true},
+    {"router_choices", "after_task >= ?2", true},
+    {"evaluations", "after_task >= ?2", true},
     {"timings", "(task, iteration) > (?2, ?3)", false},
     {"artifacts", "task >= max(?2, 0)", false},
 };

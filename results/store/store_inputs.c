@@ -166,7 +166,7 @@ static status take_run(struct store *store, struct statement *statement, struct 
 
 static const char unfinished_sql[] =
     "SELECT run, suite_hash, folder, EXISTS (SELECT 1 FROM evaluations WHERE evaluations.run = runs.run), "
-    "max(coalesce((SELECT max(checkpoint) + 1 FROM evaluations WHERE evaluations.run = runs.run), 0), "
+    "max(coalesce((SELECT max(after_task) + 1 FROM evaluations WHERE evaluations.run = runs.run), 0), "
     "coalesce((SELECT max(task) + 1 FROM steps WHERE steps.run = runs.run), 0)) "
     "FROM runs WHERE settings_hash = ?1 AND seed = ?2 AND status <> 'finished' ORDER BY run DESC";
 

@@ -2,33 +2,33 @@
 -- writing, and puts its own over them for itself when it opens one for reading. One statement each, beginning with
 -- CREATE VIEW at the start of a line. Accuracies and metrics are in percent; metrics as in results/metrics.c.
 
--- The accuracy matrix, a row per cell; checkpoint -1 is the untouched model.
+-- The accuracy matrix, a row per cell; after_task -1 is the untouched model.
 CREATE VIEW matrix AS
-SELECT evaluations.run AS run, checkpoint, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
+SELECT evaluations.run AS run, after_task, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
        correct, images, 100.0 * correct / images AS accuracy
 FROM evaluations
 JOIN tasks USING (run, task)
-LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.checkpoint;
+LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.after_task;
 
 -- A row per task of each run whose column of the matrix is complete.
 CREATE VIEW task_metrics AS
 SELECT run, task,
-       avg(100.0 * correct / images) FILTER (WHERE checkpoint BETWEEN 0 AND task - 1) AS transfer,
-       avg(100.0 * correct / images) FILTER (WHERE checkpoint >= 0) AS average,
-       max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1) AS last,
+       avg(100.0 * correct / images) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
+       avg(100.0 * correct / images) FILTER (WHERE after_task >= 0) AS average,
+       max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1) AS last,
        CASE WHEN task < tasks - 1
-            THEN max(100.0 * correct / images) FILTER (WHERE checkpoint >= task)
-                 - max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1) END AS forgetting,
+            THEN max(100.0 * correct / images) FILTER (WHERE after_task >= task)
+                 - max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1) END AS forgetting,
        CASE WHEN task < tasks - 1
-            THEN max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1)
-                 - max(100.0 * correct / images) FILTER (WHERE checkpoint = task) END AS backward_transfer,
-       max(100.0 * correct / images) FILTER (WHERE checkpoint = tasks - 1)
-           - max(100.0 * correct / images) FILTER (WHERE checkpoint = -1) AS gain,
-       max(100.0 * correct / images) FILTER (WHERE checkpoint = -1) AS zero_shot
+            THEN max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
+                 - max(100.0 * correct / images) FILTER (WHERE after_task = task) END AS backward_transfer,
+       max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
+           - max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS gain,
+       max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS zero_shot
 FROM (SELECT run, tasks FROM runs)
 JOIN evaluations USING (run)
 GROUP BY run, task
-HAVING count(*) FILTER (WHERE checkpoint BETWEEN 0 AND tasks - 1) = tasks;
+HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = tasks;
 
 -- A row per run whose matrix is complete.
 CREATE VIEW metrics AS
@@ -114,9 +114,9 @@ LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_ex
 
 -- The router confusion: where the test images of a task were sent.
 CREATE VIEW selector AS
-SELECT router_choices.run AS run, checkpoint, router_choices.task AS task, tasks.name AS name, router,
+SELECT router_choices.run AS run, after_task, router_choices.task AS task, tasks.name AS name, router,
        chosen.name AS chosen, count,
-       100.0 * count / sum(count) OVER (PARTITION BY router_choices.run, checkpoint, router_choices.task) AS share,
+       100.0 * count / sum(count) OVER (PARTITION BY router_choices.run, after_task, router_choices.task) AS share,
        threshold -- of the chosen router
 FROM router_choices
 JOIN tasks USING (run, task)

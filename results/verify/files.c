@@ -16,7 +16,7 @@ static status check_images(const struct verifying *v, struct statement *row, str
     struct per_image kept;
     bool predictions = strcmp(statement_text(row, KIND), "predictions") == 0;
     int64_t run = statement_integer(row, RUN), images = statement_integer(row, IMAGES);
-    snprintf(where, sizeof where, "task %" PRId64 ", checkpoint %" PRId64, statement_integer(row, TASK),
+    snprintf(where, sizeof where, "task %" PRId64 ", after task %" PRId64, statement_integer(row, TASK),
              statement_integer(row, CHECKPOINT));
     status result = per_image_unpack(&kept, predictions ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS, (size_t)images,
                                      data.kind == VALUE_BLOB ? data.bytes.data : NULL,
@@ -41,8 +41,8 @@ status verify_per_image(const struct verifying *v, struct error *error)
     status result;
     int64_t count = 0;
     TRY(statement_open(&rows, v->store->database,
-                       "SELECT run, task, checkpoint, kind, data, correct, images FROM per_image "
-                       "JOIN evaluations USING (run, task, checkpoint)",
+                       "SELECT run, task, after_task, kind, data, correct, images FROM per_image "
+                       "JOIN evaluations USING (run, task, after_task)",
                        error));
     for (bool row; (result = statement_step(rows, &row, error)) == OK && row;) {
         if (!verify_wants(v, statement_integer(rows, 0)))

@@ -191,24 +191,24 @@ static status check_mean_metrics(const struct verifying *v, struct cursor *curso
 
 /* --- A finished run --- */
 
-static bool has_cell(enum verify_cells cells, int64_t checkpoint, size_t task)
+static bool has_cell(enum verify_cells cells, int64_t after_task, size_t task)
 {
-    return checkpoint < 0 || cells == CELLS_ALL || (cells == CELLS_DIAGONAL && checkpoint == (int64_t)task);
+    return after_task < 0 || cells == CELLS_ALL || (cells == CELLS_DIAGONAL && after_task == (int64_t)task);
 }
 
 static void check_cells(const struct verifying *v, const struct subject *subject)
 {
     const struct accuracy_matrix *matrix = &subject->matrix.matrix;
     enum verify_cells cells = v->verification->cells ? v->verification->cells(subject->method) : CELLS_ALL;
-    for (int64_t checkpoint = -1; checkpoint < (int64_t)matrix->tasks; checkpoint++)
+    for (int64_t after_task = -1; after_task < (int64_t)matrix->tasks; after_task++)
         for (size_t task = 0; task < matrix->tasks; task++) {
             double found =
-                checkpoint < 0 ? matrix->zero_shot[task] : matrix->accuracy[(size_t)checkpoint * matrix->tasks + task];
-            bool expected = has_cell(cells, checkpoint, task);
+                after_task < 0 ? matrix->zero_shot[task] : matrix->accuracy[(size_t)after_task * matrix->tasks + task];
+            bool expected = has_cell(cells, after_task, task);
             char where[80];
             if (expected != isnan(found))
                 continue;
-            snprintf(where, sizeof where, "task %zu, checkpoint %" PRId64, task, checkpoint);
+            snprintf(where, sizeof where, "task %zu, after task %" PRId64, task, after_task);
             verify_fault(v, &(struct verify_fault){subject->run, "matrix", where,
                                                    expected ? "an accuracy" : "none with this method",
                                                    expected ? "none" : "an accuracy"});

@@ -61,10 +61,10 @@ static double now(void)
 /* --- Writing --- */
 
 /* A configuration's quality, a seed's luck and the images': learnt tasks are good, later ones as they were. */
-static int64_t correct(size_t configuration, size_t seed, size_t checkpoint, size_t task)
+static int64_t correct(size_t configuration, size_t seed, size_t after_task, size_t task)
 {
-    struct rng rng = rng_make(seed, RNG_TEST, (uint32_t)configuration, (uint32_t)(checkpoint * TASKS + task));
-    double base = checkpoint >= task ? 0.82 : 0.55;
+    struct rng rng = rng_make(seed, RNG_TEST, (uint32_t)configuration, (uint32_t)(after_task * TASKS + task));
+    double base = after_task >= task ? 0.82 : 0.55;
     size_t policy = configuration % POLICIES, every = configuration / POLICIES;
     double quality = 0.02 * (double)policy + 0.00005 * (double)every;
     double share = base + quality + 0.03 * ((double)rng_uniform(&rng, 0) - 0.5);
@@ -73,7 +73,7 @@ static int64_t correct(size_t configuration, size_t seed, size_t checkpoint, siz
 
 static void write_bits(struct evaluation_row *row, struct per_image *kept, size_t seed)
 {
-    struct rng rng = rng_make(seed, RNG_TEST, 1, (uint32_t)(row->checkpoint * TASKS + row->task));
+    struct rng rng = rng_make(seed, RNG_TEST, 1, (uint32_t)(row->after_task * TASKS + row->task));
     memset(kept->right, 0, kept->images);
     for (int64_t i = 0; i < row->correct; i++)
         kept->right[i] = 1;
@@ -87,16 +87,16 @@ static void write_bits(struct evaluation_row *row, struct per_image *kept, size_
 }
 
 /* What a run commits after a task. */
-static size_t write_checkpoint(struct store *store, int64_t run, size_t configuration, size_t seed, size_t checkpoint,
+static size_t write_checkpoint(struct store *store, int64_t run, size_t configuration, size_t seed, size_t after_task,
                                bool bits)
 {
     static uint8_t right[TASKS][1 << 15]; /* more than any test set has */
     struct error error = {0};
     store_begin(store);
     for (size_t task = 0; task < TASKS; task++) {
-        struct evaluation_row row = {.checkpoint = (int64_t)checkpoint,
+        struct evaluation_row row = {.after_task = (int64_t)after_task,
                                      .task = (int64_t)task,
-                                     .correct = correct(configuration, seed, checkpoint, task),
+                                     .correct = correct(configuration, seed, after_task, task),
                                      .images = tasks[task].test};
         struct per_image kept = {.kind = PER_IMAGE_BITS, .images = (size_t)row.images, .right = right[task]};
         if (bits)
@@ -121,8 +121,8 @@ static size_t write_run(struct store *store, const struct run_description *about
                                .test_images = tasks[task].test};
         must(store_add_task(store, start.run, &row, &error), &error);
     }
-    for (size_t checkpoint = 0; checkpoint < TASKS; checkpoint++)
-        rows += write_checkpoint(store, start.run, configuration, (size_t)about->seed, checkpoint, bits);
+    for (size_t after_task = 0; after_task < TASKS; after_task++)
+        rows += write_checkpoint(store, start.run, configuration, (size_t)about->seed, after_task, bits);
     must(store_run_end(store, start.run, RUN_FINISHED, NULL, &error), &error);
     return rows + TASKS + 1;
 }

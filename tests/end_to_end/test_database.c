@@ -63,7 +63,7 @@ static void twenty_runs_at_once_lose_nothing(void **state)
     char *alone = workshop_path(&workshop, "alone.db"), *together = workshop_path(&workshop, "results.db");
     struct text expected = {0}, found = {0};
     static const char *const tables[] = {
-        "SELECT task, checkpoint, correct, images FROM evaluations JOIN runs USING (run) WHERE seed = 7 ORDER BY 1, 2",
+        "SELECT task, after_task, correct, images FROM evaluations JOIN runs USING (run) WHERE seed = 7 ORDER BY 1, 2",
         "SELECT task, iteration, loss, learning_rate FROM steps JOIN runs USING (run) WHERE seed = 7 ORDER BY 1, 2",
         "SELECT task, encoder, block, expert, count FROM expert_counts JOIN runs USING (run) WHERE seed = 7 "
         "ORDER BY 1, 2, 3, 4",

@@ -7,7 +7,7 @@
 
 #include "core/file.h"
 
-/* dataset,images,correct of one checkpoint, as the database has them; accuracies follow in eval's own lines. */
+/* dataset,images,correct after one task, as the database has them; accuracies follow in eval's own lines. */
 static void expect_table(const struct workshop *workshop, const char *answer, const char *condition)
 {
     struct text rows = {0};
@@ -15,7 +15,7 @@ static void expect_table(const struct workshop *workshop, const char *answer, co
     snprintf(sql, sizeof sql,
              "SELECT name, e.images, e.correct, 100.0 * e.correct / e.images, 100.0 * z.correct / z.images FROM "
              "evaluations e "
-             "JOIN tasks USING (run, task) JOIN evaluations z USING (run, task) WHERE %s AND z.checkpoint = -1 ORDER "
+             "JOIN tasks USING (run, task) JOIN evaluations z USING (run, task) WHERE %s AND z.after_task = -1 ORDER "
              "BY task",
              condition);
     rows_query(database, sql, &rows);
@@ -63,8 +63,8 @@ static void adapters_are_as_good_as_at_the_end_of_their_run(void **state)
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet selector.kind=oracle " LEARN);
     char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
-    expect_eval(&workshop, "adapters", file, " --router own", "e.checkpoint = 2");
-    expect_eval(&workshop, "adapters", file, " --router none", "e.checkpoint = -1");
+    expect_eval(&workshop, "adapters", file, " --router own", "e.after_task = 2");
+    expect_eval(&workshop, "adapters", file, " --router none", "e.after_task = -1");
     free(file);
     workshop_close(&workshop);
 }
@@ -77,8 +77,8 @@ static void weights_are_as_good_as_at_the_end_of_their_run(void **state)
     program_succeeds(
         &workshop, "run tiny.yaml --quiet method.name=continual_ft training.iterations=25 training.learning_rate=1e-3");
     char *file = workshop_find(&workshop, "runs/*/seed1/weights.safetensors");
-    expect_eval(&workshop, "weights", file, "", "e.checkpoint = 2");
-    expect_eval(&workshop, "weights", "clip.safetensors", "", "e.checkpoint = -1");
+    expect_eval(&workshop, "weights", file, "", "e.after_task = 2");
+    expect_eval(&workshop, "weights", "clip.safetensors", "", "e.after_task = -1");
     free(file);
     workshop_close(&workshop);
 }
@@ -101,8 +101,8 @@ static void the_saved_selector_gives_the_last_row(void **state)
         const char *labels = strstr(settings[i], "label_space") != NULL ? settings[i] : "";
         char *rest = path_format(" %s --router auto", labels), *by_default = path_format(" %s", labels);
         expect_eval(&workshop, "adapters", file, rest,
-                    "e.checkpoint = 2"); /* the suite says per_image, the file decides */
-        expect_eval(&workshop, "adapters", file, by_default, "e.checkpoint = 2");
+                    "e.after_task = 2"); /* the suite says per_image, the file decides */
+        expect_eval(&workshop, "adapters", file, by_default, "e.after_task = 2");
         free(by_default);
         free(rest);
         free(file);
@@ -196,7 +196,7 @@ static void one_router_serves_all_tasks(void **state)
     struct outcome outcome = program_run(&workshop, &(struct launch){.arguments = arguments});
     struct text rows = {0};
     char *database = workshop_path(&workshop, "results.db");
-    rows_query(database, "SELECT 'dtd', images, correct FROM evaluations WHERE task = 2 AND checkpoint = 2", &rows);
+    rows_query(database, "SELECT 'dtd', images, correct FROM evaluations WHERE task = 2 AND after_task = 2", &rows);
     assert_int_equal(outcome.exit_status, 0);
     assert_memory_equal(strchr(outcome.out.data, '\n') + 1, rows.data, rows.size - 1);
     text_free(&rows);

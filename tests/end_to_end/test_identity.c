@@ -220,7 +220,7 @@ static void images_replaced_meanwhile_stop_the_run(void **state)
     assert_int_equal(outcome.exit_status, 1);
     assert_non_null(strstr(outcome.errors.data, "the training images of eurosat below data have changed"));
     outcome_free(&outcome);
-    rows_expect(&w, "results.db", "SELECT status, (SELECT max(checkpoint) FROM evaluations) FROM runs", "failed,-1\n");
+    rows_expect(&w, "results.db", "SELECT status, (SELECT max(after_task) FROM evaluations) FROM runs", "failed,-1\n");
     workshop_close(&w);
 }
 

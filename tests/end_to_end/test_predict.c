@@ -90,7 +90,7 @@ static void read_stored(const struct workshop *workshop, const char *task, size_
     struct error error;
     char sql[256], *database = workshop_path(workshop, "trained.db");
     snprintf(sql, sizeof sql,
-             "SELECT hex(data) FROM per_image JOIN tasks USING (run, task) WHERE checkpoint = 2 AND name = '%s'", task);
+             "SELECT hex(data) FROM per_image JOIN tasks USING (run, task) WHERE after_task = 2 AND name = '%s'", task);
     rows_query(database, sql, &rows);
     size_t size = (rows.size - 1) / 2;
     uint8_t *bytes = malloc(size);

@@ -104,7 +104,7 @@ static void jobs_compute_the_same(void **state)
 {
     static const char wish[] = "sweep tiny.yaml --grid policy=none,most_used seed=1..2 --slurm --partition gpu --time "
                                "12:00:00 --memory 16G --cpus 1 --jobs 3 --slurm-arg --account=lab",
-                      rows[] = "SELECT policy, seed, checkpoint, task, correct FROM runs JOIN evaluations USING (run) "
+                      rows[] = "SELECT policy, seed, after_task, task, correct FROM runs JOIN evaluations USING (run) "
                                "ORDER BY 1, 2, 3, 4";
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     struct text alone = {0};

@@ -18,8 +18,8 @@
 static void expect_same(const struct workshop *workshop, const char *database, const char *other)
 {
     static const char *const computed[] = {
-        "SELECT policy, seed, checkpoint, task, correct, hex(data) FROM runs JOIN evaluations USING (run) "
-        "JOIN per_image USING (run, task, checkpoint) ORDER BY 1, 2, 3, 4",
+        "SELECT policy, seed, after_task, task, correct, hex(data) FROM runs JOIN evaluations USING (run) "
+        "JOIN per_image USING (run, task, after_task) ORDER BY 1, 2, 3, 4",
         "SELECT policy, seed, task, iteration, loss FROM runs JOIN steps USING (run) ORDER BY 1, 2, 3, 4",
     };
     char *path = workshop_path(workshop, database);

@@ -106,7 +106,7 @@ def check_python(readme):
     names = {}
     exec(re.search(r"```python\n(.*?)```", section(readme, "From Python"), re.DOTALL)[1], names)
     database = names["database"]
-    correct = [count for count, in database.execute("SELECT correct FROM evaluations JOIN per_image USING (run, task, checkpoint)")]
+    correct = [count for count, in database.execute("SELECT correct FROM evaluations JOIN per_image USING (run, task, after_task)")]
     assert len(names["leaderboard"]) == 2 and names["right"].sum() == correct[0]
     print("the example in Python: holds")
 

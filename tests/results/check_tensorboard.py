@@ -39,7 +39,7 @@ def check_run(events, database, run):
     for name, in database.execute("SELECT name FROM tasks WHERE run = ?", (run,)):
         check(
             f"accuracy/{name}",
-            f"SELECT checkpoint + 1, accuracy FROM matrix WHERE run = ? AND name = '{name}' ORDER BY 1",
+            f"SELECT after_task + 1, accuracy FROM matrix WHERE run = ? AND name = '{name}' ORDER BY 1",
         )
     for metric in ("transfer", "average", "last", "forgetting", "backward_transfer", "gain", "zero_shot"):
         check(f"metrics/{metric}", f"SELECT 4, {metric} FROM metrics WHERE run = ?")

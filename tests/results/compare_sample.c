@@ -11,11 +11,11 @@
 
 static const char *const names[COMPARE_SAMPLE_TASKS] = {"aircraft", "dtd", "mnist"};
 
-int64_t compare_sample_correct(const struct compare_sample *sample, int64_t checkpoint, int64_t task)
+int64_t compare_sample_correct(const struct compare_sample *sample, int64_t after_task, int64_t task)
 {
     int64_t seed = sample->seed;
-    int64_t lift = checkpoint >= 0 && sample->lift ? sample->lift + (seed * (task + 2) + checkpoint) % 4 : 0;
-    return 100 + 3 * task + (checkpoint >= task ? 10 : 0) + (7 * seed + 5 * (checkpoint + 1) + 3 * task) % 11 + lift;
+    int64_t lift = after_task >= 0 && sample->lift ? sample->lift + (seed * (task + 2) + after_task) % 4 : 0;
+    return 100 + 3 * task + (after_task >= task ? 10 : 0) + (7 * seed + 5 * (after_task + 1) + 3 * task) % 11 + lift;
 }
 
 static void require(status result, const struct error *error)
@@ -26,11 +26,11 @@ static void require(status result, const struct error *error)
     }
 }
 
-static void add_evaluation(struct store *store, int64_t run, const struct compare_sample *sample, int64_t checkpoint,
+static void add_evaluation(struct store *store, int64_t run, const struct compare_sample *sample, int64_t after_task,
                            int64_t task)
 {
     struct error error;
-    int64_t correct = compare_sample_correct(sample, checkpoint, task);
+    int64_t correct = compare_sample_correct(sample, after_task, task);
     uint8_t right[LIMIT];
     uint16_t predicted[LIMIT];
     int16_t router[LIMIT];
@@ -44,7 +44,7 @@ static void add_evaluation(struct store *store, int64_t run, const struct compar
         predicted[i] = 0;
         router[i] = (int16_t)(i % 4 == 0 ? -1 : task);
     }
-    struct evaluation_row row = {.checkpoint = checkpoint,
+    struct evaluation_row row = {.after_task = after_task,
                                  .task = task,
                                  .correct = correct,
                                  .images = (int64_t)kept.images,
@@ -107,8 +107,8 @@ int64_t compare_sample_add(struct store *store, const struct compare_sample *sam
                                .training_images = 100,
                                .test_images = COMPARE_SAMPLE_IMAGES + sample->more_images};
         require(store_add_task(store, run, &row, &error), &error);
-        for (int64_t checkpoint = -1; checkpoint < checkpoints; checkpoint++)
-            add_evaluation(store, run, sample, checkpoint, task);
+        for (int64_t after_task = -1; after_task < checkpoints; after_task++)
+            add_evaluation(store, run, sample, after_task, task);
     }
     require(store_commit(store, &error), &error);
     require(store_run_end(store, run, sample->stopped ? RUN_STOPPED : RUN_FINISHED, NULL, &error), &error);

@@ -22,15 +22,15 @@ struct compare_sample {
     const char *own;                        /* a line of the policy's own under merge: "  decay: 0.5\n"; NULL: none */
     enum per_image_kind kept;               /* of each image */
     int64_t more_images;                    /* than COMPARE_SAMPLE_IMAGES in every test set */
-    bool stopped, holes;                    /* not finished; without the last checkpoint's evaluations */
+    bool stopped, holes;                    /* not finished; without the evaluations after the last task */
     const char *version;                    /* of the program; NULL: 0.1.0 */
     const char *weights, *training, *tests; /* digests of their contents; NULL: nothing was recorded */
     const char *path;                       /* of the weights */
 };
 
-/* 100 + 3 task + 10 if learnt + (7 seed + 5 (checkpoint + 1) + 3 task) mod 11; where there is a lift, for checkpoints ≥ 0
- * also the lift + (seed (task + 2) + checkpoint) mod 4. */
-int64_t compare_sample_correct(const struct compare_sample *sample, int64_t checkpoint, int64_t task);
+/* 100 + 3 task + 10 if learnt + (7 seed + 5 (after_task + 1) + 3 task) mod 11; where there is a lift, for after_task ≥ 0
+ * also the lift + (seed (task + 2) + after_task) mod 4. */
+int64_t compare_sample_correct(const struct compare_sample *sample, int64_t after_task, int64_t task);
 
 /* Image i is right when (i + 3 lift) mod 200 is below the number of right ones. */
 int64_t compare_sample_add(struct store *store, const struct compare_sample *sample);

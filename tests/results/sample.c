@@ -67,9 +67,8 @@ struct run_description sample_description(int64_t seed)
         {.task = -1, .kind = "weights", .path = "/small.safetensors", .files = 1, .bytes = 99, .digest = "0a"},
         {.task = 0, .kind = "test", .path = "/data/aircraft", .files = 200, .bytes = 99, .digest = "0b"}};
     digest_text("suite: sample", hash);
-    static const struct setting_row settings[] = {{"suite", "sample", "text"},
-                                                  {"merge.every", "10", "integer"},
-                                                  {"training.iterations", "20", "integer"}};
+    static const struct setting_row settings[] = {
+        {"suite", "sample", "text"}, {"merge.every", "10", "integer"}, {"training.iterations", "20", "integer"}};
     return (struct run_description){.suite = "sample",
                                     .suite_text = "suite: sample\n",
                                     .settings = settings,
@@ -94,33 +93,33 @@ struct run_description sample_description(int64_t seed)
                                     .trainable_parameters = 12345};
 }
 
-int64_t sample_correct(int64_t seed, int64_t checkpoint, int64_t task)
+int64_t sample_correct(int64_t seed, int64_t after_task, int64_t task)
 {
-    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(checkpoint + 1));
+    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(after_task + 1));
     return rng_below(&rng, 0, SAMPLE_IMAGES + 1);
 }
 
-static status write_evaluations(struct store *store, int64_t run, int64_t seed, int64_t checkpoint, struct error *error)
+static status write_evaluations(struct store *store, int64_t run, int64_t seed, int64_t after_task, struct error *error)
 {
     for (int64_t task = 0; task < SAMPLE_TASKS; task++) {
-        int64_t correct = sample_correct(seed, checkpoint, task);
+        int64_t correct = sample_correct(seed, after_task, task);
         uint8_t right[SAMPLE_IMAGES] = {0};
         memset(right, 1, (size_t)correct);
         struct per_image kept = {.kind = PER_IMAGE_BITS, .images = SAMPLE_IMAGES, .right = right};
         TRY(store_add_evaluation(store, run,
-                                 &(struct evaluation_row){.checkpoint = checkpoint,
+                                 &(struct evaluation_row){.after_task = after_task,
                                                           .task = task,
                                                           .correct = correct,
                                                           .images = SAMPLE_IMAGES,
                                                           .per_image = &kept},
                                  error));
-        if (task == 0 && checkpoint >= 0)
-            TRY(store_add_selector_threshold(store, run, checkpoint, 0.05 + (double)checkpoint, error));
+        if (task == 0 && after_task >= 0)
+            TRY(store_add_selector_threshold(store, run, after_task, 0.05 + (double)after_task, error));
         uint64_t counts[SAMPLE_TASKS + 1] = {[0] = 20, [1] = (uint64_t)task, [SAMPLE_TASKS] = 180 - (uint64_t)task};
         TRY(store_add_router_choices(
             store, run,
             &(struct router_choices_row){
-                .checkpoint = checkpoint, .task = task, .counts = counts, .routers = SAMPLE_TASKS},
+                .after_task = after_task, .task = task, .counts = counts, .routers = SAMPLE_TASKS},
             error));
     }
     return OK;

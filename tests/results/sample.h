@@ -19,7 +19,7 @@ struct run_description sample_description(int64_t seed);
 void sample_tell(struct run_description *description, const char *text);
 
 /* The right ones of 200 images, fixed by all three. */
-int64_t sample_correct(int64_t seed, int64_t checkpoint, int64_t task);
+int64_t sample_correct(int64_t seed, int64_t after_task, int64_t task);
 #define SAMPLE_IMAGES 200
 
 /* Writes what a run writes from after `iteration` of `task` on (task −1: all of it), as the trainer does; stops before

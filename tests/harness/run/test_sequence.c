@@ -310,7 +310,7 @@ static void steps_that_are_skipped_are_counted(void **state)
     assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_ARGUMENT);
     error_tells((const char *const[]){"second", "iteration 3", "loss", NULL});
     expect_number(&run, "stop.db", "SELECT count(*) FROM steps WHERE task = 1", 0);
-    expect_number(&run, "stop.db", "SELECT count(*) FROM evaluations WHERE checkpoint = 1", 0);
+    expect_number(&run, "stop.db", "SELECT count(*) FROM evaluations WHERE after_task = 1", 0);
     expect_number(&run, "stop.db", "SELECT count(*) FROM runs WHERE status = 'failed'", 1);
     small_run_close(&run);
 }

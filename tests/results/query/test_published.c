@@ -75,7 +75,7 @@ static void columns_are_the_fixtures(void **state)
     if (!published)
         skip();
     struct table table =
-        ask(*state, "SELECT accuracy, method, task FROM published_matrix ORDER BY method, task, checkpoint");
+        ask(*state, "SELECT accuracy, method, task FROM published_matrix ORDER BY method, task, after_task");
     assert_int_equal(table_rows(&table), 11 * json_array_size(columns));
     for (size_t i = 0; i < json_array_size(columns); i++) {
         const json_t *column = json_array_get(columns, i);

@@ -35,31 +35,31 @@ static const struct kind single_kinds[] = {
     {"single", "none", "every: 20", mtil_names, 1, 2, -6, true},
 };
 
-int64_t sample_report_correct(int64_t seed, int64_t checkpoint, int64_t task)
+int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task)
 {
-    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(checkpoint + 1));
+    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(after_task + 1));
     int64_t noise = rng_below(&rng, 0, 9), untouched = 50 + 11 * (task * 5 % 7);
-    if (checkpoint < task)
-        return untouched - (checkpoint + 1) + noise;
-    return untouched + 60 - 2 * (checkpoint - task) + noise;
+    if (after_task < task)
+        return untouched - (after_task + 1) + noise;
+    return untouched + 60 - 2 * (after_task - task) + noise;
 }
 
 static status write_evaluations(struct store *store, int64_t run, const struct kind *kind, int64_t seed,
-                                int64_t checkpoint, struct error *error)
+                                int64_t after_task, struct error *error)
 {
     for (int64_t task = 0; task < kind->tasks; task++) {
-        int64_t correct = sample_report_correct(seed, checkpoint, task) + (checkpoint >= task ? kind->bonus : 0);
+        int64_t correct = sample_report_correct(seed, after_task, task) + (after_task >= task ? kind->bonus : 0);
         TRY(store_add_evaluation(
             store, run,
-            &(struct evaluation_row){.checkpoint = checkpoint, .task = task, .correct = correct, .images = IMAGES},
+            &(struct evaluation_row){.after_task = after_task, .task = task, .correct = correct, .images = IMAGES},
             error));
         uint64_t counts[SAMPLE_REPORT_TASKS + 1] = {[0] = 10};
-        for (int64_t router = 0; router <= checkpoint; router++)
+        for (int64_t router = 0; router <= after_task; router++)
             counts[router + 1] = router == task ? 150 : (uint64_t)(router + task) % 5;
         TRY(store_add_router_choices(
             store, run,
             &(struct router_choices_row){
-                .checkpoint = checkpoint, .task = task, .counts = counts, .routers = (size_t)kind->tasks},
+                .after_task = after_task, .task = task, .counts = counts, .routers = (size_t)kind->tasks},
             error));
     }
     return OK;

@@ -262,9 +262,9 @@ static void a_conflict_leaves_the_output_as_it_was(void **state)
     const struct scene *scene = *state;
     const char *inputs[] = {scene->second};
     struct join_counts counts[1];
-    execute(scene->second, "UPDATE per_image SET data = zeroblob(25) WHERE run = 1 AND task = 2 AND checkpoint = 0");
+    execute(scene->second, "UPDATE per_image SET data = zeroblob(25) WHERE run = 1 AND task = 2 AND after_task = 0");
     assert_fails(join_databases(scene->first, inputs, 1, &(struct join_settings){0}, counts, &error), ERROR_FORMAT,
-                 "per_image (task 2, checkpoint 0): data differs");
+                 "per_image (task 2, after_task 0): data differs");
     assert_int_equal(number(scene->first, "SELECT count(*) FROM runs"), 2); /* seed 3 was not added either */
 }
 

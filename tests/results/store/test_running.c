@@ -165,7 +165,7 @@ static void runs_of_other_tasks_stand_in_one_table(void **state)
                              &(struct task_row){.name = "cars", .classes = 2, .training_images = 8, .test_images = 8},
                              &error));
     assert_ok(store_add_evaluation(writer, start.run,
-                                   &(struct evaluation_row){.checkpoint = -1, .correct = 2, .images = 8}, &error));
+                                   &(struct evaluation_row){.after_task = -1, .correct = 2, .images = 8}, &error));
     assert_ok(running_accuracy(writer, &table, &error));
     assert_int_equal(table_rows(&table), 2);
     assert_int_equal(table.columns, 2 + SAMPLE_TASKS + 1 + 1);

@@ -129,7 +129,7 @@ static void a_database_without_inputs_is_brought_up_to_date(void **state)
     "merge:\n  every: 20\n  rate: 1e-05\n  empty: \"\"\ntasks:\n  mnist:\n    learning_rate: 0.01\n"                   \
     "    reference_iterations: true\n  \"a b\":\n    batch: 3\nrun:\n  threads: 4\n"
 
-static void settings_of_older_runs_are_read_from_their_suite(void **state)
+static void a_database_without_settings_is_brought_up_to_date(void **state)
 {
     (void)state;
     static const char *const expected[][3] = {
@@ -164,6 +164,12 @@ static void settings_of_older_runs_are_read_from_their_suite(void **state)
         statement_close(statement);
     }
     database_close(database);
+    execute(path,
+            "INSERT INTO tasks (run, task, name, classes, training_images, test_images) VALUES (1, 0, 'dtd', 1, 1, 9);"
+            "INSERT INTO evaluations VALUES (1, 0, -1, 3, 9), (1, 0, 0, 6, 9);"
+            "INSERT INTO per_image VALUES (1, 0, 0, 'bits', x'00');"
+            "INSERT INTO router_choices VALUES (1, 0, 0, -1, 9);"
+            "CREATE VIEW matrix AS SELECT run, task, checkpoint, correct FROM evaluations");
     assert_ok(store_open(&store, path, STORE_SNAPSHOT, &error)); /* in a copy; the file stays what it is */
     assert_int_equal(number(path, "PRAGMA user_version"), 4);
     store_close(store);
@@ -178,6 +184,9 @@ static void settings_of_older_runs_are_read_from_their_suite(void **state)
                  expected[i][2]);
         assert_int_equal(number(path, sql), 1);
     }
+    assert_int_equal(number(path, "SELECT correct FROM matrix JOIN per_image USING (run, task, after_task) JOIN "
+                                  "router_choices USING (run, task, after_task)"),
+                     6);
     assert_int_equal(number(path, "SELECT count(*) FROM settings WHERE value > 19 AND value < 21"), 1);
     setting_values_free(&values);
     assert_ok(setting_values_read(&values, store, 2, &error));
@@ -277,7 +286,7 @@ int main(void)
         cmocka_unit_test(old_schemas_are_brought_up_to_date),
         cmocka_unit_test(a_database_of_the_first_version_gets_the_new_columns),
         cmocka_unit_test(a_database_without_inputs_is_brought_up_to_date),
-        cmocka_unit_test(settings_of_older_runs_are_read_from_their_suite),
+        cmocka_unit_test(a_database_without_settings_is_brought_up_to_date),
         cmocka_unit_test(a_failing_file_changes_nothing),
         cmocka_unit_test(other_programs_databases_are_refused_and_left_alone),
         cmocka_unit_test(newer_schemas_are_refused),

@@ -206,7 +206,7 @@ static void wrong_rows_are_refused(void **state)
     int64_t run = sample_finished_run(store, 1);
     uint8_t right[4] = {1, 1, 0, 0};
     struct per_image kept = {.kind = PER_IMAGE_BITS, .images = 4, .right = right};
-    struct evaluation_row row = {.checkpoint = 4, .task = 0, .correct = 3, .images = 4, .per_image = &kept};
+    struct evaluation_row row = {.after_task = 4, .task = 0, .correct = 3, .images = 4, .per_image = &kept};
     assert_fails(store_add_evaluation(store, run, &row, &error), ERROR_ARGUMENT, "2 right of 4 images");
     row.per_image = NULL;
     row.correct = 5;

@@ -127,7 +127,7 @@ static void rows_that_others_delete_fail_the_commit(void **state)
     static const struct {
         const char *sql, *words;
     } losses[] = {
-        {"DELETE FROM evaluations WHERE run = 7 AND task = 1 AND checkpoint = 0", "somebody changed them"},
+        {"DELETE FROM evaluations WHERE run = 7 AND task = 1 AND after_task = 0", "somebody changed them"},
         {"DELETE FROM steps WHERE run = 7 AND task = 0 AND iteration = 3", "somebody changed them"},
         {"DELETE FROM runs WHERE run = 7", "run 7 is gone"},
     };
@@ -139,10 +139,10 @@ static void rows_that_others_delete_fail_the_commit(void **state)
         assert_fails(store_commit(store, &error), ERROR_FORMAT, losses[i].words);
         store_rollback(store);
         store_close(store);
-        execute(*state,
-                "DELETE FROM runs WHERE run = 7; DELETE FROM tasks WHERE run = 7; DELETE FROM inputs WHERE run = "
-                "7; DELETE FROM sessions WHERE run = 7; DELETE FROM per_image WHERE "
-                "run = 7; DELETE FROM evaluations WHERE run = 7");
+        execute(*state, "DELETE FROM runs WHERE run = 7; DELETE FROM tasks WHERE run = 7; DELETE FROM settings WHERE "
+                        "run = 7; DELETE FROM inputs WHERE run = "
+                        "7; DELETE FROM sessions WHERE run = 7; DELETE FROM per_image WHERE "
+                        "run = 7; DELETE FROM evaluations WHERE run = 7");
     }
 }
 

@@ -28,12 +28,12 @@ static void digest_run(const char *path, int64_t run, char hash[DIGEST_SIZE])
 {
     static const char *const queries[] = {
         "SELECT task, name, classes, training_images, test_images, test_digest FROM tasks WHERE run = ?1",
-        "SELECT checkpoint, task, correct, images FROM evaluations WHERE run = ?1 ORDER BY 1, 2",
-        "SELECT checkpoint, task, kind, data FROM per_image WHERE run = ?1 ORDER BY 1, 2",
+        "SELECT after_task, task, correct, images FROM evaluations WHERE run = ?1 ORDER BY 1, 2",
+        "SELECT after_task, task, kind, data FROM per_image WHERE run = ?1 ORDER BY 1, 2",
         "SELECT task, encoder, block, expert, count FROM expert_counts WHERE run = ?1",
         ("SELECT task, iteration, encoder, block, position, event, target, t1, t2, mixture, reason FROM expert_events "
          "WHERE run = ?1"),
-        "SELECT checkpoint, task, router, count FROM router_choices WHERE run = ?1",
+        "SELECT after_task, task, router, count FROM router_choices WHERE run = ?1",
         "SELECT task, threshold FROM selector_thresholds WHERE run = ?1",
         "SELECT task, iteration, CAST(printf('%!.17g', loss) AS TEXT), learning_rate FROM steps WHERE run = ?1",
         "SELECT task, iteration, phase, iterations, images FROM timings WHERE run = ?1 ORDER BY 1, 2, 3",
@@ -52,7 +52,7 @@ static void digest_run(const char *path, int64_t run, char hash[DIGEST_SIZE])
 
 struct stop {
     int64_t task, iteration;                       /* where the run was killed, */
-    int64_t checkpoint_task, checkpoint_iteration; /* where its last checkpoint was */
+    int64_t checkpoint_task, checkpoint_iteration; /* where its last after_task was */
 };
 
 static void write_stopped_run(struct store *store, int64_t seed, const struct stop *stop)
@@ -81,7 +81,7 @@ static void a_resumed_run_has_the_rows_of_an_uninterrupted_one(void **state)
 {
     (void)state;
     const struct stop stops[] = {
-        {0, 7, -1, 0},                /* before any checkpoint */
+        {0, 7, -1, 0},                /* before any after_task */
         {2, 15, 2, 10},               /* a checkpoint within the task */
         {2, 15, 2, 0},                /* one after each task */
         {2, 15, 1, 10},               /* an older one */
