@@ -73,10 +73,13 @@ static void write_value(struct text *out, const struct options *options, const s
     }
 }
 
-/* An entry shows an inherited key only where it differs from the section it comes from. */
+/* A section that is not used shows nothing; an entry shows an inherited key only where it differs from the section it comes
+ * from. */
 static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
 {
     const struct option *option = &part->table[index];
+    if (part->section->used != NULL && !part->section->used(suite, part->section->name))
+        return false;
     if (!suite_part_has(part, option))
         return false;
     if (index < part->inherited_begin || index >= part->inherited_end)
@@ -135,8 +138,6 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
     for (size_t i = 0; i < suite->count; i++) {
         const struct part *part = &suite->parts[i];
         bool top = *part->section->name == 0, entry_written = part->entry == NULL;
-        if (part->section->used != NULL && !part->section->used(suite, part->section->name))
-            continue;
         for (size_t j = 0; part->table[j].name != NULL; j++) {
             if ((identity_only && is_incidental(part, part->table[j].name)) || !is_shown(suite, part, j))
                 continue;

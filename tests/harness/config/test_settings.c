@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
+#include "results/store.h"
 
 static struct error error;
 
@@ -348,6 +349,13 @@ static void sections_belong_to_methods(void **state)
         bool differ = strcmp(suite_settings_hash(plain), suite_settings_hash(changed)) != 0;
         snprintf(section, sizeof section, "\n%.*s:", (int)strcspn(cases[i].key, "."), cases[i].key);
         bool shown = strstr(suite_text(changed), section) != NULL;
+        struct setting_row *rows;
+        size_t count, of_section = 0;
+        assert_int_equal(suite_settings(changed, &rows, &count, &error), OK);
+        for (size_t k = 0; k < count; k++)
+            of_section += strncmp(rows[k].key, cases[i].key, strcspn(cases[i].key, ".") + 1) == 0;
+        suite_settings_free(rows, count);
+        assert_true((of_section > 0) == cases[i].used);
         if (differ != cases[i].used || shown != cases[i].used)
             fail_msg("%s, %s: expected it %s", cases[i].method, cases[i].key, cases[i].used ? "used" : "left out");
         suite_destroy(plain);
