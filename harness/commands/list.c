@@ -5,6 +5,7 @@
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/config/library.h"
+#include "harness/methods/methods.h"
 #include "harness/train/method.h"
 
 static void add_row(struct table *table, const char *name, const char *description)

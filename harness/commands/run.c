@@ -10,6 +10,7 @@
 #include "harness/run/opening.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
+#include "harness/train/trained.h"
 #include "results/query.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION,

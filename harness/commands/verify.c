@@ -3,6 +3,7 @@
 
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
+#include "harness/methods/methods.h"
 #include "harness/train/method.h"
 #include "results/verify/verify.h"
 

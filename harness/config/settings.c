@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/config/settings_data.h"
+#include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
 
 static const struct option model_options[] = {

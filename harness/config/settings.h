@@ -14,7 +14,6 @@
 #include "harness/config/suite.h"
 #include "harness/scenario/partition.h"
 #include "harness/selectors/selector_options.h"
-#include "harness/train/method.h"
 #include "harness/train/task_settings.h"
 #include "models/backend.h"
 #include "models/files/clip_config.h"
@@ -37,6 +36,8 @@ struct split_settings {
     enum partition_goal goal;
     uint64_t seed;
 };
+
+struct method;
 
 struct settings {
     const char *weights, *vocabulary, *data_root, *order, *setting;

@@ -1,6 +1,7 @@
 /* Both towers in sequence, nothing against forgetting: θ_t is trained from θ_{t−1} on task t alone. */
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
+#include "harness/train/trained.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {

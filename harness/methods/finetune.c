@@ -1,6 +1,7 @@
 /* Every task alone, from the weights that the run starts from: the upper bound of the tables. */
 #include "harness/methods/methods.h"
 #include "harness/run/model.h"
+#include "harness/train/trained.h"
 
 static const struct option options[] = {{.name = "train",
                                          .type = OPTION_CHOICE,

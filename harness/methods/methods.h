@@ -14,4 +14,10 @@
 METHODS(DECLARE)
 #undef DECLARE
 
+status method_find(const struct method **method, const char *name, struct error *error);
+const struct method *method_at(size_t index); /* NULL past the last one */
+
+/* Whether what the section says is part of what a method with these options computes. */
+bool method_uses(const struct method *method, const struct options *options, const char *section);
+
 #endif

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/run/passage.h"
+#include "harness/train/trained.h"
 
 static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
                          size_t count, void *device, struct error *error)

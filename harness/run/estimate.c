@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "harness/train/trained.h"
 #include "models/clip/cost.h"
 
 static double now(void)

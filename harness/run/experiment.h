@@ -8,6 +8,7 @@
 #include "harness/run/file_digest.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
+#include "harness/train/method.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 

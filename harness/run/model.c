@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "harness/run/weights.h"
 #include "harness/train/guard.h"
+#include "harness/train/method_run.h"
 
 static status require_file(const char *path, const char *key, const char *expected, struct error *error)
 {

@@ -5,6 +5,7 @@
 
 #include "harness/run/model.h"
 #include "harness/run/tasks.h"
+#include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
 #include "models/clip/cost.h"
 

@@ -5,9 +5,11 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "harness/methods/methods.h"
 #include "harness/run/program.h"
 #include "harness/run/run_folder.h"
 #include "harness/scenario/label_split.h"
+#include "harness/train/trained.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
 

@@ -1,44 +1,5 @@
 #include "harness/train/groups.h"
 
-#include "harness/run/experiment.h"
-
-bool trained_group_at(const struct experiment *e, size_t index, struct trained_group *group)
-{
-    static const char *const towers[TOWERS] = {"image", "text"};
-    *group = (struct trained_group){0};
-    if (e->groups & GROUP_ADAPTERS && index < TOWERS)
-        *group = (struct trained_group){towers[index], e->adapters->towers[index].parameters};
-    if (e->groups & GROUPS_TOWERS &&
-        index == 0) /* both towers' weights lie in one group, whose flags tell them apart */
-        *group = (struct trained_group){"clip", e->clip->parameters};
-    return group->parameters != NULL;
-}
-
-static bool is_trained(const struct experiment *e, size_t flag)
-{
-    return e->groups & GROUP_ADAPTERS || (flag == CLIP_FLAG_IMAGE && e->groups & GROUP_IMAGE_TOWER) ||
-           (flag == CLIP_FLAG_TEXT && e->groups & GROUP_TEXT_TOWER);
-}
-
-size_t trained_values(const struct experiment *e)
-{
-    struct trained_group group;
-    size_t values = 0;
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        for (size_t k = 0; k < group.parameters->count; k++) {
-            const struct parameter *p = &group.parameters->list[k];
-            values += is_trained(e, (size_t)group.parameters->host_flag[p->first_segment]) ? p->size : 0;
-        }
-    return values;
-}
-
-status trained_groups_reset(const struct experiment *e, struct error *error)
-{
-    struct trained_group group;
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        TRY(parameters_reset(group.parameters, error));
-    return OK;
-}
 unsigned groups_none(const struct options *options)
 {
     (void)options;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "adapters/files/adapter_file.h"
+#include "harness/train/trained.h"
 
 /* --- Memory --- */
 

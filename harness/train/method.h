@@ -14,6 +14,7 @@
 #define MTIL_HARNESS_TRAIN_METHOD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/option.h"
 #include "core/status.h"
@@ -64,15 +65,5 @@ struct method {
     /* Passes all of the method's own that a stop must not lose: the same function saves, restores and copies to members. */
     status (*keep)(struct method_run *run, const struct passage *passage, struct error *error);
 };
-
-status method_find(const struct method **method, const char *name, struct error *error);
-const struct method *method_at(size_t index); /* NULL past the last one */
-
-/* Whether what the section says is part of what a method with these options computes. */
-bool method_uses(const struct method *method, const struct options *options, const char *section);
-
-/* Opens the experiment's method_run, whose hooks are called by trainer, checkpoint and replicas. */
-status method_open(struct experiment *experiment, struct error *error);
-void method_close(struct experiment *experiment); /* opened or not */
 
 #endif

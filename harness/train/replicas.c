@@ -6,7 +6,8 @@
 
 #include "adapters/statistics.h"
 #include "harness/run/model.h"
-#include "harness/train/trainer.h"
+#include "harness/train/trained.h"
+#include "harness/train/training.h"
 
 struct member {
     struct replicas *replicas;

@@ -5,6 +5,7 @@
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
+#include "harness/train/trained.h"
 #include "models/class_head.h"
 #include "models/clip/cost.h"
 #include "models/schedule.h"

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
+#include "harness/methods/methods.h"
 #include "results/store.h"
 
 static struct error error;

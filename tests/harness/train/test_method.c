@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "harness/methods/methods.h"
 #include "harness/train/method.h"
 
 static struct error error;

@@ -6,7 +6,9 @@
 
 #include "harness/run/checkpoint.h"
 #include "harness/run/sequence.h"
+#include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
+#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 

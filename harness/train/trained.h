@@ -1,0 +1,27 @@
+/* The groups of parameters that an experiment trains: optimizer, guard, resume files, replicas and sizes walk over them and
+ * know no method.
+ *
+ *     struct trained_group group;
+ *     for (size_t i = 0; trained_group_at(e, i, &group); i++)
+ *         TRY(parameters_reset(group.parameters, error));
+ */
+#ifndef MTIL_HARNESS_TRAIN_TRAINED_H
+#define MTIL_HARNESS_TRAIN_TRAINED_H
+
+#include "harness/run/experiment.h"
+
+struct trained_group {
+    const char *name; /* of its arrays in a resume file */
+    struct parameters *parameters;
+};
+
+/* The groups that the experiment trains, in a fixed order. False past the last one. */
+bool trained_group_at(const struct experiment *experiment, size_t index, struct trained_group *group);
+
+/* Values that an update can change. */
+size_t trained_values(const struct experiment *experiment);
+
+/* A fresh optimizer for all of them. */
+status trained_groups_reset(const struct experiment *experiment, struct error *error);
+
+#endif

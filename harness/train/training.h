@@ -1,0 +1,25 @@
+/* What a training of one task is asked to do, and what it reports after each iteration. */
+#ifndef MTIL_HARNESS_TRAIN_TRAINING_H
+#define MTIL_HARNESS_TRAIN_TRAINING_H
+
+#include "harness/run/experiment.h"
+
+/* After each iteration (counted from 1). loss is of iterations for which wants_loss said so, since reading it waits for the
+ * device, else NAN. */
+struct step_report {
+    size_t iteration, iterations, images; /* images: of this call of train_task so far */
+    bool looked;                          /* loss was read; with on_nan: skip it may be NAN all the same */
+    double loss, rate;
+};
+
+struct training {
+    struct experiment *experiment;
+    const struct task *task;
+    size_t first; /* iterations already done: not 0 when a task goes on after a stop */
+    const struct stop *stop;
+    bool (*wants_loss)(void *context, size_t iteration, size_t iterations);
+    status (*after)(void *context, const struct step_report *report, struct error *error);
+    void *context;
+};
+
+#endif
