@@ -21,10 +21,11 @@ enum rng_purpose {
     RNG_FEW_SHOT,     /* the n images per class of the few-shot settings */
     RNG_POLICY,       /* merge policies that draw */
     RNG_DRAWING,      /* the built-in suite's and pre-training's pictures */
-    RNG_REFERENCE,    /* reference images and sentences of the distillation methods */
+    RNG_REFERENCE,    /* order of the reference images of the distillation methods */
     RNG_TEST,
     RNG_RESAMPLING, /* bootstrap and permutation tests */
-    RNG_PARTITION   /* cuts of a dataset's classes into tasks */
+    RNG_PARTITION,  /* cuts of a dataset's classes into tasks */
+    RNG_SENTENCES   /* random reference texts of the distillation methods */
 };
 
 struct rng {

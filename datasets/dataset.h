@@ -97,6 +97,9 @@ status dataset_select(struct dataset **part, const struct dataset *whole, const 
 status dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
                         const char *const *templates, size_t template_count, struct error *error);
 
+/* All image files below a folder, at any depth, as training images of one class; there are no others. */
+status dataset_of_images(struct dataset **dataset, const char *path, struct error *error);
+
 /* One template, with one "{}", in place of the dataset's own. */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);
 

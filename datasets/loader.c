@@ -42,7 +42,8 @@ static void order_items(struct loader *loader, uint64_t epoch)
     const struct loader_settings *settings = &loader->settings;
     if (loader->ordered_epoch == epoch)
         return;
-    struct rng rng = rng_make(settings->seed, RNG_ORDER, settings->task, (uint32_t)epoch);
+    enum rng_purpose purpose = settings->order != 0 ? settings->order : RNG_ORDER;
+    struct rng rng = rng_make(settings->seed, purpose, settings->task, (uint32_t)epoch);
     rng_permutation(&rng, loader->items, loader->order);
     loader->ordered_epoch = epoch;
 }
@@ -239,6 +240,14 @@ static status start_threads(struct loader *loader, struct error *error)
     return OK;
 }
 
+static size_t count_batches(const struct loader_settings *settings, size_t items)
+{
+    if (settings->batch == 0)
+        return 0;
+    return settings->full && items >= settings->batch ? items / settings->batch
+                                                      : (items + settings->batch - 1) / settings->batch;
+}
+
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error)
 {
     struct loader *created = calloc(1, sizeof *created);
@@ -247,7 +256,7 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
         return error_set(error, ERROR_MEMORY, "no memory for a loader");
     created->settings = *settings;
     created->items = settings->items != NULL ? settings->item_count : dataset_size(settings->dataset, settings->split);
-    created->batches = settings->batch > 0 ? (created->items + settings->batch - 1) / settings->batch : 0;
+    created->batches = count_batches(settings, created->items);
     created->slot_count = settings->threads > 0 ? settings->ahead + 1 : 1;
     created->ordered_epoch = UINT64_MAX;
     pthread_mutex_init(&created->mutex, NULL);

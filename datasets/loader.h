@@ -8,7 +8,7 @@
  *     TRY(loader_read(loader, step, pixels, labels, NULL, &count, error));
  *
  * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one
- * may be smaller, epoch e is shuffled with rng (seed, RNG_ORDER, task, e), and the crop of a training image is drawn
+ * may be smaller, epoch e is shuffled with rng (seed, order, task, e), and the crop of a training image is drawn
  * with (seed, RNG_CROP, task, epoch) at the item's index. Reading steps in order finds them ready; any other step is
  * decoded on the spot.
  */
@@ -28,7 +28,9 @@ struct loader_settings {
     size_t item_count;
     int resolution;
     size_t batch;
-    bool shuffle, augment; /* augment: random-resized crop; otherwise resize and centre crop */
+    bool shuffle, augment;  /* augment: random-resized crop; otherwise resize and centre crop */
+    bool full;              /* every batch has the same size: an epoch leaves out the images that fill none */
+    enum rng_purpose order; /* what the shuffle is drawn for; 0: RNG_ORDER */
     uint64_t seed;
     uint32_t task;
     size_t threads;      /* that decode in the background; 0: the caller decodes */

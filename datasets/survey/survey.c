@@ -58,6 +58,12 @@ static status complain(const struct survey_images *images, const struct dataset 
 {
     struct error why;
     say_why(images, dataset, SURVEY_BROKEN, &why);
+    if (dataset->reader->open == NULL) /* no task's */
+        return error_set(
+            error, ERROR_FORMAT,
+            "%zu of %zu images below %s cannot be decoded: mend, replace or remove them (mtil data check %s "
+            "--problems names each); the first is %s",
+            broken, images->count, dataset->root, dataset->root, why.message);
     return error_set(error, ERROR_FORMAT,
                      "%zu of %zu images of %s cannot be decoded: mend or replace them (mtil data check %s --problems "
                      "names each), or set on_unreadable: skip for %s to go on without; the first is %s",

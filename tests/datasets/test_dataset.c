@@ -354,6 +354,28 @@ static void test_folder_without_parts(void **state)
     assert_non_null(strstr(error.message, "folders deep"));
 }
 
+static void test_images_of_a_folder(void **state)
+{
+    (void)state;
+    struct dataset *dataset;
+    struct error error;
+    scratch_write_png(&scratch, "any/2.png", 3, 3, 0xff0000);
+    scratch_write_png(&scratch, "any/deep/er/1.PNG", 3, 3, 0xff0000);
+    scratch_write_text(&scratch, "any/notes.txt", "");
+    assert_int_equal(dataset_of_images(&dataset, scratch_file(&scratch, "any"), &error), OK);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
+    assert_int_equal(dataset_size(dataset, SPLIT_TEST), 0);
+    char *name = dataset_item_name(dataset, SPLIT_TRAIN, 1);
+    assert_string_equal(name, "./deep/er/1.PNG");
+    free(name);
+    dataset_close(dataset);
+    assert_int_equal(dataset_of_images(&dataset, scratch_file(&scratch, "nowhere"), &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "there is no folder"));
+    scratch_write_text(&scratch, "none/notes.txt", "");
+    assert_int_equal(dataset_of_images(&dataset, scratch_file(&scratch, "none"), &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "found none"));
+}
+
 static void test_tiny_imagenet(void **state)
 {
     (void)state;
@@ -417,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unreadable_image, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),
     };

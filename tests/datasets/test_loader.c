@@ -137,6 +137,37 @@ static void test_epochs(void **state)
     dataset_close(dataset);
 }
 
+/* Of 32 images 28 fill batches of 7; another purpose is another order. */
+static void test_full_batches(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_toy();
+    struct loader_settings settings = training(dataset, 0);
+    static struct batch usual, batch;
+    struct loader *loader = create(&settings);
+    read_batch(loader, 0, &usual);
+    loader_destroy(loader);
+    settings.full = true;
+    settings.order = RNG_REFERENCE;
+    loader = create(&settings);
+    assert_int_equal(loader_batches(loader), 4);
+    for (uint64_t step = 0; step < 9; step++) {
+        assert_int_equal(loader_batch_size(loader, step), BATCH);
+        read_batch(loader, step, &batch);
+        assert_int_equal(batch.count, BATCH);
+        if (step == 0)
+            assert_memory_not_equal(batch.items, usual.items, sizeof batch.items);
+    }
+    loader_destroy(loader);
+    settings.items = (const uint32_t[]){3, 1, 2};
+    settings.item_count = 3; /* fewer than fill one: each batch has all */
+    loader = create(&settings);
+    for (uint64_t step = 0; step < 3; step++)
+        assert_int_equal(loader_batch_size(loader, step), 3);
+    loader_destroy(loader);
+    dataset_close(dataset);
+}
+
 static void test_any_step(void **state)
 {
     (void)state;
@@ -260,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_full_batches),
         cmocka_unit_test(test_any_step),
         cmocka_unit_test(test_evaluation_in_order_and_subset),
         cmocka_unit_test(test_stop_at_any_time),

@@ -1,0 +1,44 @@
+/* A dataset of whatever images lie below a folder, which nobody is tested on: references for distillation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "datasets/readers/reader.h"
+
+static const struct dataset_reader images_alone = {.name = "image folder", .source = "the caller"};
+
+static status add_images(struct dataset *dataset, struct error *error)
+{
+    struct strings files = {0};
+    TRY(strings_add(&dataset->classes, "image", strlen("image"), error));
+    status result = strings_list_files(&files, dataset->root, dataset->folder, image_has_ending, error);
+    for (size_t i = 0; result == OK && i < files.count; i++)
+        result = dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], 0, error, "%s",
+                                  files.items[i] + strlen(dataset->folder) + 1);
+    strings_free(&files);
+    TRY(result);
+    return dataset->items[SPLIT_TRAIN].count > 0
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s: expected a folder with images in it, at any depth; found none",
+                           dataset->root);
+}
+
+status dataset_of_images(struct dataset **result, const char *path, struct error *error)
+{
+    if (!file_is_directory(path))
+        return error_set(error, ERROR_IO, "there is no folder %s; expected one with images in it", path);
+    struct dataset *dataset = calloc(1, sizeof *dataset);
+    if (dataset == NULL || (dataset->root = strdup(path)) == NULL) {
+        free(dataset);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
+    }
+    dataset->reader = &images_alone;
+    dataset->folder = ".";
+    status added = add_images(dataset, error);
+    if (added != OK) {
+        dataset_close(dataset);
+        return added;
+    }
+    *result = dataset;
+    return OK;
+}
