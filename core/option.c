@@ -117,6 +117,8 @@ static status wrong_value(const struct option *option, const char *value, const 
     case OPTION_CHOICE:
         return wrong_choice(option, value, where, error);
     case OPTION_TEXT:
+    case OPTION_FILE:
+    case OPTION_FOLDER:
     case OPTION_LIST:
         break;
     }
@@ -140,6 +142,8 @@ static bool parse_value(const struct option *option, struct value *value)
     case OPTION_LIST:
         return split_list(value);
     case OPTION_TEXT:
+    case OPTION_FILE:
+    case OPTION_FOLDER:
         return true;
     }
     return false;
@@ -198,6 +202,11 @@ const struct option *options_find(const struct option *table, const char *name)
         if (strcmp(option->name, name) == 0)
             return option;
     return NULL;
+}
+
+bool option_is_path(const struct option *option)
+{
+    return option->type == OPTION_FILE || option->type == OPTION_FOLDER;
 }
 
 static const struct value *value_of(const struct options *options, const char *name)

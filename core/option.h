@@ -24,6 +24,8 @@ enum option_type {
     OPTION_REAL,
     OPTION_BOOLEAN,
     OPTION_TEXT,
+    OPTION_FILE,   /* a text: where a file lies, */
+    OPTION_FOLDER, /* or a folder of images; what is in it is part of what a run is, not where it lies */
     OPTION_CHOICE, /* one of choices */
     OPTION_LIST    /* texts, separated by commas or spaces in a string */
 };
@@ -49,6 +51,7 @@ status options_set(struct options *options, const char *name, const char *value,
                    struct error *error);
 
 const struct option *options_find(const struct option *table, const char *name); /* NULL: no such option */
+bool option_is_path(const struct option *option);                                /* of a file or a folder */
 
 /* Values by name; asking for a name or type that the table lacks is a bug in the caller. */
 int64_t options_integer(const struct options *options, const char *name);

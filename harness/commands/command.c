@@ -42,6 +42,10 @@ static const char *value_name(const struct option *option)
         return option->choices;
     case OPTION_TEXT:
         return "TEXT";
+    case OPTION_FILE:
+        return "FILE";
+    case OPTION_FOLDER:
+        return "FOLDER";
     case OPTION_LIST:
         return "A,B,...";
     case OPTION_BOOLEAN:

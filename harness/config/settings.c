@@ -159,6 +159,12 @@ const struct suite_section settings_sections[] = {
 
 bool settings_incidental(const char *key, const char *value)
 {
+    const struct method *method;
+    for (size_t i = 0; strncmp(key, "method.", 7) == 0 && (method = method_at(i)) != NULL; i++) {
+        const struct option *option = options_find(method->options, key + 7);
+        if (option != NULL && option_is_path(option))
+            return true;
+    }
     return suite_key_incidental(settings_sections, key, value);
 }
 

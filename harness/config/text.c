@@ -59,6 +59,8 @@ static void write_value(struct text *out, const struct options *options, const s
         text_add(out, "%s", options_boolean(options, name) ? "true" : "false");
         break;
     case OPTION_TEXT:
+    case OPTION_FILE:
+    case OPTION_FOLDER:
     case OPTION_CHOICE:
         write_string(out, options_text(options, name));
         break;
@@ -119,7 +121,8 @@ static bool names_key(const char *list, const char *key, const char *value)
 
 static bool is_incidental(const struct part *part, const char *key)
 {
-    return names_key(part->section->incidental, key, options_as_text(part->options, key));
+    return option_is_path(options_find(part->table, key)) ||
+           names_key(part->section->incidental, key, options_as_text(part->options, key));
 }
 
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)

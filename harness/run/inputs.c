@@ -114,6 +114,43 @@ static status add_files(const struct reading *r, struct error *error)
     return result;
 }
 
+/* --- Files and folders that the method's options name --- */
+
+static status add_folder(const struct reading *r, const char *kind, const char *path, struct error *error)
+{
+    struct dataset *dataset = NULL;
+    struct survey survey;
+    status result = dataset_of_images(&dataset, path, error);
+    if (result == OK)
+        result = surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){kind, 1, 1}, error);
+    if (result == OK) {
+        const struct survey_split *found = &survey.splits[SPLIT_TRAIN];
+        struct input_row row = {.task = -1,
+                                .kind = kind,
+                                .files = (int64_t)found->files,
+                                .bytes = (int64_t)found->bytes,
+                                .digest = found->digest};
+        result = add_row(r->inputs, &row, absolute(path), error);
+    }
+    dataset_close(dataset);
+    return result;
+}
+
+static status add_method(const struct reading *r, struct error *error)
+{
+    const struct options *options = r->settings->method_options;
+    for (const struct option *option = r->settings->method->options; option != NULL && option->name != NULL; option++) {
+        const char *path = option_is_path(option) ? options_text(options, option->name) : NULL;
+        if (path == NULL)
+            continue;
+        status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
+                                                    : add_folder(r, option->name, path, error);
+        if (result != OK)
+            return result == ERROR_STOPPED ? result : error_context(error, "method.%s", option->name);
+    }
+    return OK;
+}
+
 /* --- Datasets --- */
 
 static char *dataset_path(const struct dataset *dataset)
@@ -193,6 +230,7 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
     struct reading r = {inputs, surveyor, suite, experiment, &settings};
     size_t count = options_list_size(suite_options(suite, "data"), "order");
     TRY(add_files(&r, error));
+    TRY(add_method(&r, error));
     for (size_t k = 0; k < count; k++)
         TRY(add_dataset(&r, k, count, error));
     return inputs_identify(inputs, suite_settings_hash(suite), inputs->hash, error);
@@ -206,12 +244,20 @@ static void add_options(struct text *text, const struct options *options, const 
             text_add(text, "%s=%s\n", option->name, options_as_text(options, option->name));
 }
 
+static void add_paths(struct text *text, const struct options *options)
+{
+    for (const struct option *option = options_table(options); option->name != NULL; option++)
+        if (option_is_path(option))
+            text_add(text, "%s=%s\n", option->name, options_as_text(options, option->name));
+}
+
 status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error *error)
 {
     const struct options *data = suite_options(suite, "data"), *training = suite_options(suite, "training");
     struct text text = {0};
     add_options(&text, suite_options(suite, "model"), NULL);
     add_options(&text, data, NULL);
+    add_paths(&text, suite_options(suite, "method"));
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {
         const char *name = options_list_item(data, "order", k);
         text_add(&text, "%s:\n", name);
@@ -234,6 +280,8 @@ char *inputs_describe(const struct input_row *row, const struct experiment *e)
     for (size_t i = 0; i < sizeof datasets / sizeof *datasets; i++)
         if (strcmp(row->kind, datasets[i].kind) == 0)
             return path_format("the %s of %s (%s)", datasets[i].words, task != NULL ? task : "a task", row->path);
+    if (options_find(e->settings.method->options, row->kind) != NULL)
+        return path_format("method.%s (%s)", row->kind, row->path);
     if (strcmp(row->kind, "configuration") == 0)
         return path_format("the heads or the activation of the model (%s, and the configuration beside it)", row->path);
     return path_format("model.%s, the file %s,", row->kind, row->path);

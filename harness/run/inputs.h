@@ -17,7 +17,8 @@
 #include "results/store.h"
 
 struct inputs {
-    struct input_row *rows; /* weights, configuration, vocabulary, then of each dataset prompts, train and test */
+    /* weights, configuration, vocabulary, what the method's options name, then of each dataset prompts, train and test */
+    struct input_row *rows;
     size_t count;
     char hash[DIGEST_SIZE]; /* of the settings' hash and all digests: what identifies a run, but for its seed */
 };
