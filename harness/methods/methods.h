@@ -8,7 +8,11 @@
     X(moe_adapters)                                                                                                    \
     X(zero_shot)                                                                                                       \
     X(finetune)                                                                                                        \
-    X(continual_ft)
+    X(continual_ft)                                                                                                    \
+    X(wise_ft)                                                                                                         \
+    X(lwf)                                                                                                             \
+    X(lwf_vr)                                                                                                          \
+    X(zscl)
 
 #define DECLARE(name) extern const struct method method_##name;
 METHODS(DECLARE)

@@ -58,8 +58,9 @@ struct experiment {
     struct task *tasks;
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;
-    struct cache *cache;           /* of their decoded images */
-    struct expert_changes changes; /* merges, skips and freezes that the results do not have yet */
+    struct cache *cache;             /* of their decoded images */
+    const struct recorded *recorded; /* stands in for datasets and texts, in replays; NULL: nothing does */
+    struct expert_changes changes;   /* merges, skips and freezes that the results do not have yet */
     /* the text features' inputs of the current task, in the task's arena */
     struct texts prompts;
     struct {
@@ -69,7 +70,7 @@ struct experiment {
 
 /* A batch of a task on the device. */
 struct batch {
-    struct tensor images; /* u8 [count, R, R, 3] */
+    struct tensor images; /* u8 [count, R, R, 3], recorded ones f32 [count, 3, R, R] */
     const int32_t *labels;
     size_t count;
     size_t first, total; /* its place in a batch that is shared out among GPUs, and the images of that */

@@ -51,13 +51,18 @@ status model_open(struct experiment *e, struct error *error)
     return guard_create(e, error);
 }
 
-void model_close(struct experiment *e)
+void model_close_method(struct experiment *e)
 {
     struct error ignored;
-    expert_changes_free(&e->changes);
     if (e->backend != NULL)
         e->backend->ops->bind(e->backend, &ignored);
     method_close(e);
+}
+
+void model_close(struct experiment *e)
+{
+    expert_changes_free(&e->changes);
+    model_close_method(e);
     adapters_destroy(e->adapters);
     clip_destroy(e->clip);
     if (e->backend != NULL) {
@@ -80,7 +85,9 @@ status model_open_replica(struct experiment **result, const struct experiment *l
                              .groups = leader->groups,
                              .task_count = leader->task_count,
                              .tasks = leader->tasks,
-                             .cache = leader->cache};
+                             .tokenizer = leader->tokenizer,
+                             .cache = leader->cache,
+                             .recorded = leader->recorded};
     e->settings.backend.device += number;
     status opened = model_open(e, error);
     if (opened == OK)

@@ -43,16 +43,16 @@ static status open_experiment(struct experiment **result, const struct suite *su
         e->groups = frozen ? GROUPS_NONE : e->settings.method->groups(e->settings.method_options);
         opened = model_open(e, error);
     }
-    if (opened == OK && !frozen)
-        opened = method_open(e, error);
-    if (opened == OK)
-        choose_evaluation_batch(e);
     if (opened == OK)
         opened = model_open_tokenizer(e, error);
     if (opened == OK)
         opened = tasks_open(e, error);
     if (opened == OK)
         opened = open_cache(e, error);
+    if (opened == OK && !frozen)
+        opened = method_open(e, error);
+    if (opened == OK)
+        choose_evaluation_batch(e);
     if (opened == OK)
         opened = replicas_open(e, error);
     if (opened != OK) {
@@ -100,6 +100,7 @@ void experiment_close(struct experiment *e)
     if (e == NULL)
         return;
     replicas_close(e);
+    model_close_method(e);   /* before what it reads from */
     cache_destroy(e->cache); /* before the datasets, whose images it keeps */
     tasks_close(e);
     tokenizer_close(e->tokenizer);

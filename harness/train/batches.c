@@ -3,11 +3,12 @@
 #include <stdlib.h>
 
 #include "core/threads.h"
+#include "harness/train/recorded.h"
 
 struct batches {
     struct experiment *experiment;
     struct loader *loader;
-    size_t part, parts;         /* the share of each batch, as in struct loader_settings */
+    struct loader_settings settings;
     struct staging_queue queue; /* an entry has a batch's labels, then its pixels */
     size_t pixels_from;         /* their place in an entry */
     size_t next, end;           /* the batch that is read next */
@@ -30,9 +31,9 @@ static size_t decoding_threads(const struct experiment *e)
     return e->backend->asynchronous && threads > 0 ? threads : 1;
 }
 
-static status open_loader(struct batches *b, const struct loader_settings *wanted, struct error *error)
+static status open_loader(struct batches *b, struct error *error)
 {
-    struct loader_settings settings = *wanted;
+    struct loader_settings settings = b->settings;
     settings.threads = decoding_threads(b->experiment);
     settings.ahead = 4;
     return loader_create(&b->loader, &settings, error);
@@ -55,10 +56,14 @@ status batches_open(struct batches **result, struct experiment *e, const struct 
     struct batches *b = calloc(1, sizeof *b);
     if (b == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for batches", dataset_name(settings->dataset));
-    *b = (struct batches){.experiment = e, .part = settings->part, .parts = settings->parts, .next = first, .end = end};
+    *b = (struct batches){.experiment = e, .settings = *settings, .next = first, .end = end};
+    if (e->recorded != NULL) {
+        *result = b;
+        return OK;
+    }
     status opened = open_queue(b, settings->batch, error);
     if (opened == OK)
-        opened = open_loader(b, settings, error);
+        opened = open_loader(b, error);
     if (opened != OK) {
         batches_close(b);
         return opened;
@@ -79,39 +84,92 @@ static status send_next(struct batches *b, struct error *error)
 
 void batches_advance(struct batches *b)
 {
-    if (b->next == b->end || b->failed != OK)
+    if (b->next == b->end || b->failed != OK || b->experiment->recorded != NULL)
         return;
     b->failed = send_next(b, &b->error);
     b->next++;
 }
 
-static status copy_to(struct batches *b, const struct tensor *tensor, const uint8_t *from, struct error *error)
+static status copy_to(struct batches *b, const struct tensor *tensor, const void *from, struct error *error)
 {
     struct backend *backend = b->experiment->backend;
     return backend->ops->copy(backend, tensor->data, from, tensor_bytes(tensor), error);
 }
 
-status batches_take(struct batches *b, struct batch *batch, struct error *error)
+/* This member's share of a batch of `total` images. */
+static void place(const struct batches *b, size_t total, struct batch *batch)
 {
-    struct experiment *e = b->experiment;
-    size_t r = e->clip->dimensions.resolution;
-    struct tensor labels;
+    struct loader_share share = loader_share_of(total, b->settings.part, b->settings.parts);
+    batch->count = share.count;
+    batch->first = share.first;
+    batch->total = total;
+}
+
+/* Room for the labels (NULL: nobody asks for them), and for the images unless they have some. */
+static status take_room(const struct batches *b, struct arena *arena, enum tensor_type type, struct batch *batch,
+                        struct tensor *labels, struct error *error)
+{
+    size_t r = b->experiment->clip->dimensions.resolution, n = batch->count;
+    if (batch->images.data == NULL)
+        TRY(tensor_take(&batch->images, arena, type, "images", 4,
+                        type == TENSOR_U8 ? (size_t[]){n, r, r, 3} : (size_t[]){n, 3, r, r}, error));
+    if (labels == NULL)
+        return OK;
+    TRY(tensor_take(labels, arena, TENSOR_I32, "labels", 1, &n, error));
+    batch->labels = labels->data;
+    return OK;
+}
+
+static status take_recorded(struct batches *b, struct arena *arena, struct batch *batch, struct tensor *labels,
+                            struct error *error)
+{
+    const struct recorded *recorded = b->experiment->recorded;
+    struct backend *backend = b->experiment->backend;
+    size_t r = b->experiment->clip->dimensions.resolution;
+    struct recorded_batch found;
+    TRY(recorded->batch(recorded->context, &b->settings, b->next++, &found, error));
+    place(b, found.count, batch);
+    TRY(take_room(b, arena, TENSOR_F32, batch, labels, error));
+    if (labels != NULL)
+        TRY(backend->ops->upload(backend, labels->data, found.labels + batch->first, tensor_bytes(labels), error));
+    return backend->ops->upload(backend, batch->images.data, found.images + batch->first * 3 * r * r,
+                                tensor_bytes(&batch->images), error);
+}
+
+static status take(struct batches *b, struct arena *arena, struct batch *batch, struct tensor *labels,
+                   struct error *error)
+{
+    struct backend *backend = b->experiment->backend;
     const void *entry;
+    if (b->experiment->recorded != NULL)
+        return take_recorded(b, arena, batch, labels, error);
     if (b->failed != OK) {
         if (error != NULL)
             *error = b->error;
         return b->failed;
     }
-    batch->count = b->count;
-    batch->total = loader_batch_size(b->loader, b->next - 1);
-    batch->first = loader_share_of(batch->total, b->part, b->parts).first;
-    TRY(tensor_take(&batch->images, &e->step, TENSOR_U8, "images", 4, (size_t[]){b->count, r, r, 3}, error));
-    TRY(tensor_take(&labels, &e->step, TENSOR_I32, "labels", 1, &b->count, error));
-    batch->labels = labels.data;
-    TRY(e->backend->ops->staging_receive(e->backend, &b->queue, &entry, error));
-    TRY(copy_to(b, &labels, entry, error));
+    place(b, loader_batch_size(b->loader, b->next - 1), batch);
+    TRY(take_room(b, arena, TENSOR_U8, batch, labels, error));
+    TRY(backend->ops->staging_receive(backend, &b->queue, &entry, error));
+    if (labels != NULL)
+        TRY(copy_to(b, labels, entry, error));
     TRY(copy_to(b, &batch->images, (const uint8_t *)entry + b->pixels_from, error));
-    return e->backend->ops->staging_release(e->backend, &b->queue, error);
+    return backend->ops->staging_release(backend, &b->queue, error);
+}
+
+status batches_take(struct batches *b, struct batch *batch, struct error *error)
+{
+    struct tensor labels;
+    batch->images.data = NULL;
+    return take(b, &b->experiment->step, batch, &labels, error);
+}
+
+status batches_take_images(struct batches *b, struct arena *arena, struct tensor *images, struct error *error)
+{
+    struct batch batch = {.images = *images};
+    TRY(take(b, arena, &batch, NULL, error));
+    *images = batch.images;
+    return OK;
 }
 
 void batches_close(struct batches *b)

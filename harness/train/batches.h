@@ -25,6 +25,10 @@ status batches_open(struct batches **batches, struct experiment *experiment, con
 /* The next batch, at the same addresses for every batch of a size. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);
 
+/* Its images alone, where they outlive a step: taken from the arena unless the tensor has memory, of an earlier batch of
+ * that size. */
+status batches_take_images(struct batches *batches, struct arena *arena, struct tensor *images, struct error *error);
+
 /* Decodes the batch after it, unless there is none, and lets it be copied. Takes no longer than that. */
 void batches_advance(struct batches *batches);
 

@@ -295,6 +295,11 @@ status replicas_finish(struct replicas *r, status result, struct error *error)
 
 /* --- Within a step --- */
 
+float replicas_weight(const struct experiment *e)
+{
+    return e->work.members > 0 ? 1.0f / (float)e->work.members : 1.0f;
+}
+
 static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
 {
     struct adapter_marks marks = adapters_marks(e->adapters, tower);

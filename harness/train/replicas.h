@@ -35,6 +35,9 @@ status replicas_finish(struct replicas *replicas, status result, struct error *e
  * has left. */
 bool replicas_agree(struct replicas *replicas);
 
+/* Of a term of the loss that every member computes whole: the weights of all add up to 1. */
+float replicas_weight(const struct experiment *member);
+
 /* Parts of a member's step; nothing happens where it works alone. begin: before loss and gradients, which compute = false
  * says are none of this member's, for want of images. share: after them. */
 status replicas_begin_step(struct experiment *member, bool compute, struct error *error);

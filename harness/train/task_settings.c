@@ -72,6 +72,9 @@ struct task_settings task_settings_of(const char *name, const char *data_root, c
                                   .batch = whole(o, "batch"),
                                   .rate = options_real(o, "learning_rate"),
                                   .weight_decay = options_real(o, "weight_decay"),
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .epsilon = 1e-8,
                                   .smoothing = (float)options_real(o, "label_smoothing"),
                                   .on_nan = (enum on_nan)options_choice(o, "on_nan")};
 }

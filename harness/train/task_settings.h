@@ -12,7 +12,7 @@ struct task_settings {
     const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
     size_t iterations, warmup, batch;
     size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
-    double rate, weight_decay;
+    double rate, weight_decay, beta1, beta2, epsilon; /* of AdamW */
     float smoothing;
     enum on_nan on_nan;
 };

@@ -59,10 +59,11 @@ status classification_loss(struct method_run *run, const struct task *task, cons
 
 static status update(struct experiment *e, const struct task *task, struct error *error)
 {
-    struct update_rule rule =
-        guard_rule(e, task,
-                   (struct update_rule){
-                       .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = task->settings.weight_decay});
+    struct update_rule rule = guard_rule(e, task,
+                                         (struct update_rule){.beta1 = task->settings.beta1,
+                                                              .beta2 = task->settings.beta2,
+                                                              .epsilon = task->settings.epsilon,
+                                                              .weight_decay = task->settings.weight_decay});
     struct trained_group group;
     if (e->groups & GROUP_ADAPTERS)
         TRY(adapters_before_update(e->adapters, &rule, error));

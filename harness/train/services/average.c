@@ -1,16 +1,20 @@
 #include "harness/train/services/average.h"
 
+#include <stdio.h>
+
 status average_open(struct average *average, const struct parameters *group, struct arena *arena, struct error *error)
 {
     struct tensor values;
-    TRY(tensor_take(&values, arena, TENSOR_F32, "a copy of the weights", 1, &group->values_count, error));
-    average->values = values.data;
-    return average_start(average, group, error);
+    TRY(tensor_take(&values, arena, TENSOR_F32, "earlier weights", 1, &group->values_count, error));
+    *average = (struct average){.values = values.data};
+    return OK;
 }
 
-static status copy(const struct parameters *group, float *to, const float *from, struct error *error)
+status average_start(struct average *average, const struct parameters *group, struct error *error)
 {
-    return group->backend->ops->copy(group->backend, to, from, group->values_count * sizeof *to, error);
+    average->count = 1;
+    return group->backend->ops->copy(group->backend, average->values, group->values,
+                                     group->values_count * sizeof *group->values, error);
 }
 
 /* to += weight · (other − to) */
@@ -25,24 +29,25 @@ static status approach(const struct parameters *group, float *to, const float *o
                                       error);
 }
 
-status average_start(struct average *average, const struct parameters *group, struct error *error)
-{
-    average->count = 1;
-    return copy(group, average->values, group->values, error);
-}
-
 status average_add(struct average *average, const struct parameters *group, struct error *error)
 {
     average->count++;
     return approach(group, average->values, group->values, 1.0f / (float)average->count, error);
 }
 
-status average_apply(const struct average *average, struct parameters *group, struct error *error)
+status average_apply(struct average *average, struct parameters *group, float alpha, struct error *error)
 {
-    return copy(group, group->values, average->values, error);
+    average->count = 0;
+    return approach(group, group->values, average->values, 1.0f - alpha, error);
 }
 
-status average_mix(const struct average *average, struct parameters *group, float alpha, struct error *error)
+status average_keep(struct average *average, const struct parameters *group, const char *name,
+                    const struct passage *passage, struct error *error)
 {
-    return approach(group, group->values, average->values, 1.0f - alpha, error);
+    char count[64];
+    snprintf(count, sizeof count, "%s.count", name);
+    TRY(passage_host(passage, count, SAFETENSOR_I32, 1, &average->count, error));
+    if (average->count == 0)
+        return OK;
+    return passage_device(passage, name, SAFETENSOR_F32, group->values_count, average->values, error);
 }

@@ -1,31 +1,33 @@
-/* Mixtures of the weights of several moments: a running mean (ZSCL's weight ensemble, Zheng et al. 2023, arXiv 2303.06628)
- * and an interpolation (WiSE-FT, Wortsman et al. 2022, arXiv 2109.01903).
+/* The weights of an earlier moment, or the running mean of several: what a method returns to, mixes with, or averages
+ * over (ZSCL's weight ensemble, Zheng et al. 2023, arXiv 2303.06628; WiSE-FT, Wortsman et al. 2022, arXiv 2109.01903).
  *
- *     mean ← (n · mean + θ) / (n + 1), n ← n + 1                       average_add
- *     θ ← α · θ + (1 − α) · other                                      average_mix
+ *     TRY(average_open(&mean, group, &run_arena, error));       // 4 bytes a value
+ *     TRY(average_start(&mean, group, error));                  // mean = θ, n = 1
+ *     TRY(average_add(&mean, group, error));                    // mean ← (n · mean + θ) / (n + 1), n ← n + 1
+ *     TRY(average_apply(&mean, group, 0.8f, error));            // θ ← 0.8 · θ + 0.2 · mean
  *
  * Both are computed as a + w · (b − a) in double precision, so that what is the same in both stays the same to the bit.
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
 #define MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
 
+#include "harness/run/passage.h"
 #include "models/parameters.h"
 
-/* The values of a group at some moment, or their mean over several; 4 bytes a value. */
 struct average {
     float *values; /* device, as long as the group's */
-    uint32_t count;
+    int32_t count; /* of the weights in it; 0: none, and there is nothing to keep */
 };
 
 status average_open(struct average *average, const struct parameters *group, struct arena *arena, struct error *error);
-
-/* The group's values as they are: a mean of one. */
 status average_start(struct average *average, const struct parameters *group, struct error *error);
 status average_add(struct average *average, const struct parameters *group, struct error *error);
 
-/* The group's values become the mean, */
-status average_apply(const struct average *average, struct parameters *group, struct error *error);
-/* or alpha · themselves + (1 − alpha) · the mean. */
-status average_mix(const struct average *average, struct parameters *group, float alpha, struct error *error);
+/* θ ← alpha · θ + (1 − alpha) · mean; the average is empty then. */
+status average_apply(struct average *average, struct parameters *group, float alpha, struct error *error);
+
+/* For a method's keep. */
+status average_keep(struct average *average, const struct parameters *group, const char *name,
+                    const struct passage *passage, struct error *error);
 
 #endif

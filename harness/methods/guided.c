@@ -1,0 +1,89 @@
+#include "harness/methods/guided.h"
+
+#include "harness/train/replicas.h"
+#include "harness/train/services/distillation.h"
+#include "harness/train/trainer.h"
+
+status guided_open(struct method_run *run, const char *folder, struct error *error)
+{
+    struct guided *g = run->state;
+    TRY(reference_images_open(&g->images, folder, error));
+    return teacher_open(&g->teacher, run->experiment->clip, run->memory, error);
+}
+
+void guided_close(struct method_run *run)
+{
+    struct guided *g = run->state;
+    reference_images_close(&g->images);
+    teacher_close(&g->teacher);
+}
+
+status guided_begin_task(struct method_run *run, const struct task *task, bool resumed, const int32_t *tokens,
+                         size_t count, struct error *error)
+{
+    struct guided *g = run->state;
+    struct experiment *e = run->experiment;
+    size_t batch = (size_t)options_integer(run->options, "reference_batch");
+    if (!resumed) {
+        g->done = 0;
+        TRY(trained_groups_reset(e, error));
+        if (g->follows)
+            TRY(teacher_copy(&g->teacher, e->clip, error));
+    }
+    TRY(tensor_take(&g->texts, run->task_memory, TENSOR_F32, "the teacher's text features", 2,
+                    (size_t[]){count, e->clip->dimensions.embed}, error));
+    TRY(teacher_texts(&g->teacher, tokens, &g->texts, run->step_memory, error));
+    return reference_images_begin(&g->images, e, task, batch > 0 ? batch : task->settings.batch, (size_t)g->done,
+                                  run->task_memory, error);
+}
+
+/* The two passes follow one another in the same memory. */
+status guided_loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
+{
+    struct guided *g = run->state;
+    struct experiment *e = run->experiment;
+    float weight = replicas_weight(e);
+    struct tensor images;
+    struct arena_mark mark = arena_mark(run->step_memory);
+    TRY(classification_loss(run, task, batch, error));
+    arena_release(run->step_memory, mark);
+    TRY(teacher_images(&g->teacher, &g->images.batch, run->step_memory, &images, error));
+    return distillation_add(
+        &(struct distillation){.student = e->clip,
+                               .images = &g->images.batch,
+                               .teacher_images = &images,
+                               .teacher_texts = &g->texts,
+                               .scale = e->logit_scale,
+                               .temperature = (float)options_real(run->options, "temperature"),
+                               .image_weight = weight * (float)options_real(run->options, "image_weight"),
+                               .text_weight = weight * (float)options_real(run->options, "text_weight"),
+                               .loss = e->loss},
+        run->step_memory, error);
+}
+
+status guided_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
+{
+    struct guided *g = run->state;
+    (void)task;
+    g->done = (int32_t)iteration;
+    return reference_images_next(&g->images, error);
+}
+
+status guided_end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct guided *g = run->state;
+    (void)task;
+    (void)error;
+    g->done = 0;
+    return OK;
+}
+
+status guided_keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    struct guided *g = run->state;
+    const struct parameters *weights = g->teacher.clip->parameters;
+    TRY(passage_host(passage, "guided.done", SAFETENSOR_I32, 1, &g->done, error));
+    if (!g->follows || g->done == 0)
+        return OK;
+    return passage_device(passage, "guided.teacher", SAFETENSOR_F32, weights->values_count, weights->values, error);
+}

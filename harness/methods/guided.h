@@ -1,0 +1,58 @@
+/* What methods with a teacher share: a task is learnt from its labels while the model's similarities between reference
+ * images and texts are held to a teacher's (harness/train/services/distillation.h). The method's state begins with a struct
+ * guided; the functions with the arguments of a hook are its hooks, or are called by them. lwf.c is an example.
+ */
+#ifndef MTIL_HARNESS_METHODS_GUIDED_H
+#define MTIL_HARNESS_METHODS_GUIDED_H
+
+#include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
+#include "harness/train/services/reference_images.h"
+#include "harness/train/services/teacher.h"
+
+struct guided {
+    bool follows; /* the teacher is the model as it is when a task begins; else as it was when the run began */
+    struct teacher teacher;
+    struct reference_images images;
+    struct tensor texts; /* the teacher's features of the reference texts, of the task */
+    int32_t done;        /* iterations of the task; 0: it has not begun */
+};
+
+/* Keys of these methods, with the values of ZSCL's paper. */
+#define GUIDED_OPTIONS                                                                                                 \
+    {.name = "temperature",                                                                                            \
+     .type = OPTION_REAL,                                                                                              \
+     .minimum = 0.01,                                                                                                  \
+     .maximum = 100,                                                                                                   \
+     .fallback = "2",                                                                                                  \
+     .help = "of the distillation"},                                                                                   \
+        {.name = "image_weight",                                                                                       \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1e6,                                                                                               \
+         .fallback = "1",                                                                                              \
+         .help = "of the distillation over the texts of each image"},                                                  \
+        {.name = "text_weight",                                                                                        \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1e6,                                                                                               \
+         .fallback = "1",                                                                                              \
+         .help = "of the distillation over the images of each text"},                                                  \
+    {                                                                                                                  \
+        .name = "reference_batch", .type = OPTION_INTEGER, .minimum = 0, .maximum = 65536, .fallback = "0",            \
+        .help = "reference images per iteration; 0: as many as are trained on"                                         \
+    }
+
+/* folder: of the reference images; NULL: the current task's. */
+status guided_open(struct method_run *run, const char *folder, struct error *error);
+void guided_close(struct method_run *run);
+
+/* Reference texts of the task: tokens [count, context] on the host. */
+status guided_begin_task(struct method_run *run, const struct task *task, bool resumed, const int32_t *tokens,
+                         size_t count, struct error *error);
+status guided_loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
+status guided_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
+status guided_end_task(struct method_run *run, const struct task *task, struct error *error);
+status guided_keep(struct method_run *run, const struct passage *passage, struct error *error);
+
+#endif

@@ -1,0 +1,36 @@
+/* Learning without Forgetting (Li & Hoiem 2016, arXiv 1606.09282) in ZSCL's form for CLIP:
+ *
+ *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: harness/train/services/distillation.h
+ *
+ * with the model as it is when the task begins as teacher, other training images of the task in the evaluation transform
+ * and the task's prompts. ZSCL's code makes one iteration more than it is asked for, as training.reference_iterations does.
+ */
+#include "harness/methods/guided.h"
+
+static const struct option options[] = {GUIDED_OPTIONS, {0}};
+
+static status open_teacher(struct method_run *run, struct error *error)
+{
+    struct guided *g = run->state;
+    g->follows = true;
+    return guided_open(run, NULL, error);
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    return guided_begin_task(run, task, resumed, task->prompts, dataset_classes(task->dataset), error);
+}
+
+const struct method method_lwf = {.name = "lwf",
+                                  .source = "Li & Hoiem, ECCV 2016; as in ZSCL, ICCV 2023",
+                                  .options = options,
+                                  .loss_repeats = true,
+                                  .state_size = sizeof(struct guided),
+                                  .groups = groups_towers,
+                                  .open = open_teacher,
+                                  .close = guided_close,
+                                  .begin_task = begin_task,
+                                  .loss = guided_loss,
+                                  .after_step = guided_after_step,
+                                  .end_task = guided_end_task,
+                                  .keep = guided_keep};

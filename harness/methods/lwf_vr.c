@@ -1,0 +1,53 @@
+/* LwF with a replayed vocabulary (Ding et al. 2022, arXiv 2207.09248): lwf.c, but with sentences of random tokens, drawn once
+ * per task, in place of the task's prompts. Which tokens the public code draws follows from PyTorch's generator; here from
+ * seed and task. */
+#include "harness/methods/guided.h"
+#include "harness/train/services/reference_texts.h"
+
+static const struct option options[] = {GUIDED_OPTIONS,
+                                        {.name = "sentences",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 1,
+                                         .maximum = 1e6,
+                                         .fallback = "1000",
+                                         .help = "random reference texts"},
+                                        {.name = "words",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 1,
+                                         .maximum = 1024,
+                                         .fallback = "10",
+                                         .help = "tokens of each, between start and end"},
+                                        {0}};
+
+static status open_teacher(struct method_run *run, struct error *error)
+{
+    struct guided *g = run->state;
+    g->follows = true;
+    return guided_open(run, NULL, error);
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct reference_texts texts = {0};
+    status result =
+        reference_texts_draw(&texts, run->experiment, task->index, (size_t)options_integer(run->options, "sentences"),
+                             (size_t)options_integer(run->options, "words"), error);
+    if (result == OK)
+        result = guided_begin_task(run, task, resumed, texts.tokens, texts.count, error);
+    reference_texts_free(&texts);
+    return result;
+}
+
+const struct method method_lwf_vr = {.name = "lwf_vr",
+                                     .source = "Ding et al. 2022; as in ZSCL, ICCV 2023",
+                                     .options = options,
+                                     .loss_repeats = true,
+                                     .state_size = sizeof(struct guided),
+                                     .groups = groups_towers,
+                                     .open = open_teacher,
+                                     .close = guided_close,
+                                     .begin_task = begin_task,
+                                     .loss = guided_loss,
+                                     .after_step = guided_after_step,
+                                     .end_task = guided_end_task,
+                                     .keep = guided_keep};

@@ -1,0 +1,56 @@
+/* WiSE-FT (Wortsman et al., CVPR 2022, arXiv 2109.01903) after every task of continual fine-tuning:
+ *
+ *     θ ← alpha · θ + (1 − alpha) · θ_start
+ *
+ * θ_start is what the task started from, itself a mixture; the original weights for the first task alone. */
+#include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
+#include "harness/train/services/average.h"
+
+static const struct option options[] = {{.name = "alpha",
+                                         .type = OPTION_REAL,
+                                         .minimum = 0,
+                                         .maximum = 1,
+                                         .fallback = "0.8",
+                                         .help = "share of the weights after the task"},
+                                        {0}};
+
+static struct parameters *weights_of(const struct method_run *run)
+{
+    return run->experiment->clip->parameters;
+}
+
+static status open_start(struct method_run *run, struct error *error)
+{
+    return average_open(run->state, weights_of(run), run->memory, error);
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    (void)task;
+    if (resumed)
+        return OK;
+    TRY(average_start(run->state, weights_of(run), error));
+    return trained_groups_reset(run->experiment, error);
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    (void)task;
+    return average_apply(run->state, weights_of(run), (float)options_real(run->options, "alpha"), error);
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    return average_keep(run->state, weights_of(run), "wise_ft.start", passage, error);
+}
+
+const struct method method_wise_ft = {.name = "wise_ft",
+                                      .source = "Wortsman et al., CVPR 2022; as in ZSCL, ICCV 2023",
+                                      .options = options,
+                                      .state_size = sizeof(struct average),
+                                      .groups = groups_towers,
+                                      .open = open_start,
+                                      .begin_task = begin_task,
+                                      .end_task = end_task,
+                                      .keep = keep};

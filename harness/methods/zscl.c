@@ -1,0 +1,128 @@
+/* ZSCL (Zheng et al., ICCV 2023, arXiv 2303.06628):
+ *
+ *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ) + l2 · Σ (θ − θ_start)²
+ *
+ * with the model that the run starts from as teacher, on reference images and sentences from elsewhere (ImageNet and
+ * Conceptual Captions in the paper). After iterations 0, E, 2E, … (counted from 0) the weights join a running mean, which
+ * begins with the task's starting weights; the mean is what is evaluated and what the next task starts from, while training
+ * within the task goes on from the weights themselves. The public code averages after one iteration more, as
+ * training.reference_iterations does, and its mean rounds logit_scale, which nothing trains.
+ */
+#include "harness/methods/guided.h"
+#include "harness/train/replicas.h"
+#include "harness/train/services/average.h"
+#include "harness/train/services/penalty.h"
+#include "harness/train/services/reference_texts.h"
+
+static const struct option options[] = {
+    GUIDED_OPTIONS,
+    {.name = "reference_images", .type = OPTION_FOLDER, .help = "a folder of any images, at any depth"},
+    {.name = "reference_texts", .type = OPTION_FILE, .help = "a text file with a sentence a line"},
+    {.name = "l2",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1e6,
+     .fallback = "1",
+     .help = "strength of the pull towards the task's starting weights"},
+    {.name = "average_every",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e9,
+     .fallback = "100",
+     .help = "iterations between weights that join the mean"},
+    {0}};
+
+struct state {
+    struct guided guided;
+    struct reference_texts texts;
+    struct average start, mean;
+};
+
+static struct parameters *weights_of(const struct method_run *run)
+{
+    return run->experiment->clip->parameters;
+}
+
+/* Recorded references are not looked for. */
+static status require(const struct method_run *run, const char *key, const char *expected, struct error *error)
+{
+    if (options_text(run->options, key) != NULL || run->experiment->recorded != NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "method.%s: expected %s, as method zscl needs, found none", key, expected);
+}
+
+static status open_references(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    TRY(require(run, "reference_images", "a folder of images", error));
+    TRY(require(run, "reference_texts", "a text file with a sentence a line", error));
+    if (guided_open(run, options_text(run->options, "reference_images"), error) != OK)
+        return error_context(error, "method.reference_images");
+    if (reference_texts_read(&s->texts, run->experiment, options_text(run->options, "reference_texts"), error) != OK)
+        return error_context(error, "method.reference_texts");
+    TRY(average_open(&s->start, weights_of(run), run->memory, error));
+    return average_open(&s->mean, weights_of(run), run->memory, error);
+}
+
+static void close_references(struct method_run *run)
+{
+    struct state *s = run->state;
+    reference_texts_free(&s->texts);
+    guided_close(run);
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct state *s = run->state;
+    if (!resumed) {
+        TRY(average_start(&s->start, weights_of(run), error));
+        TRY(average_start(&s->mean, weights_of(run), error));
+    }
+    return guided_begin_task(run, task, resumed, s->texts.tokens, s->texts.count, error);
+}
+
+static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
+{
+    struct state *s = run->state;
+    float strength = replicas_weight(run->experiment) * (float)options_real(run->options, "l2");
+    TRY(guided_loss(run, task, batch, error));
+    return penalty_add(weights_of(run), s->start.values, strength, run->experiment->loss, error);
+}
+
+static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
+{
+    struct state *s = run->state;
+    if ((iteration - 1) % (size_t)options_integer(run->options, "average_every") == 0)
+        TRY(average_add(&s->mean, weights_of(run), error));
+    return guided_after_step(run, task, iteration, error);
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct state *s = run->state;
+    s->start.count = 0;
+    TRY(average_apply(&s->mean, weights_of(run), 0, error));
+    return guided_end_task(run, task, error);
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    struct state *s = run->state;
+    TRY(guided_keep(run, passage, error));
+    TRY(average_keep(&s->start, weights_of(run), "zscl.start", passage, error));
+    return average_keep(&s->mean, weights_of(run), "zscl.mean", passage, error);
+}
+
+const struct method method_zscl = {.name = "zscl",
+                                   .source = "ZSCL, ICCV 2023",
+                                   .options = options,
+                                   .loss_repeats = true,
+                                   .state_size = sizeof(struct state),
+                                   .groups = groups_towers,
+                                   .open = open_references,
+                                   .close = close_references,
+                                   .begin_task = begin_task,
+                                   .loss = loss,
+                                   .after_step = after_step,
+                                   .end_task = end_task,
+                                   .keep = keep};

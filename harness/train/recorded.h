@@ -1,0 +1,28 @@
+/* What another program was trained on, in place of datasets and texts: for replays of recorded trajectories.
+ *
+ *     static const struct recorded recorded = {.context = &fixture, .batch = batch_of, .texts = texts_of};
+ *     experiment->recorded = &recorded;                               // before replicas_open
+ */
+#ifndef MTIL_HARNESS_TRAIN_RECORDED_H
+#define MTIL_HARNESS_TRAIN_RECORDED_H
+
+#include "datasets/loader.h"
+
+/* On the host, borrowed until the next call. */
+struct recorded_batch {
+    const float *images;   /* normalised, [count, 3, R, R] */
+    const int32_t *labels; /* NULL: nobody asks for them */
+    size_t count;          /* with all shares */
+};
+
+/* May be called from several threads. */
+struct recorded {
+    void *context;
+    /* Batch `step` of what a loader of these settings would load. */
+    status (*batch)(void *context, const struct loader_settings *wanted, size_t step, struct recorded_batch *batch,
+                    struct error *error);
+    /* Reference texts [count, context] of a task, on the host. */
+    status (*texts)(void *context, size_t task, const int32_t **tokens, size_t *count, struct error *error);
+};
+
+#endif

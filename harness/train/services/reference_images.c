@@ -1,0 +1,52 @@
+#include "harness/train/services/reference_images.h"
+
+#include "harness/train/batches.h"
+
+status reference_images_open(struct reference_images *images, const char *folder, struct error *error)
+{
+    *images = (struct reference_images){0};
+    return folder != NULL ? dataset_of_images(&images->dataset, folder, error) : OK;
+}
+
+void reference_images_close(struct reference_images *images)
+{
+    batches_close(images->batches);
+    dataset_close(images->dataset);
+    *images = (struct reference_images){0};
+}
+
+status reference_images_begin(struct reference_images *images, struct experiment *e, const struct task *task,
+                              size_t batch, size_t first, struct arena *arena, struct error *error)
+{
+    struct loader_settings settings = {.dataset = images->dataset != NULL ? images->dataset : task->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .batch = batch,
+                                       .shuffle = true,
+                                       .full = true,
+                                       .order = RNG_REFERENCE,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index,
+                                       .cache = images->dataset != NULL ? NULL : e->cache};
+    batches_close(images->batches);
+    images->batches = NULL;
+    images->left = task->settings.iterations - first;
+    if (images->left == 0)
+        return OK;
+    TRY(batches_open(&images->batches, e, &settings, first, task->settings.iterations, error));
+    images->left--;
+    images->batch.data = NULL;
+    TRY(batches_take_images(images->batches, arena, &images->batch, error));
+    batches_advance(images->batches);
+    return OK;
+}
+
+status reference_images_next(struct reference_images *images, struct error *error)
+{
+    if (images->left == 0)
+        return OK;
+    images->left--;
+    TRY(batches_take_images(images->batches, NULL, &images->batch, error));
+    batches_advance(images->batches);
+    return OK;
+}

@@ -1,0 +1,30 @@
+/* Texts on which a method compares the model with a teacher: the lines of a file, or sentences of random tokens (LwF-VR,
+ * Ding et al. 2022, arXiv 2207.09248).
+ *
+ *     TRY(reference_texts_read(&texts, e, "captions.txt", error));              // a sentence a line, all of them
+ *     TRY(reference_texts_draw(&texts, e, task->index, 1000, 10, error));       // by (seed, task) alone
+ *     … texts.tokens, texts.count …
+ *     reference_texts_free(&texts);
+ */
+#ifndef MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_TEXTS_H
+#define MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_TEXTS_H
+
+#include "harness/run/experiment.h"
+
+struct reference_texts {
+    int32_t *tokens; /* host [count, context] */
+    size_t count;
+};
+
+/* Sentences that are longer than the model's context are cut and keep their end token; a warning counts them. An empty
+ * line, or a file without any line, is an error. */
+status reference_texts_read(struct reference_texts *texts, const struct experiment *e, const char *path,
+                            struct error *error);
+
+/* Start token, `words` tokens that are drawn from the whole vocabulary (start and end token included: the first end
+ * token counts), end token. What was there before is freed. */
+status reference_texts_draw(struct reference_texts *texts, const struct experiment *e, size_t task, size_t count,
+                            size_t words, struct error *error);
+void reference_texts_free(struct reference_texts *texts);
+
+#endif
