@@ -95,6 +95,28 @@ status experiment_open_model(struct experiment **result, const struct settings *
     return OK;
 }
 
+status experiment_open_recorded(struct experiment **result, const struct settings *settings,
+                                const struct recorded *recorded, struct task *tasks, size_t task_count,
+                                struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for its description");
+    *e = (struct experiment){.settings = *settings, .recorded = recorded, .tasks = tasks, .task_count = task_count};
+    e->groups = settings->method->groups(settings->method_options);
+    status opened = model_open(e, error);
+    if (opened == OK)
+        opened = method_open(e, error);
+    if (opened == OK)
+        opened = replicas_open(e, error);
+    if (opened != OK) {
+        experiment_close(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
 void experiment_close(struct experiment *e)
 {
     if (e == NULL)

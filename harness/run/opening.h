@@ -24,6 +24,13 @@ status experiment_open_frozen(struct experiment **experiment, const struct suite
  * Of the settings: weights, vocabulary, activation, threads, backend, evaluation_batch. */
 status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
                              struct error *error);
+
+/* A model that is trained on recorded batches and texts (harness/train/recorded.h): of the settings, weights, backend, gpus,
+ * method and its options. tasks, from malloc, with their datasets and prompts, become the experiment's, also after a
+ * failure. */
+status experiment_open_recorded(struct experiment **experiment, const struct settings *settings,
+                                const struct recorded *recorded, struct task *tasks, size_t task_count,
+                                struct error *error);
 void experiment_close(struct experiment *experiment); /* NULL is allowed */
 
 #endif

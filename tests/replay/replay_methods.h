@@ -10,10 +10,13 @@
 struct method_fixture {
     const char *folder;
     const struct backend_settings *backend;
+    size_t members;              /* that train together */
+    bool stops;                  /* stop and go on after every iteration */
     json_t *config, *tolerances; /* tolerances: borrowed from config */
     struct report *report;
 };
 
+status replay_finetune(struct method_fixture *fixture, struct error *error);
 status replay_icarl(struct method_fixture *fixture, struct error *error);
 status replay_merge_policies(struct method_fixture *fixture, struct error *error);
 

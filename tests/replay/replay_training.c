@@ -194,20 +194,6 @@ static status freeze(struct trajectory *r, struct error *error)
     return OK;
 }
 
-static void compare_digest(struct trajectory *r, const float *values, size_t n, const float *expected)
-{
-    double sum = 0, squares = 0, weighted = 0, tolerance = fixture_tolerance(r->f, "trajectory_digest");
-    for (size_t i = 0; i < n; i++) {
-        double v = (double)values[i];
-        sum += v;
-        squares += v * v;
-        weighted += v * (double)(i % 97) / 97.0;
-    }
-    report_value(r->f->report, "parameter digests", sum / (double)n, (double)expected[0], tolerance);
-    report_value(r->f->report, "parameter digests", sqrt(squares / (double)n), (double)expected[1], tolerance);
-    report_value(r->f->report, "parameter digests", weighted / (double)n, (double)expected[2], tolerance);
-}
-
 static status compare_parameters(struct trajectory *r, struct error *error)
 {
     struct fixture *f = r->f;
@@ -235,7 +221,8 @@ static status compare_parameters(struct trajectory *r, struct error *error)
                 squares += ((double)values[k] - (double)want[k]) * ((double)values[k] - (double)want[k]);
             compared += t.size;
         } else if (digest != NULL) {
-            compare_digest(r, values, t.size, digest->data);
+            report_digest(f->report, "parameter digests", values, t.size, digest->data,
+                          fixture_tolerance(f, "trajectory_digest"));
         }
         free(values);
     }

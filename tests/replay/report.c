@@ -42,6 +42,21 @@ void report_values(struct report *report, const char *quantity, const float *got
         report_value(report, quantity, (double)got[i], (double)expected[i], tolerance);
 }
 
+void report_digest(struct report *report, const char *quantity, const float *values, size_t n, const float expected[3],
+                   double tolerance)
+{
+    double sum = 0, squares = 0, weighted = 0;
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)values[i];
+        sum += v;
+        squares += v * v;
+        weighted += v * (double)(i % 97) / 97.0;
+    }
+    report_value(report, quantity, sum / (double)n, (double)expected[0], tolerance);
+    report_value(report, quantity, sqrt(squares / (double)n), (double)expected[1], tolerance);
+    report_value(report, quantity, weighted / (double)n, (double)expected[2], tolerance);
+}
+
 void report_exact(struct report *report, const char *quantity, bool equal, const char *what, ...)
 {
     struct report_line *line = line_of(report, quantity);

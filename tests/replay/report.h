@@ -35,6 +35,10 @@ void report_value(struct report *report, const char *quantity, double got, doubl
 /* A decision that must be the same; what describes it. */
 void report_exact(struct report *report, const char *quantity, bool equal, const char *what, ...) PRINTF_LIKE(4, 5);
 
+/* The three numbers that stand for a large tensor: mean, root mean square, and the mean weighted by (i mod 97) / 97. */
+void report_digest(struct report *report, const char *quantity, const float *values, size_t n, const float expected[3],
+                   double tolerance);
+
 /* Prints the lines; true when everything holds and something was compared. */
 bool report_finish(const struct report *report);
 

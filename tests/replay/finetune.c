@@ -1,0 +1,223 @@
+#include "tests/replay/finetune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+
+double finetune_number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_number(value)) {
+        fprintf(stderr, "config.json: no number \"%s\"\n", key);
+        abort();
+    }
+    return json_number_value(value);
+}
+
+const json_t *finetune_task(const struct finetune *r, size_t task)
+{
+    return json_array_get(json_object_get(r->f->config, "tasks"), task);
+}
+
+static size_t whole(const json_t *object, const char *key)
+{
+    return (size_t)finetune_number(object, key);
+}
+
+status finetune_find(const struct safetensors *file, const char *name, enum safetensor_type type,
+                     const struct safetensor **tensor, struct error *error)
+{
+    *tensor = safetensors_find(file, name);
+    return *tensor != NULL && (*tensor)->type == type
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s: expected a tensor %s of type %s", safetensors_path(file), name,
+                           safetensor_type_name(type));
+}
+
+/* --- What the loader and the tokenizer would give --- */
+
+static bool is_method(const struct finetune *r, const char *name)
+{
+    return strcmp(r->method->name, name) == 0;
+}
+
+static status batch_of(void *context, const struct loader_settings *wanted, size_t step, struct recorded_batch *batch,
+                       struct error *error)
+{
+    const struct finetune *r = context;
+    const struct safetensors *file = r->data[wanted->task];
+    const struct safetensor *images, *labels;
+    const char *name = wanted->augment ? "images" : is_method(r, "zscl") ? "reference_outside" : "reference_current";
+    TRY(finetune_find(file, name, SAFETENSOR_F32, &images, error));
+    TRY(finetune_find(file, "labels", SAFETENSOR_I32, &labels, error));
+    if (images->rank != 5 || step >= images->shape[0] || (wanted->augment && images->shape[1] != labels->shape[1]))
+        return error_set(error, ERROR_FORMAT, "%s: there is no batch %zu in %s", safetensors_path(file), step, name);
+    size_t each = images->shape[2] * images->shape[3] * images->shape[4];
+    *batch = (struct recorded_batch){.images = (const float *)images->data + step * images->shape[1] * each,
+                                     .labels = (const int32_t *)labels->data + step * labels->shape[1],
+                                     .count = images->shape[1]};
+    return OK;
+}
+
+static status texts_of(void *context, size_t task, const int32_t **tokens, size_t *count, struct error *error)
+{
+    const struct finetune *r = context;
+    const struct safetensor *texts;
+    TRY(is_method(r, "zscl") ? finetune_find(r->common, "captions", SAFETENSOR_I32, &texts, error)
+                             : finetune_find(r->data[task], "random_sentences", SAFETENSOR_I32, &texts, error));
+    *tokens = texts->data;
+    *count = texts->shape[0];
+    return OK;
+}
+
+/* --- Opening --- */
+
+static status open_tensors(const struct finetune *r, struct safetensors **file, struct error *error, size_t task,
+                           const char *name)
+{
+    char *path = name != NULL ? path_format("%s/%s", r->f->folder, name)
+                              : path_format("%s/task%zu.data.safetensors", r->f->folder, task);
+    status result = path != NULL ? safetensors_open(file, path, error) : error_set(error, ERROR_MEMORY, "no memory");
+    free(path);
+    return result;
+}
+
+static status read_settings(struct finetune *r, struct error *error)
+{
+    const json_t *dims = json_object_get(r->f->config, "dims");
+    if (finetune_number(dims, "layer_norm_eps") != 1e-5)
+        return error_set(error, ERROR_FORMAT, "%s: expected a layer_norm_eps of 1e-5", r->f->folder);
+    r->settings = (struct settings){
+        .weights = r->weights,
+        .backend = *r->f->backend,
+        .gpus = r->f->members,
+        .stated = {.config = {whole(dims, "vision_heads"), whole(dims, "text_heads"), ACTIVATION_QUICK_GELU},
+                   .heads_by = "config.json",
+                   .activation_by = "config.json"}};
+    return OK;
+}
+
+status finetune_open(struct finetune *r, struct error *error)
+{
+    r->tasks = json_array_size(json_object_get(r->f->config, "tasks"));
+    r->weights = path_format("%s/clip.safetensors", r->f->folder);
+    r->recorded = (struct recorded){.context = r, .batch = batch_of, .texts = texts_of};
+    if (r->tasks == 0 || r->tasks > FINETUNE_TASKS || r->weights == NULL)
+        return error_set(error, ERROR_FORMAT, "%s: expected 1 to %d tasks", r->f->folder, FINETUNE_TASKS);
+    TRY(read_settings(r, error));
+    TRY(open_tensors(r, &r->common, error, 0, "common.safetensors"));
+    for (size_t t = 0; t < r->tasks; t++)
+        TRY(open_tensors(r, &r->data[t], error, t, NULL));
+    return OK;
+}
+
+static void free_options(struct finetune *r)
+{
+    options_destroy(r->options);
+    r->options = NULL;
+    for (int i = 0; i < TERMS; i++) {
+        options_destroy(r->without[i]);
+        r->without[i] = NULL;
+    }
+}
+
+void finetune_close(struct finetune *r)
+{
+    free_options(r);
+    safetensors_close(r->common);
+    for (size_t t = 0; t < r->tasks && t < FINETUNE_TASKS; t++)
+        safetensors_close(r->data[t]);
+    free(r->weights);
+}
+
+/* --- A method --- */
+
+static status read_options(const struct finetune *r, struct options **options, struct error *error)
+{
+    const json_t *config = r->f->config, *sentences = json_object_get(config, "random_sentences");
+    const struct {
+        const char *option;
+        double value;
+    } values[] = {{"temperature", finetune_number(config, "temperature")},
+                  {"l2", finetune_number(config, "l2")},
+                  {"alpha", finetune_number(config, "wise_alpha")},
+                  {"average_every", finetune_number(config, "average_every")},
+                  {"reference_batch", finetune_number(config, "reference_batch")},
+                  {"sentences", finetune_number(sentences, "count")},
+                  {"words", finetune_number(sentences, "words")}};
+    TRY(options_create(options, r->method->options, error));
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.17g", values[i].value);
+        if (options_find(r->method->options, values[i].option) != NULL)
+            TRY(options_set(*options, values[i].option, text, "config.json", error));
+    }
+    return OK;
+}
+
+status finetune_choose(struct finetune *r, const char *name, struct error *error)
+{
+    static const char *const weights[TERMS] = {"image_weight", "text_weight", "l2"};
+    free_options(r);
+    TRY(method_find(&r->method, name, error));
+    TRY(read_options(r, &r->options, error));
+    for (int i = 0; i < TERMS; i++)
+        if (options_find(r->method->options, weights[i]) != NULL) {
+            TRY(read_options(r, &r->without[i], error));
+            TRY(options_set(r->without[i], weights[i], "0", "test", error));
+        }
+    r->watched = *r->method;
+    r->settings.method = &r->watched;
+    r->settings.method_options = r->options;
+    return OK;
+}
+
+static status name_classes(struct dataset **dataset, size_t classes, struct error *error)
+{
+    static const char *const template = "{}";
+    const char **names = calloc(classes, sizeof *names);
+    if (names == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu classes", classes);
+    for (size_t c = 0; c < classes; c++)
+        names[c] = "class";
+    status result = dataset_of_names(dataset, names, classes, &template, 1, error);
+    free(names);
+    return result;
+}
+
+static status make_task(const struct finetune *r, size_t index, struct task *task, struct error *error)
+{
+    const json_t *own = finetune_task(r, index), *config = r->f->config, *betas = json_object_get(config, "betas");
+    const struct safetensor *tokens;
+    TRY(finetune_find(r->data[index], "tokens", SAFETENSOR_I32, &tokens, error));
+    size_t bytes = safetensor_elements(tokens) * sizeof(int32_t);
+    task->index = index;
+    task->settings = (struct task_settings){.name = json_string_value(json_object_get(own, "name")),
+                                            .iterations = whole(own, "steps"),
+                                            .schedule_end = whole(own, "iterations"),
+                                            .warmup = whole(own, "warmup"),
+                                            .batch = whole(config, "batch"),
+                                            .rate = finetune_number(own, "lr"),
+                                            .weight_decay = finetune_number(config, "weight_decay"),
+                                            .beta1 = json_number_value(json_array_get(betas, 0)),
+                                            .beta2 = json_number_value(json_array_get(betas, 1)),
+                                            .epsilon = finetune_number(config, "eps"),
+                                            .smoothing = (float)finetune_number(config, "label_smoothing")};
+    task->prompts = malloc(bytes);
+    if (task->prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for prompts");
+    memcpy(task->prompts, tokens->data, bytes);
+    return name_classes(&task->dataset, tokens->shape[0], error);
+}
+
+status finetune_start(struct finetune *r, struct experiment **experiment, struct error *error)
+{
+    struct task *tasks = calloc(r->tasks, sizeof *tasks);
+    if (tasks == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for %zu tasks", r->tasks);
+    for (size_t t = 0; t < r->tasks; t++)
+        TRY(make_task(r, t, &tasks[t], error));
+    return experiment_open_recorded(experiment, &r->settings, &r->recorded, tasks, r->tasks, error);
+}

@@ -1,0 +1,56 @@
+/* A folder like fixtures/methods/finetune_small, one of its methods, and the experiment that replays it: the trainer, the
+ * methods and the resume files of the program, on recorded batches and texts.
+ *
+ *     struct finetune r = {.f = fixture};
+ *     TRY(finetune_open(&r, error));
+ *     TRY(finetune_choose(&r, "zscl", error));
+ *     TRY(finetune_start(&r, &experiment, error));
+ *     ... train_task ...
+ *     experiment_close(experiment);
+ *     finetune_close(&r);
+ */
+#ifndef MTIL_TESTS_REPLAY_FINETUNE_H
+#define MTIL_TESTS_REPLAY_FINETUNE_H
+
+#include "harness/run/experiment.h"
+#include "harness/train/recorded.h"
+#include "models/files/safetensors.h"
+#include "tests/replay/replay_methods.h"
+
+enum { FINETUNE_TASKS = 16 };
+
+/* A term of the loss that the method's options can leave out. */
+enum term { TERM_IMAGE, TERM_TEXT, TERM_L2, TERMS };
+
+struct finetune {
+    struct method_fixture *f;
+    struct safetensors *common, *data[FINETUNE_TASKS];
+    char *weights;
+    size_t tasks;
+    struct settings settings;
+    struct recorded recorded;
+    /* of the method */
+    const struct method *method;
+    struct method watched;          /* the method with what compares on top */
+    struct options *options;        /* as config.json has them */
+    struct options *without[TERMS]; /* the same with a weight of 0; NULL: the method has no such term */
+};
+
+status finetune_open(struct finetune *r, struct error *error);
+void finetune_close(struct finetune *r);
+
+/* A method that the folder has numbers of. */
+status finetune_choose(struct finetune *r, const char *name, struct error *error);
+
+/* From the weights before the first task. r->watched is what is trained with. */
+status finetune_start(struct finetune *r, struct experiment **experiment, struct error *error);
+
+/* Of the folder's config.json. A number that is missing ends the program. */
+double finetune_number(const json_t *object, const char *key);
+const json_t *finetune_task(const struct finetune *r, size_t task);
+
+/* The tensor of that name and type; ERROR_FORMAT where there is none. */
+status finetune_find(const struct safetensors *file, const char *name, enum safetensor_type type,
+                     const struct safetensor **tensor, struct error *error);
+
+#endif

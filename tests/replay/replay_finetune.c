@@ -1,0 +1,467 @@
+/* fixtures/methods/finetune_small: losses, gradients, weights and answers of the methods that train both towers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "harness/run/checkpoint.h"
+#include "harness/train/trainer.h"
+#include "models/contrastive.h"
+#include "tests/replay/finetune.h"
+
+struct replay {
+    struct finetune r; /* first: the recorded context is both */
+    struct experiment *e;
+    struct report *report;
+    struct safetensors *expect; /* of the task */
+    size_t task;
+    bool stops;
+    char *resume;       /* the resume file's path */
+    float *start, *now; /* host: weights when the task began; weights or gradients */
+    struct place {      /* of the task's digest of weights, per task */
+        char hash[DIGEST_SIZE];
+    } straight[FINETUNE_TASKS]; /* without stops */
+};
+
+static double tolerance(const struct replay *p, const char *key)
+{
+    return finetune_number(p->r.f->tolerances, key);
+}
+
+static const struct parameters *weights_of(const struct replay *p)
+{
+    return p->e->clip->parameters;
+}
+
+static status download(const struct replay *p, float *host, const float *device, struct error *error)
+{
+    return p->e->backend->ops->download(p->e->backend, host, device, weights_of(p)->values_count * sizeof *host, error);
+}
+
+/* A number that is recorded for every step; the method may lack it. */
+static void compare_step(const struct replay *p, const char *quantity, size_t step, double got, double allowed)
+{
+    const struct safetensor *expected = safetensors_find(p->expect, quantity);
+    if (expected == NULL)
+        return;
+    report_exact(p->report, "steps", step < safetensor_elements(expected), "%s of step %zu", quantity, step);
+    if (step < safetensor_elements(expected))
+        report_value(p->report, quantity, got, (double)((const float *)expected->data)[step], allowed);
+}
+
+/* --- Tensors without key biases, whose gradient is rounding noise --- */
+
+static bool is_bias_of_keys(const struct parameter *t, size_t i)
+{
+    static const char ending[] = "in_proj_bias";
+    size_t length = strlen(t->name);
+    return length >= sizeof ending - 1 && strcmp(t->name + length - (sizeof ending - 1), ending) == 0 &&
+           i >= t->size / 3 && i < t->size / 3 * 2;
+}
+
+/* Moves what is not a key's bias to the front of values; returns its count. */
+static size_t drop_key_biases(const struct parameter *t, float *values)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->size; i++)
+        if (!is_bias_of_keys(t, i))
+            values[kept++] = values[i];
+    return kept;
+}
+
+/* --- Within a step --- */
+
+/* "cross_entropy", of one term by what the total is without it; gradients are left at zero. */
+static status loss_with(struct replay *p, struct method_run *run, const struct options *options,
+                        const struct batch *batch, bool classification, double *value, struct error *error)
+{
+    struct experiment *e = run->experiment;
+    const struct backend_ops *ops = e->backend->ops;
+    const struct task *task = &e->tasks[p->task];
+    struct arena_mark mark = arena_mark(run->step_memory);
+    float loss;
+    TRY(ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    run->options = options;
+    status result = classification || p->r.method->loss == NULL ? classification_loss(run, task, batch, error)
+                                                                : p->r.method->loss(run, task, batch, error);
+    run->options = p->r.options;
+    arena_release(run->step_memory, mark);
+    TRY(result);
+    TRY(ops->download(e->backend, &loss, e->loss, sizeof loss, error));
+    TRY(ops->zero(e->backend, e->clip->parameters->gradients, e->clip->parameters->values_count * sizeof loss, error));
+    TRY(ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    *value = (double)loss;
+    return OK;
+}
+
+static status compare_terms(struct replay *p, struct method_run *run, const struct batch *batch, struct error *error)
+{
+    static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
+    struct step_state state;
+    double whole, part;
+    TRY(run->experiment->backend->ops->download(run->experiment->backend, &state, run->experiment->state, sizeof state,
+                                                error));
+    TRY(loss_with(p, run, p->r.options, batch, true, &part, error));
+    compare_step(p, "cross_entropy", state.step, part, tolerance(p, "losses"));
+    TRY(loss_with(p, run, p->r.options, batch, false, &whole, error));
+    for (int i = 0; i < TERMS; i++) {
+        if (p->r.without[i] == NULL)
+            continue;
+        TRY(loss_with(p, run, p->r.without[i], batch, false, &part, error));
+        compare_step(p, names[i], state.step, whole - part, tolerance(p, i == TERM_L2 ? "l2_public" : "losses"));
+    }
+    return OK;
+}
+
+static status loss_in_terms(struct method_run *run, const struct task *task, const struct batch *batch,
+                            struct error *error)
+{
+    struct replay *p = run->experiment->recorded->context;
+    TRY(compare_terms(p, run, batch, error));
+    return p->r.method->loss != NULL ? p->r.method->loss(run, task, batch, error)
+                                     : classification_loss(run, task, batch, error);
+}
+
+static void compare_gradients(struct replay *p, const char *moment)
+{
+    for (size_t i = 0; i < weights_of(p)->count; i++) {
+        const struct parameter *t = &weights_of(p)->list[i];
+        char name[192];
+        snprintf(name, sizeof name, "grad_digest.%s.%s", moment, t->name);
+        const struct safetensor *expected = safetensors_find(p->expect, name);
+        bool trained = strcmp(t->name, "logit_scale") != 0;
+        report_exact(p->report, "gradients in the fixture", (expected != NULL) == trained, "%s", name);
+        if (expected == NULL)
+            continue;
+        const float *three = expected->data;
+        double largest = fmax(fabs((double)three[0]), fmax(fabs((double)three[1]), fabs((double)three[2])));
+        size_t n = drop_key_biases(t, p->now + t->offset);
+        report_digest(p->report, "gradient digests", p->now + t->offset, n, three,
+                      tolerance(p, "grad_digest_rel") * largest);
+    }
+}
+
+/* The sum alone, without its strength, relative to its largest value in the task. */
+static void compare_distance(struct replay *p, size_t step)
+{
+    const struct safetensor *expected = safetensors_find(p->expect, "l2_without_key_bias");
+    double sum = 0, largest = 0;
+    if (expected == NULL)
+        return;
+    for (size_t i = 0; i < safetensor_elements(expected); i++)
+        largest = fmax(largest, (double)((const float *)expected->data)[i]);
+    for (size_t i = 0; i < weights_of(p)->count; i++) {
+        const struct parameter *t = &weights_of(p)->list[i];
+        for (size_t k = 0; k < t->size; k++)
+            if (!is_bias_of_keys(t, k))
+                sum += pow((double)p->now[t->offset + k] - (double)p->start[t->offset + k], 2);
+    }
+    compare_step(p, "l2_without_key_bias", step, sum, tolerance(p, "l2") * largest);
+}
+
+static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
+{
+    struct replay *p = run->experiment->recorded->context;
+    if (p->r.method->before_update != NULL)
+        TRY(p->r.method->before_update(run, task, iteration, error));
+    if (run->experiment->work.member > 0)
+        return OK;
+    TRY(download(p, p->now, weights_of(p)->values, error));
+    compare_distance(p, iteration - 1);
+    if (iteration > 1 && iteration < task->settings.iterations)
+        return OK;
+    TRY(download(p, p->now, weights_of(p)->gradients, error));
+    compare_gradients(p, iteration == 1 ? "first" : "last");
+    return OK;
+}
+
+/* --- After a task --- */
+
+static void compare_tensor(struct replay *p, const char *prefix, const struct parameter *t, double *squares,
+                           size_t *compared)
+{
+    const float *values = p->now + t->offset;
+    char name[192];
+    snprintf(name, sizeof name, "%sweights.%s", prefix, t->name);
+    const struct safetensor *whole = safetensors_find(p->expect, name);
+    snprintf(name, sizeof name, "%sdigest.%s", prefix, t->name);
+    const struct safetensor *digest = safetensors_find(p->expect, name);
+    bool fits = whole != NULL ? safetensor_elements(whole) == t->size : digest != NULL;
+    if (whole == NULL && digest == NULL && strcmp(t->name, "logit_scale") == 0) {
+        report_exact(p->report, "logit_scale stays", *values == p->start[t->offset], "%g", (double)*values);
+        return;
+    }
+    report_exact(p->report, "parameters in the fixture", fits, "%s%s", prefix, t->name);
+    if (whole == NULL && digest != NULL)
+        report_digest(p->report, "weight digests", values, t->size, digest->data, tolerance(p, "digest"));
+    for (size_t i = 0; whole != NULL && fits && i < t->size; i++) {
+        double expected = (double)((const float *)whole->data)[i];
+        if (is_bias_of_keys(t, i))
+            continue;
+        report_value(p->report, "weights", (double)values[i], expected, tolerance(p, "weights_max"));
+        *squares += ((double)values[i] - expected) * ((double)values[i] - expected);
+        ++*compared;
+    }
+}
+
+static status compare_weights(struct replay *p, const char *prefix, struct error *error)
+{
+    double squares = 0;
+    size_t compared = 0;
+    TRY(download(p, p->now, weights_of(p)->values, error));
+    for (size_t i = 0; i < weights_of(p)->count; i++)
+        compare_tensor(p, prefix, &weights_of(p)->list[i], &squares, &compared);
+    if (compared > 0)
+        report_value(p->report, "weights, rms", sqrt(squares / (double)compared), 0, tolerance(p, "weights_rms"));
+    return OK;
+}
+
+/* Weights after the last optimizer step, where the fixture has them besides. */
+static status compare_raw_weights(struct replay *p, struct error *error)
+{
+    for (size_t i = 0; i < safetensors_count(p->expect); i++)
+        if (strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0)
+            return compare_weights(p, "raw.", error);
+    return OK;
+}
+
+/* Of one task's prompts: columns `first` … of the logits. */
+static status compare_prompts(struct replay *p, const struct task *task, const struct safetensor *probes, size_t first,
+                              const struct safetensor *expected, struct error *error)
+{
+    struct experiment *e = p->e;
+    struct encoding encoding = {.arena = &e->step};
+    struct tensor features[TOWERS];
+    struct image_batch images = {0};
+    struct tower_pass pass;
+    struct texts texts;
+    struct contrastive c;
+    size_t classes = dataset_classes(task->dataset), columns = expected->shape[1];
+    arena_reset(&e->step);
+    TRY(tensor_take(&images.images, &e->step, TENSOR_F32, "probes", 4, probes->shape, error));
+    TRY(e->backend->ops->upload(e->backend, images.images.data, probes->data, tensor_bytes(&images.images), error));
+    TRY(texts_create(&texts, e->clip, &e->step, task->prompts, classes, error));
+    TRY(clip_encode_images(e->clip, &encoding, &images, &pass, &features[TOWER_IMAGE], error));
+    TRY(clip_encode_texts(e->clip, &encoding, &texts, &pass, &features[TOWER_TEXT], error));
+    TRY(contrastive_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT],
+                           (float)finetune_number(p->r.f->config, "eval_logit_scale"), &c, error));
+    TRY(e->backend->ops->download(e->backend, p->now, c.logits.data, tensor_bytes(&c.logits), error));
+    for (size_t i = 0; i < probes->shape[0]; i++)
+        report_values(p->report, "probe_logits", p->now + i * classes,
+                      (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));
+    return OK;
+}
+
+static status compare_probes(struct replay *p, struct error *error)
+{
+    const struct safetensor *probes, *expected;
+    size_t first = 0;
+    TRY(finetune_find(p->r.common, "probe_images", SAFETENSOR_F32, &probes, error));
+    TRY(finetune_find(p->expect, "probe_logits", SAFETENSOR_F32, &expected, error));
+    for (size_t t = 0; t < p->e->task_count; t++) {
+        TRY(compare_prompts(p, &p->e->tasks[t], probes, first, expected, error));
+        first += dataset_classes(p->e->tasks[t].dataset);
+    }
+    report_exact(p->report, "classes", first == expected->shape[1], "%zu of all tasks", first);
+    return OK;
+}
+
+/* A run that was stopped ends with the same bits. */
+static void compare_bits(struct replay *p)
+{
+    char hash[DIGEST_SIZE], *straight = p->straight[p->task].hash;
+    digest_bytes(p->now, weights_of(p)->values_count * sizeof *p->now, hash);
+    if (p->stops)
+        report_exact(p->report, "bits as without stops", strcmp(hash, straight) == 0, "%s, task %zu", p->r.method->name,
+                     p->task);
+    memcpy(straight, hash, sizeof hash);
+}
+
+static status compare_after_task(struct replay *p, struct error *error)
+{
+    const struct method *method = p->r.method;
+    if (method->evaluation_begin != NULL)
+        TRY(method->evaluation_begin(&p->e->method, error));
+    TRY(compare_weights(p, "", error));
+    compare_bits(p);
+    TRY(compare_probes(p, error));
+    return method->evaluation_end != NULL ? method->evaluation_end(&p->e->method, error) : OK;
+}
+
+/* --- Training --- */
+
+static status save(struct replay *p, size_t task, size_t iteration, struct error *error)
+{
+    return checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){task, iteration, 0}, error);
+}
+
+static bool wants_loss(void *context, size_t iteration, size_t iterations)
+{
+    (void)context;
+    return iteration <= iterations;
+}
+
+static status after_iteration(void *context, const struct step_report *report, struct error *error)
+{
+    struct replay *p = context;
+    size_t step = report->iteration - 1;
+    compare_step(p, "lr", step, report->rate, tolerance(p, "lr"));
+    compare_step(p, "total", step, report->loss,
+                 tolerance(p, safetensors_find(p->expect, "l2") != NULL ? "l2_public" : "losses"));
+    if (report->iteration == report->iterations)
+        TRY(compare_raw_weights(p, error));
+    if (!p->stops)
+        return OK;
+    TRY(save(p, p->task, report->iteration, error));
+    return error_set(error, ERROR_STOPPED, "stopped after iteration %zu", report->iteration);
+}
+
+/* Another experiment, which goes on from the resume file. */
+static status go_on(struct replay *p, size_t *iteration, struct error *error)
+{
+    struct checkpoint_place place;
+    bool found;
+    experiment_close(p->e);
+    p->e = NULL;
+    TRY(finetune_start(&p->r, &p->e, error));
+    TRY(checkpoint_load(p->e, NULL, p->resume, &place, &found, error));
+    report_exact(p->report, "resume files", found && place.task == p->task, "task %zu", place.task);
+    *iteration = place.iteration;
+    return OK;
+}
+
+static status train(struct replay *p, size_t first, struct error *error)
+{
+    struct training training = {.experiment = p->e,
+                                .task = &p->e->tasks[p->task],
+                                .first = first,
+                                .wants_loss = wants_loss,
+                                .after = after_iteration,
+                                .context = p};
+    return train_task(&training, error);
+}
+
+static status replay_task(struct replay *p, struct error *error)
+{
+    size_t first = 0;
+    TRY(download(p, p->start, weights_of(p)->values, error));
+    status result = train(p, first, error);
+    while (result == ERROR_STOPPED) {
+        TRY(go_on(p, &first, error));
+        result = train(p, first, error);
+    }
+    TRY(result);
+    return compare_after_task(p, error);
+}
+
+static status open_expected(struct replay *p, struct error *error)
+{
+    char *path = path_format("%s/%s.task%zu.safetensors", p->r.f->folder, p->r.method->name, p->task);
+    safetensors_close(p->expect);
+    p->expect = NULL;
+    status result = path != NULL ? safetensors_open(&p->expect, path, error) : error_set(error, ERROR_MEMORY, "memory");
+    free(path);
+    return result;
+}
+
+static status take_memory(struct replay *p, struct error *error)
+{
+    size_t bytes = weights_of(p)->values_count * sizeof *p->now;
+    p->start = malloc(bytes);
+    p->now = malloc(bytes);
+    return p->start != NULL && p->now != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for weights");
+}
+
+static status replay_tasks(struct replay *p, struct error *error)
+{
+    size_t iteration;
+    TRY(finetune_start(&p->r, &p->e, error));
+    TRY(take_memory(p, error));
+    for (p->task = 0; p->task < p->r.tasks; p->task++) {
+        TRY(open_expected(p, error));
+        TRY(replay_task(p, error));
+        if (!p->stops || p->task + 1 == p->r.tasks)
+            continue;
+        TRY(save(p, ++p->task, 0, error));
+        TRY(go_on(p, &iteration, error));
+        p->task--;
+    }
+    return OK;
+}
+
+/* Terms are compared where one member trains without stops, and every one of its iterations is launched anew. */
+static status replay_method(struct replay *p, const char *name, bool stops, struct report *report, struct error *error)
+{
+    TRY(finetune_choose(&p->r, name, error));
+    p->stops = stops;
+    p->report = report;
+    p->r.watched.before_update = before_update;
+    if (!p->r.f->stops && p->r.f->members == 1) {
+        p->r.watched.loss = loss_in_terms;
+        p->r.watched.loss_repeats = false;
+    }
+    status result = replay_tasks(p, error);
+    experiment_close(p->e);
+    p->e = NULL;
+    safetensors_close(p->expect);
+    p->expect = NULL;
+    free(p->start);
+    free(p->now);
+    p->start = p->now = NULL;
+    return result == OK ? OK : error_context(error, "%s", name);
+}
+
+/* 0-based iterations after which the mean takes the weights in: multiples of average_every. */
+static void check_averages(struct replay *p)
+{
+    size_t every = (size_t)finetune_number(p->r.f->config, "average_every");
+    for (size_t t = 0; t < p->r.tasks; t++) {
+        const json_t *task = finetune_task(&p->r, t), *averaged = json_object_get(task, "averaged_at");
+        size_t steps = (size_t)finetune_number(task, "steps"), count = (steps + every - 1) / every;
+        bool same = json_array_size(averaged) == count;
+        for (size_t i = 0; same && i < count; i++)
+            same = (size_t)json_integer_value(json_array_get(averaged, i)) == i * every;
+        report_exact(p->r.f->report, "iterations that are averaged", same, "task %zu: every %zu", t, every);
+    }
+}
+
+static status replay_methods(struct replay *p, struct error *error)
+{
+    static const char ending[] = ".task0.safetensors";
+    struct directory directory;
+    struct report unused = {0};
+    status result = OK;
+    TRY(directory_list(&directory, p->r.f->folder, error));
+    for (size_t i = 0; result == OK && i < directory.count; i++) {
+        char *name = directory.names[i], *end = strstr(name, ending);
+        if (end == NULL)
+            continue;
+        *end = 0;
+        if (p->r.f->stops)
+            result = replay_method(p, name, false, &unused, error);
+        if (result == OK)
+            result = replay_method(p, name, p->r.f->stops, p->r.f->report, error);
+    }
+    directory_free(&directory);
+    return result;
+}
+
+status replay_finetune(struct method_fixture *fixture, struct error *error)
+{
+    struct replay p = {.r.f = fixture};
+    char folder[] = "/tmp/mtil-replay-XXXXXX";
+    if (mkdtemp(folder) == NULL || (p.resume = path_format("%s/resume.safetensors", folder)) == NULL)
+        return error_set(error, ERROR_IO, "%s: cannot be made", folder);
+    status result = finetune_open(&p.r, error);
+    if (result == OK) {
+        check_averages(&p);
+        result = replay_methods(&p, error);
+    }
+    finetune_close(&p.r);
+    unlink(p.resume);
+    rmdir(folder);
+    free(p.resume);
+    return result;
+}
