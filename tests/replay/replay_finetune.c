@@ -439,6 +439,8 @@ static status replay_methods(struct replay *p, struct error *error)
         if (end == NULL)
             continue;
         *end = 0;
+        if (p->r.f->method != NULL && strcmp(p->r.f->method, name) != 0)
+            continue;
         if (p->r.f->stops)
             result = replay_method(p, name, false, &unused, error);
         if (result == OK)

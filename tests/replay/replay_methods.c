@@ -1,6 +1,6 @@
 /* Replays folders in the format of the method fixtures and compares every number.
  *
- *     build/tests/replay_methods [--backend cpu|cuda|auto] [--members N] [--stops] FOLDER…
+ *     build/tests/replay_methods [--backend cpu|cuda|auto] [--members N] [--stops] [--method NAME] FOLDER…
  *
  * Trajectories are trained by N replicas that share every batch; with --stops every iteration ends with a resume file from
  * which another experiment goes on.
@@ -97,6 +97,8 @@ static int read_options(int argc, char **argv, struct method_fixture *options, s
             options->stops = true;
         else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
             backend->name = argv[++i];
+        else if (strcmp(argv[i], "--method") == 0 && i + 1 < argc)
+            options->method = argv[++i];
         else if (strcmp(argv[i], "--members") == 0 && i + 1 < argc && parse_integer(argv[++i], &members) && members > 0)
             options->members = (size_t)members;
         else
@@ -112,7 +114,8 @@ int main(int argc, char **argv)
     struct tally tally = {0};
     int first = read_options(argc, argv, &options, &backend);
     if (first == 0) {
-        fprintf(stderr, "usage: replay_methods [--backend cpu|cuda|auto] [--members N] [--stops] FOLDER...\n");
+        fprintf(stderr,
+                "usage: replay_methods [--backend cpu|cuda|auto] [--members N] [--stops] [--method NAME] FOLDER...\n");
         return 2;
     }
     for (int i = first; i < argc; i++) {

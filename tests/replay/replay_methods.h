@@ -11,6 +11,7 @@ struct method_fixture {
     const char *folder;
     const struct backend_settings *backend;
     size_t members;              /* that train together */
+    const char *method;          /* the only one whose trajectory is replayed; NULL: all */
     bool stops;                  /* stop and go on after every iteration */
     json_t *config, *tolerances; /* tolerances: borrowed from config */
     struct report *report;
