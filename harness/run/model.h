@@ -9,7 +9,8 @@
 status model_open(struct experiment *experiment, struct error *error);
 status model_open_tokenizer(struct experiment *experiment, struct error *error);
 void model_close_method(struct experiment *experiment);
-void model_close(struct experiment *experiment); /* with its method; also one that was opened half-way; the tokenizer stays */
+void model_close(
+    struct experiment *experiment); /* with its method; also one that was opened half-way; the tokenizer stays */
 
 /* The model once more, with its method, on the GPU that comes `number` places after its own; datasets and cache are shared.
  * For replicas.h. */

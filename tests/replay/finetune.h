@@ -12,7 +12,7 @@
 #ifndef MTIL_TESTS_REPLAY_FINETUNE_H
 #define MTIL_TESTS_REPLAY_FINETUNE_H
 
-#include "harness/run/experiment.h"
+#include "harness/run/opening.h"
 #include "harness/train/recorded.h"
 #include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"

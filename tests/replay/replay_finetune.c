@@ -8,7 +8,7 @@
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
 #include "harness/train/trainer.h"
-#include "models/contrastive.h"
+#include "models/class_head.h"
 #include "tests/replay/finetune.h"
 
 struct replay {
@@ -237,7 +237,7 @@ static status compare_prompts(struct replay *p, const struct task *task, const s
     struct image_batch images = {0};
     struct tower_pass pass;
     struct texts texts;
-    struct contrastive c;
+    struct class_head head;
     size_t classes = dataset_classes(task->dataset), columns = expected->shape[1];
     arena_reset(&e->step);
     TRY(tensor_take(&images.images, &e->step, TENSOR_F32, "probes", 4, probes->shape, error));
@@ -245,9 +245,9 @@ static status compare_prompts(struct replay *p, const struct task *task, const s
     TRY(texts_create(&texts, e->clip, &e->step, task->prompts, classes, error));
     TRY(clip_encode_images(e->clip, &encoding, &images, &pass, &features[TOWER_IMAGE], error));
     TRY(clip_encode_texts(e->clip, &encoding, &texts, &pass, &features[TOWER_TEXT], error));
-    TRY(contrastive_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT],
-                           (float)finetune_number(p->r.f->config, "eval_logit_scale"), &c, error));
-    TRY(e->backend->ops->download(e->backend, p->now, c.logits.data, tensor_bytes(&c.logits), error));
+    TRY(class_head_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT],
+                          (float)finetune_number(p->r.f->config, "eval_logit_scale"), &head, error));
+    TRY(e->backend->ops->download(e->backend, p->now, head.logits.data, tensor_bytes(&head.logits), error));
     for (size_t i = 0; i < probes->shape[0]; i++)
         report_values(p->report, "probe_logits", p->now + i * classes,
                       (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));

@@ -20,13 +20,13 @@ status average_start(struct average *average, const struct parameters *group, st
 /* to += weight · (other − to) */
 static status approach(const struct parameters *group, float *to, const float *other, float weight, struct error *error)
 {
-    return group->backend->ops->blend(group->backend,
-                                      &(struct blend){.count = 3,
-                                                      .n = group->values_count,
-                                                      .inputs = {to, other, to},
-                                                      .weights = {1, weight, -weight},
-                                                      .out = to},
-                                      error);
+    return group->backend->ops->weighted_sum(group->backend,
+                                             &(struct weighted_sum){.count = 3,
+                                                                    .n = group->values_count,
+                                                                    .inputs = {to, other, to},
+                                                                    .weights = {1, weight, -weight},
+                                                                    .out = to},
+                                             error);
 }
 
 status average_add(struct average *average, const struct parameters *group, struct error *error)
