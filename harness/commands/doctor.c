@@ -108,29 +108,12 @@ static void print_machine(const struct command_call *call)
     print_gpus(call);
 }
 
-static bool is_in_path(const char *program)
-{
-    const char *path = getenv("PATH");
-    for (const char *p = path != NULL ? path : ""; *p != 0;) {
-        int span = (int)strcspn(p, ":");
-        char *file = path_format("%.*s/%s", span, p, program);
-        bool found = file != NULL && access(file, X_OK) == 0;
-        free(file);
-        if (found)
-            return true;
-        p += span + (p[span] == ':');
-    }
-    return false;
-}
-
 static void print_libraries(const struct command_call *call)
 {
     struct library library;
     fprintf(call->out, "libraries\n");
     for (size_t i = 0; program_library(i, &library); i++)
         print_row(call, library.name, library.version);
-    print_row(call, "gnuplot",
-              is_in_path("gnuplot") ? "found" : "not found: reports have no plots; install gnuplot-nox");
 }
 
 /* Opening a dataset reads its lists and looks for its files, so that "found" means that a run can begin with it. */

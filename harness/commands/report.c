@@ -19,10 +19,7 @@ static const struct option options[] = {
      .maximum = REPORT_BEST,
      .fallback = "6",
      .help = "how many configurations are drawn, those with the highest Last"},
-    {.name = "figures",
-     .type = OPTION_BOOLEAN,
-     .fallback = "true",
-     .help = "write the figures for papers too, with gnuplot"},
+    {.name = "figures", .type = OPTION_BOOLEAN, .fallback = "true", .help = "write the figures for papers too"},
     FILTER_OPTIONS,
     {0},
 };
@@ -35,9 +32,6 @@ static bool is_stopped(void *context)
 static void tell(const struct command_call *call, const struct report_request *request,
                  const struct report_outcome *outcome)
 {
-    if (outcome->without_gnuplot)
-        log_warn(call->log, "gnuplot is not installed: %s has no figures for papers; the page is whole",
-                 request->folder);
     log_info(call->log, "%s/index.html: %zu run%s of %zu configuration%s, %zu figures for papers", request->folder,
              outcome->runs, outcome->runs == 1 ? "" : "s", outcome->configurations,
              outcome->configurations == 1 ? "" : "s", outcome->figures);
@@ -80,10 +74,9 @@ const struct command command_report = {
     .name = "report",
     .arguments = "DATABASE --out FOLDER",
     .summary = "write a page that shows what a results database holds",
-    .details =
-        "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure as SVG and PNG, and\n"
-        "the gnuplot scripts and data that made them. A report that is there is replaced; a folder that holds\n"
-        "anything else is left alone.\n",
+    .details = "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure as SVG, PNG and\n"
+               "PDF, and its data. A report that is there is replaced; a folder that holds\n"
+               "anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
     .options = options,
     .least = 1,

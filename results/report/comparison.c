@@ -186,7 +186,7 @@ static status draw(const struct section_call *call, const struct comparison *par
         .zero = true,
         .own_ranges = true};
     TRY(report_check(call->report, error));
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 static status show_table(const struct section_call *call, const struct comparison *part, enum comparison_part which,

@@ -9,7 +9,6 @@
 
 #include "results/metrics.h"
 #include "results/query/internal.h"
-#include "results/report/labels.h"
 #include "results/statistics/statistics.h"
 #include "results/store/store_internal.h"
 
@@ -309,7 +308,7 @@ static status fill_board(struct report *report, size_t number, struct error *err
             board->configuration[count++] = &report->configuration[i];
     qsort(board->configuration, count, sizeof(struct configuration *), compare_configurations);
     board->shown = count < report->request->best ? count : report->request->best;
-    return label_configurations(report, board, error);
+    return OK;
 }
 
 static status load_boards(struct report *report, struct error *error)

@@ -73,9 +73,7 @@ struct report {
     const char *folder;            /* being written */
     struct comparison *comparison; /* NULL: there is none */
     const char *not_compared;      /* why, where it is no mistake of the user's */
-    bool plots;                    /* figures are written for papers too */
-    char **plot;                   /* scripts written so far, owned */
-    size_t plot_count, plot_capacity;
+    size_t figures;                /* written for papers so far */
 };
 
 status report_load(struct report *report, struct error *error);

@@ -9,18 +9,27 @@
 
 #include "results/report/figure.h"
 
-void draw_panel(struct text *svg, const struct figure *figure, size_t panel);
+struct drawing_size {
+    double width, height;
+};
+
+/* An svg element of that size. */
+struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel);
+
+/* The figure within the page: title, legend, panels and caption; with_files: it names the files for papers. */
+void draw_figure(struct text *page, const struct figure *figure, bool with_files);
 
 /* What draw_panel is made of. */
-void draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                const struct figure_range *range);
-void draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-               const struct figure_range *range);
-void draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                    const struct figure_range *range);
+struct drawing_size draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                               const struct figure_range *range);
+struct drawing_size draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                              const struct figure_range *range);
+struct drawing_size draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                                   const struct figure_range *range);
 
 void draw_begin(struct text *svg, const struct figure_panel *panel, double width, double height);
 void draw_end(struct text *svg);
+double draw_width(const char *string, size_t most); /* about what so many characters of it take */
 void draw_text(struct text *svg, const char *class, double x, double y, const char *string);
 
 /* Its first characters, at most so many; all of it when pointed at. */

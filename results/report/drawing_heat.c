@@ -1,4 +1,4 @@
-/* Many small cells: what a table of numbers could not show at a glance. */
+/* Cells in shades: many small ones, which show at a glance what a table could not, or some with their values in them. */
 #include <math.h>
 
 #include "results/report/drawing.h"
@@ -7,25 +7,47 @@
 #define WIDTH 260.0
 #define LEFT 26.0
 #define TOP 20.0
-#define ROW 8.0
 #define GAP 1.0
 #define TICK_EVERY 30.0 /* between the labels of an axis */
+#define SLOPE 35.0      /* of the names below the columns */
 
-static double column_width(const struct figure *figure)
+enum { NAME_MOST = 40, DARK = 6 /* the first shade that light words stand out from */ };
+
+struct grid {
+    double left, column, row, foot; /* foot: room below the cells */
+};
+
+static double longest(const char *const *label, size_t count)
 {
-    return (WIDTH - LEFT) / (double)figure->columns;
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = fmax(most, draw_width(label[i], NAME_MOST));
+    return most;
 }
 
-static void add_cell(struct text *svg, const struct figure *figure, size_t row, size_t column)
+static struct grid lay_out(const struct figure *figure)
 {
-    double width = column_width(figure) - GAP;
-    text_add(svg, "M%.4g %.4gh%.3gv%.3gh%.3gz", LEFT + (double)column * column_width(figure), TOP + (double)row * ROW,
-             width, ROW - GAP, -width);
+    if (!figure->printed)
+        return (struct grid){LEFT, (WIDTH - LEFT) / (double)figure->columns, 8, 32};
+    return (struct grid){longest(figure->y_label, figure->rows) + 8, 42, 20,
+                         longest(figure->x_label, figure->columns) * sin(SLOPE * M_PI / 180) + 32};
+}
+
+static double middle(const struct grid *grid, size_t column)
+{
+    return grid->left + ((double)column + 0.5) * grid->column;
+}
+
+static void add_cell(struct text *svg, const struct grid *grid, size_t row, size_t column)
+{
+    double width = grid->column - GAP;
+    text_add(svg, "M%.4g %.4gh%.3gv%.3gh%.3gz", grid->left + (double)column * grid->column,
+             TOP + (double)row * grid->row, width, grid->row - GAP, -width);
 }
 
 /* One path per shade keeps the page small. */
 static void draw_shade(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                       const struct figure_range *range, int level)
+                       const struct figure_range *range, const struct grid *grid, int level)
 {
     bool any = false;
     for (size_t i = 0; i < figure->rows * figure->columns; i++) {
@@ -34,27 +56,41 @@ static void draw_shade(struct text *svg, const struct figure *figure, const stru
         if (!any)
             text_add(svg, "<path class=\"h%d\" d=\"", level);
         any = true;
-        add_cell(svg, figure, i / figure->columns, i % figure->columns);
+        add_cell(svg, grid, i / figure->columns, i % figure->columns);
     }
     text_add(svg, any ? "\"/>\n" : "");
 }
 
-/* A dot in the middle. */
-static void add_dot(struct text *svg, const struct figure *figure, size_t row, size_t column)
-{
-    text_add(svg, "M%.4g %.4gh2v2h-2z", LEFT + ((double)column + 0.5) * column_width(figure) - GAP / 2 - 1,
-             TOP + (double)row * ROW + (ROW - GAP) / 2 - 1);
-}
-
-static void draw_dots(struct text *svg, const struct figure *figure, const struct figure_panel *panel)
+/* A dot in the middle of a small cell, a frame around one with its value. */
+static void draw_framed(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                        const struct grid *grid)
 {
     if (panel->framed == NULL)
         return;
-    text_add(svg, "<path class=\"frame\" d=\"");
-    for (size_t i = 0; i < figure->rows * figure->columns; i++)
-        if (panel->framed[i])
-            add_dot(svg, figure, i / figure->columns, i % figure->columns);
+    text_add(svg, "<path class=\"%s\" d=\"", figure->printed ? "box" : "frame");
+    for (size_t i = 0; i < figure->rows * figure->columns; i++) {
+        size_t row = i / figure->columns, column = i % figure->columns;
+        if (panel->framed[i] && figure->printed)
+            add_cell(svg, grid, row, column);
+        else if (panel->framed[i])
+            text_add(svg, "M%.4g %.4gh2v2h-2z", middle(grid, column) - GAP / 2 - 1,
+                     TOP + (double)row * grid->row + (grid->row - GAP) / 2 - 1);
+    }
     text_add(svg, "\"/>\n");
+}
+
+static void draw_values(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                        const struct figure_range *range, const struct grid *grid)
+{
+    for (size_t i = 0; figure->printed && i < figure->rows * figure->columns; i++) {
+        if (isnan(panel->value[i]))
+            continue;
+        text_add(svg, "<text class=\"tx %s\" x=\"%.4g\" y=\"%.4g\">",
+                 html_level(panel->value[i], range->low, range->high) < DARK ? "low" : "high",
+                 middle(grid, i % figure->columns), TOP + ((double)(i / figure->columns) + 0.5) * grid->row + 3);
+        html_number(svg, panel->value[i], figure->decimals);
+        text_add(svg, "</text>\n");
+    }
 }
 
 /* Labels that have room: every first, second, fifth, … */
@@ -67,19 +103,37 @@ static size_t stride_of(size_t count, double pitch)
     return strides[i];
 }
 
-void draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-               const struct figure_range *range)
+static void draw_names(struct text *svg, const struct figure *figure, const struct grid *grid)
 {
-    double bottom = TOP + (double)figure->rows * ROW, width = column_width(figure);
-    draw_begin(svg, panel, WIDTH, bottom + 32);
+    double bottom = TOP + (double)figure->rows * grid->row;
+    size_t stride = figure->printed ? 1 : stride_of(figure->rows, grid->row);
+    for (size_t row = 0; row < figure->rows; row += stride)
+        draw_short_text(svg, "ty", grid->left - 4, TOP + ((double)row + 0.5) * grid->row + 3, figure->y_label[row],
+                        NAME_MOST);
+    stride = figure->printed ? 1 : stride_of(figure->columns, grid->column);
+    for (size_t column = 0; column < figure->columns; column += stride) {
+        if (figure->printed)
+            text_add(svg, "<g transform=\"rotate(-%g %.4g %.4g)\">", SLOPE, middle(grid, column), bottom + 10);
+        draw_short_text(svg, figure->printed ? "ty" : "tx", middle(grid, column), bottom + 12, figure->x_label[column],
+                        NAME_MOST);
+        text_add(svg, figure->printed ? "</g>\n" : "");
+    }
+}
+
+struct drawing_size draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                              const struct figure_range *range)
+{
+    struct grid grid = lay_out(figure);
+    struct drawing_size size = {grid.left + (double)figure->columns * grid.column,
+                                TOP + (double)figure->rows * grid.row + grid.foot};
+    draw_begin(svg, panel, size.width, size.height);
     for (int level = 0; level < HTML_LEVELS; level++)
-        draw_shade(svg, figure, panel, range, level);
-    draw_dots(svg, figure, panel);
-    for (size_t row = 0; row < figure->rows; row += stride_of(figure->rows, ROW))
-        draw_text(svg, "ty", LEFT - 4, TOP + (double)row * ROW + 7, figure->y_label[row]);
-    for (size_t column = 0; column < figure->columns; column += stride_of(figure->columns, width))
-        draw_text(svg, "tx", LEFT + ((double)column + 0.5) * width, bottom + 12, figure->x_label[column]);
+        draw_shade(svg, figure, panel, range, &grid, level);
+    draw_framed(svg, figure, panel, &grid);
+    draw_values(svg, figure, panel, range, &grid);
+    draw_names(svg, figure, &grid);
     if (figure->x_title != NULL)
-        draw_text(svg, "tx", (LEFT + WIDTH) / 2, bottom + 27, figure->x_title);
+        draw_text(svg, "tx", (grid.left + size.width) / 2, size.height - 5, figure->x_title);
     draw_end(svg);
+    return size;
 }

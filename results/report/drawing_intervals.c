@@ -53,12 +53,13 @@ static void draw_row(struct text *svg, const struct figure *figure, const struct
               figure->decimals);
 }
 
-void draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                    const struct figure_range *range)
+struct drawing_size draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                                   const struct figure_range *range)
 {
-    double ticks[FIGURE_TICKS], bottom = TOP + (double)panel->intervals * ROW;
+    double ticks[FIGURE_TICKS], bottom = TOP + (double)panel->intervals * ROW,
+                                height = bottom + (figure->x_title != NULL ? 36 : 22);
     size_t count = figure_ticks(range->low, range->high, ticks);
-    draw_begin(svg, panel, WIDTH, bottom + (figure->x_title != NULL ? 36 : 22));
+    draw_begin(svg, panel, WIDTH, height);
     for (size_t i = 0; i < panel->intervals; i++)
         draw_row(svg, figure, &panel->interval[i], range, TOP + (double)i * ROW);
     draw_line(svg, "axis", LEFT, bottom, RIGHT, bottom);
@@ -69,4 +70,5 @@ void draw_intervals(struct text *svg, const struct figure *figure, const struct 
     if (figure->x_title != NULL)
         draw_text(svg, "tx", WIDTH / 2, bottom + 30, figure->x_title);
     draw_end(svg);
+    return (struct drawing_size){WIDTH, height};
 }

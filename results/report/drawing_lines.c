@@ -86,8 +86,8 @@ static void draw_series(struct text *svg, const struct figure *figure, const str
                       figure->decimals);
 }
 
-void draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                const struct figure_range *range)
+struct drawing_size draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
+                               const struct figure_range *range)
 {
     struct axes axes = {figure_range_x(figure), *range};
     draw_begin(svg, panel, WIDTH, HEIGHT);
@@ -99,4 +99,5 @@ void draw_lines(struct text *svg, const struct figure *figure, const struct figu
     for (size_t i = 0; i < panel->series_count; i++)
         draw_series(svg, figure, &panel->series[i], &axes);
     draw_end(svg);
+    return (struct drawing_size){WIDTH, HEIGHT};
 }

@@ -112,7 +112,7 @@ static status draw(const struct section_call *call, const struct events *events,
                             .points = true,
                             .own_ranges = true};
     TRY(report_check(call->report, error));
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 /* --- The table --- */

@@ -155,7 +155,7 @@ static status show_usage(const struct section_call *call, const struct blocks *b
         .high = (double)NAN,
         .decimals = 0};
     TRY(report_check(call->report, error));
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 status section_experts(const struct section_call *call, struct error *error)

@@ -88,5 +88,5 @@ status blocks_show(const struct section_call *call, const struct block_values *v
                             .decimals = values->decimals,
                             .printed = true,
                             .only_file = true};
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }

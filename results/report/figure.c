@@ -1,11 +1,6 @@
 #include "results/report/figure.h"
 
 #include <math.h>
-#include <string.h>
-
-#include "results/report/drawing.h"
-#include "results/report/html.h"
-#include "results/report/plot.h"
 
 #define ROOM 0.04 /* of the range, at both ends */
 
@@ -101,64 +96,4 @@ bool figure_uses(const struct figure *figure, size_t colour)
             if (figure->panel[p].series[s].colour == colour && figure->panel[p].series[s].points > 0)
                 return true;
     return false;
-}
-
-static void add_legend(struct text *page, const struct figure *figure)
-{
-    if (figure->legend_count < 2)
-        return;
-    text_add(page, "<p class=\"legend\">");
-    for (size_t i = 0; i < figure->legend_count; i++) {
-        if (!figure_uses(figure, i))
-            continue;
-        text_add(page, "<span><svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">");
-        text_add(page, "<path class=\"line c%zu\" d=\"M1 5H21\"/>", i);
-        draw_mark(page, i, 11, 5, "", NAN, 0);
-        text_add(page, "</svg>");
-        html_escape(page, figure->legend[i]);
-        text_add(page, "</span> ");
-    }
-    text_add(page, "</p>\n");
-}
-
-static void add_scale(struct text *page, const struct figure *figure)
-{
-    if (figure->kind != FIGURE_HEAT)
-        return;
-    struct figure_range range = figure_range(figure, 0);
-    text_add(page, "<p class=\"legend\"><span>");
-    text_add(page, "%.3g", range.low);
-    text_add(page, " <svg class=\"shades\" viewBox=\"0 0 90 10\" aria-hidden=\"true\">");
-    for (int level = 0; level < HTML_LEVELS; level++)
-        text_add(page, "<path class=\"h%d\" d=\"M%d 0h10v10h-10z\"/>", level, 10 * level);
-    text_add(page, "</svg> ");
-    text_add(page, "%.3g", range.high);
-    text_add(page, "</span></p>\n");
-}
-
-static void add_drawing(struct text *page, const struct figure *figure, bool with_files)
-{
-    text_add(page, "<figure class=\"drawing %s\" id=\"%s\">\n",
-             figure->kind == FIGURE_INTERVALS ? "intervals" : "small", figure->name);
-    text_add(page, "<p class=\"title\">");
-    html_escape(page, figure->title);
-    text_add(page, "</p>\n");
-    add_legend(page, figure);
-    add_scale(page, figure);
-    text_add(page, "<div class=\"panels\">\n");
-    for (size_t i = 0; i < figure->panels; i++)
-        draw_panel(page, figure, i);
-    text_add(page, "</div>\n<figcaption>");
-    html_escape(page, figure->caption);
-    if (with_files)
-        html_files(page, figure->name);
-    text_add(page, "</figcaption></figure>\n");
-}
-
-status figure_write(struct report *report, const struct figure *figure, struct text *page, struct error *error)
-{
-    TRY(report_stopped(report, error));
-    if (!figure->only_file)
-        add_drawing(page, figure, report->plots);
-    return report->plots ? plot_write(report, figure, error) : OK;
 }

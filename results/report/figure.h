@@ -1,9 +1,7 @@
-/* A figure as data: drawn into the page by drawing.c, and for papers by gnuplot (plot.c).
+/* A figure as data: drawn into the page by drawing.c, and into files for papers by picture.c.
  *
  *     struct figure figure = {.name = "forgetting", .kind = FIGURE_LINES, .x_title = "after task", …};
- *     TRY(figure_add_panels(report, &figure, tasks, error));
- *     figure.panel[0] = …;
- *     TRY(figure_write(report, &figure, page, error));
+ *     TRY(section_figure(call, &figure, error));
  *
  * A figure is a set of panels of one kind that share their axes. Everything is borrowed.
  */
@@ -11,7 +9,7 @@
 #define MTIL_RESULTS_REPORT_FIGURE_H
 
 #include "core/text.h"
-#include "results/report/data.h"
+#include "results/report/report.h"
 
 enum figure_kind {
     FIGURE_LINES,     /* series over x */
@@ -64,9 +62,6 @@ struct figure {
     bool own_ranges;                 /* each panel has its own range of values */
 };
 
-/* Adds the figure to the page and, if files are wanted, to the folder. */
-status figure_write(struct report *report, const struct figure *figure, struct text *page, struct error *error);
-
 /* The range of a panel's axis of values, or of its shades. */
 struct figure_range {
     double low, high;
@@ -85,5 +80,8 @@ size_t figure_ticks(double low, double high, double ticks[FIGURE_TICKS]);
 
 /* The same without fractions: the other axis of FIGURE_LINES counts tasks or iterations. */
 size_t figure_whole_ticks(double low, double high, double ticks[FIGURE_TICKS]);
+
+/* Appends what is drawn as numbers: blocks of lines, as gnuplot and NumPy read them. */
+void figure_data(struct text *data, const struct figure *figure);
 
 #endif

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "results/report/plot.h"
 
 #define PAGE "index.html"
 
@@ -45,7 +44,7 @@ static status check_names(const char *path, const struct directory *names, struc
     for (size_t i = 0; i < names->count; i++) {
         const char *name = names->names[i];
         page |= strcmp(name, PAGE) == 0;
-        if (strcmp(name, PAGE) != 0 && strcmp(name, PLOT_FOLDER) != 0) {
+        if (strcmp(name, PAGE) != 0 && strcmp(name, REPORT_FIGURES) != 0) {
             char found[300];
             snprintf(found, sizeof found, "a folder with \"%.200s\" in it", name);
             return refuse(path, found, error);

@@ -10,6 +10,8 @@
 
 #include "core/temporary.h"
 
+#define REPORT_FIGURES "figures" /* within it, for papers */
+
 /* In the first bytes of every page, so that a report is recognised. */
 #define REPORT_MARK "<meta name=\"generator\" content=\"mtil report\">"
 

@@ -91,5 +91,5 @@ status section_forgetting(const struct section_call *call, struct error *error)
                             .decimals = 1,
                             .points = true,
                             .own_ranges = true};
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }

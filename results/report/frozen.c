@@ -128,7 +128,7 @@ static status draw_means(const struct section_call *call, const struct frozen *f
                             .high = (double)NAN,
                             .decimals = 1,
                             .points = true};
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 /* --- Per block --- */

@@ -125,7 +125,7 @@ static status draw(const struct section_call *call, struct error *error)
                             .high = (double)NAN,
                             .decimals = 1,
                             .own_ranges = true};
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 static bool any_finished(const struct board *board)

@@ -124,5 +124,5 @@ status section_loss(const struct section_call *call, struct error *error)
     if (figure.panels == 0)
         return OK;
     section_note_left_out(call);
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }

@@ -111,7 +111,7 @@ static status write_files(const struct section_call *call, const struct matrix *
                             .decimals = 1,
                             .printed = true,
                             .only_file = true};
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 static status write_matrix(const struct section_call *call, const struct matrix *matrix, const char *of,

@@ -184,6 +184,7 @@ static void add_conditions(struct text *html, struct report *report)
         add_condition(&line, "run", report_format(report, "%lld", (long long)filter->run));
     if (filter->has_seed)
         add_condition(&line, "seed", report_format(report, "%lld", (long long)filter->seed));
+    add_condition(&line, "where", filter->where);
     add_condition(&line, "suite", filter->suite);
     add_condition(&line, "setting", filter->setting);
     add_condition(&line, "method", filter->method);
@@ -234,8 +235,6 @@ static void add_notes(struct text *html, struct report *report)
                                      "Left out: %zu more sequences of tasks, each with fewer configurations. "
                                      "A suite or setting given to mtil report shows them.",
                                      report->boards_left_out));
-    if (report->request->figures && !report->plots)
-        html_paragraph(html, "note", "Without figures for papers: gnuplot was not found when this was written.");
 }
 
 static void add_page(struct text *html, struct report *report, const struct contents *contents)

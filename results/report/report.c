@@ -6,8 +6,8 @@
 #include "core/file.h"
 #include "results/report/data.h"
 #include "results/report/folder.h"
+#include "results/report/labels.h"
 #include "results/report/page.h"
-#include "results/report/plot.h"
 #include "results/store/store_internal.h"
 
 #define ADDRESSES ((size_t)64 << 30) /* reserved, not used */
@@ -25,12 +25,11 @@ static status write_page(struct report *report, struct error *error)
     return result;
 }
 
-static status create_plots(struct report *report, struct error *error)
+static status create_figures(const struct report *report, struct error *error)
 {
-    report->plots = report->request->figures && plot_is_available();
-    if (!report->plots)
+    if (!report->request->figures)
         return OK;
-    char *path = path_format("%s/" PLOT_FOLDER, report->folder);
+    char *path = path_format("%s/" REPORT_FIGURES, report->folder);
     status result = path != NULL ? directory_create(path, error)
                                  : error_set(error, ERROR_MEMORY, "%s: no memory for its name", report->folder);
     free(path);
@@ -39,11 +38,12 @@ static status create_plots(struct report *report, struct error *error)
 
 static status fill_folder(struct report *report, struct error *error)
 {
-    TRY(create_plots(report, error));
+    TRY(create_figures(report, error));
     TRY(report_load(report, error));
+    for (size_t i = 0; i < report->board_count; i++)
+        TRY(label_configurations(report, &report->board[i], error));
     TRY(report_compare(report, error));
-    TRY(write_page(report, error));
-    return plot_draw(report, error);
+    return write_page(report, error);
 }
 
 /* One state of the database, though runs go on meanwhile. */
@@ -61,9 +61,6 @@ static status fill_from_snapshot(struct report *report, struct error *error)
     if (report->comparison != NULL)
         comparison_free(report->comparison);
     arena_destroy(&report->arena);
-    for (size_t i = 0; i < report->plot_count; i++)
-        free(report->plot[i]);
-    free(report->plot);
     return result;
 }
 
@@ -76,10 +73,8 @@ status report_write(struct store *store, const struct report_request *request, s
     TRY(report_folder_begin(&folder, request->folder, error));
     report.folder = folder.fresh;
     status result = fill_from_snapshot(&report, error);
-    *outcome = (struct report_outcome){.runs = report.run_count,
-                                       .configurations = report.configuration_count,
-                                       .figures = report.plot_count,
-                                       .without_gnuplot = request->figures && !report.plots};
+    *outcome = (struct report_outcome){
+        .runs = report.run_count, .configurations = report.configuration_count, .figures = report.figures};
     if (result == OK)
         return report_folder_commit(&folder, error);
     report_folder_abandon(&folder);

@@ -35,7 +35,6 @@ struct report_request {
 
 struct report_outcome {
     size_t runs, configurations, figures;
-    bool without_gnuplot; /* figures were wanted, and there is no gnuplot */
 };
 
 status report_write(struct store *store, const struct report_request *request, struct report_outcome *outcome,

@@ -114,7 +114,7 @@ static status show_confusion(const struct section_call *call, const struct confu
                             .decimals = 1,
                             .printed = true,
                             .only_file = true};
-    return figure_write(call->report, &figure, call->page, error);
+    return section_figure(call, &figure, error);
 }
 
 status section_router(const struct section_call *call, struct error *error)

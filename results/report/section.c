@@ -4,6 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "results/report/drawing.h"
+#include "results/report/folder.h"
+#include "results/report/picture.h"
+
 /* --- Accuracies --- */
 
 struct cells {
@@ -67,9 +71,21 @@ const char *section_name_of(const struct section_call *call, const char *what, s
     return report_format(call->report, "%s%s-%zu", call->prefix, what, number);
 }
 
+status section_figure(const struct section_call *call, const struct figure *figure, struct error *error)
+{
+    struct report *report = call->report;
+    TRY(report_stopped(report, error));
+    if (!figure->only_file)
+        draw_figure(call->page, figure, report->request->figures);
+    if (!report->request->figures)
+        return OK;
+    report->figures++;
+    return picture_write(report_format(report, "%s/" REPORT_FIGURES, report->folder), figure, error);
+}
+
 const char *section_files(const struct section_call *call, const char *name)
 {
-    return call->report->plots ? name : NULL;
+    return call->report->request->figures ? name : NULL;
 }
 
 const char **section_legend(const struct section_call *call)

@@ -2,7 +2,7 @@
  *
  *     status section_loss(const struct section_call *call, struct error *error)
  *     {
- *         … html_table(call->page, …); return figure_write(call->report, &figure, call->page, error);
+ *         … html_table(call->page, …); return section_figure(call, &figure, error);
  *     }
  *
  * A part that has nothing to show writes nothing, and has no heading then.
@@ -47,6 +47,9 @@ struct spread spread_of(const double *value, size_t runs, size_t stride);
 /* "board2-matrix-3": a name for a figure's files. */
 const char *section_name(const struct section_call *call, const char *what);
 const char *section_name_of(const struct section_call *call, const char *what, size_t number);
+
+/* Adds the figure to the page and, if files for papers are wanted, to their folder. */
+status section_figure(const struct section_call *call, const struct figure *figure, struct error *error);
 
 /* Stem of a figure's files for html_table; NULL when none are written. */
 const char *section_files(const struct section_call *call, const char *name);

@@ -9,7 +9,7 @@
 
 enum { SAMPLE_REPORT_TASKS = 11, SAMPLE_REPORT_RUNS = 14, SAMPLE_REPORT_CONFIGURATIONS = 5 };
 
-/* A name that would end an element, an attribute, a string of JavaScript and one of gnuplot, if anything let it. */
+/* A name that would end an element, an attribute, or a string of JavaScript, if anything let it. */
 #define SAMPLE_REPORT_HARM                                                                                             \
     "<script>alert(1)</script>\"' onload=x `touch harm` %s %d \\'; system('touch harm') # \x01\xff&amp;"
 

@@ -1,4 +1,4 @@
-/* A report's folder: there completely or not at all, and nobody else's; gnuplot absent, failing and at work. */
+/* A report's folder: there completely or not at all, and nobody else's; its figures for papers. */
 #include "tests/results/check.h"
 
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "core/file.h"
 #include "results/report/folder.h"
-#include "results/report/plot.h"
 #include "results/report/report.h"
 #include "tests/results/report/sample_report.h"
 #include "tests/results/sample.h"
@@ -214,69 +213,17 @@ static void a_database_without_runs_makes_a_page(void **state)
     free(path);
 }
 
-/* --- gnuplot --- */
+/* --- Figures --- */
 
 static const char *const by[] = {"policy"};
 
-static void without_gnuplot_there_is_a_page(void **state)
-{
-    struct fixture *fixture = *state;
-    struct report_request request = request_of(fixture);
-    struct report_outcome outcome;
-    struct bytes page;
-    request.figures = true;
-    setenv("PATH", fixture->folder, 1);
-    assert_ok(report_write(fixture->store, &request, &outcome, &error));
-    assert_true(outcome.without_gnuplot);
-    assert_int_equal(outcome.figures, 0);
-    char *path = beside(fixture, "report/index.html");
-    assert_ok(file_read(path, FILE_LIMIT, &page, &error));
-    assert_non_null(strstr((char *)page.data, "gnuplot was not found"));
-    assert_null(strstr((char *)page.data, "figures/"));
-    assert_false(is_there(fixture, "report/figures"));
-    bytes_free(&page);
-    free(path);
-}
-
-static void fail_with(const struct fixture *fixture, const char *script, const char *words)
-{
-    struct report_request request = request_of(fixture);
-    struct report_outcome outcome;
-    char *bin = beside(fixture, "bin"), *program = beside(fixture, "bin/gnuplot"),
-         *path = path_format("%s:%s", bin, fixture->path);
-    make_folder(fixture, "bin");
-    put(fixture, "bin/gnuplot", script);
-    assert_int_equal(chmod(program, 0755), 0);
-    setenv("PATH", path, 1);
-    request.figures = true;
-    assert_fails(report_write(fixture->store, &request, &outcome, &error), ERROR_IO, words);
-    assert_false(is_there(fixture, "report"));
-    expect_names(fixture, "", 1);
-    free(bin);
-    free(program);
-    free(path);
-}
-
-static void a_failing_gnuplot_is_told_and_leaves_nothing(void **state)
-{
-    fail_with(*state, "#!/bin/sh\necho '\"events.gp\" line 7: unknown terminal' >&2\nexit 3\n",
-              "gnuplot could not draw the figures (exit status 3): \"events.gp\" line 7: unknown terminal");
-    fail_with(*state, "#!/bin/sh\nkill -9 $$\n", "(signal 9)");
-    fail_with(*state, "#!/bin/sh\nexit 0\n", ".svg");
-    fail_with(*state, "#!/bin/sh\nhead -c 100000 /dev/zero | tr '\\0' 'x' >&2\nexit 1\n", "xxxxxxxx");
-}
-
-/* Every figure as SVG, as PNG, and as what made it. */
+/* Every figure as SVG, PNG and PDF, and its data. */
 static void draw_figures(const struct fixture *fixture, const char *suite, size_t least)
 {
     struct report_request request = {
         .folder = fixture->folder, .filter = {.suite = suite}, .by = by, .by_count = 1, .best = REPORT_BEST};
     struct report_outcome outcome;
     struct directory names;
-    if (!plot_is_available()) {
-        print_message("gnuplot is absent\n");
-        skip();
-    }
     request.figures = true;
     assert_ok(report_write(fixture->store, &request, &outcome, &error));
     char *folder = beside(fixture, "report/figures");
@@ -290,6 +237,8 @@ static void draw_figures(const struct fixture *fixture, const char *suite, size_
         const char *end = strrchr(names.names[i], '.');
         if (strcmp(end, ".png") == 0)
             assert_memory_equal(bytes.data, "\x89PNG", 4);
+        else if (strcmp(end, ".pdf") == 0)
+            assert_memory_equal(bytes.data, "%PDF", 4);
         else if (strcmp(end, ".svg") == 0)
             assert_non_null(strstr((char *)bytes.data, "</svg>"));
         else
@@ -302,7 +251,7 @@ static void draw_figures(const struct fixture *fixture, const char *suite, size_
 }
 
 /* Names that mean harm do none. */
-static void gnuplot_draws_every_figure(void **state)
+static void every_figure_is_drawn(void **state)
 {
     draw_figures(*state, NULL, 21);
 }
@@ -328,9 +277,7 @@ int main(void)
         WITH_FIXTURE(a_stop_leaves_the_old_report),
         WITH_FIXTURE(an_unknown_name_writes_nothing),
         WITH_FIXTURE(a_database_without_runs_makes_a_page),
-        WITH_FIXTURE(without_gnuplot_there_is_a_page),
-        WITH_FIXTURE(a_failing_gnuplot_is_told_and_leaves_nothing),
-        WITH_FIXTURE(gnuplot_draws_every_figure),
+        WITH_FIXTURE(every_figure_is_drawn),
         WITH_FIXTURE(a_single_task_is_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
-/* Axes of figures, and their gnuplot scripts. */
+/* Axes of figures, and what is drawn of them. */
 #include "tests/results/check.h"
 
 #include <math.h>
 
 #include "results/report/drawing.h"
-#include "results/report/plot.h"
+#include "results/report/picture.h"
 #include "tests/results/report/sample_report.h"
 
 static void expect_ticks(double low, double high, const char *expected)
@@ -37,7 +37,7 @@ static void counts_have_no_fractions(void **state)
     assert_true(ticks[0] == 0 && ticks[1] == 1 && ticks[2] == 2 && ticks[3] == 3);
 }
 
-/* Where one seed has no interval, gnuplot must not draw one. */
+/* Where one seed has no interval, none is drawn. */
 static void an_unknown_interval_is_not_drawn(void **state)
 {
     (void)state;
@@ -50,13 +50,12 @@ static void an_unknown_interval_is_not_drawn(void **state)
                                   .panels = 1,
                                   .low = (double)NAN,
                                   .high = (double)NAN};
-    struct text script = {0};
-    plot_script(&script, &figure);
-    const char *bars = strstr(script.data, "with xerrorbars");
-    assert_non_null(bars);
-    assert_null(strstr(bars + 1, "with xerrorbars"));
-    assert_non_null(strstr(bars, "every ::1::1 using 2:1 with points"));
-    text_free(&script);
+    struct text svg = {0};
+    picture_svg(&svg, &figure);
+    assert_non_null(strstr(svg.data, "<path class=\"line c0\""));
+    assert_null(strstr(svg.data, "<path class=\"line c1\""));
+    assert_non_null(strstr(svg.data, "<path class=\"m c1\""));
+    text_free(&svg);
 }
 
 static const double x[] = {0, 1, 2}, a[] = {10, (double)NAN, 30}, low[] = {5, 15, 25}, high[] = {15, 25, 40};
@@ -109,35 +108,59 @@ static void expect_part(const struct text *text, const char *part)
         assert_string_equal(text->data, part);
 }
 
-/* What is in single quotes is text to gnuplot; a quote inside is two. */
-static void names_cannot_leave_their_quotes(void **state)
+/* A document of its own: escaped names, colours instead of the page's variables, a legend of what is drawn. */
+static void a_picture_is_a_whole_document(void **state)
 {
     (void)state;
-    struct text script = {0};
-    plot_script(&script, &lines);
-    expect_part(&script,
-                "set multiplot title '<script>alert(1)</script>\"'' onload=x `touch harm` %s %d \\''; syste…'\n");
-    expect_part(&script, "set xtics nomirror (0, 1, 2)\n");
-    expect_part(&script, "set title '<script>alert(1)</script>\"'' onlo…'\n");
-    expect_part(&script,
-                "lw 1.4 pt 5 ps 0.8 lc rgb '#d55e00' title '<script>alert(1)</script>\"'' onload=x `touch harm`");
-    bool quoted = false;
-    for (const char *at = script.data; *at; at++) {
-        assert_true((unsigned char)*at >= ' ' || *at == '\n');
-        if (*at == '\n')
-            quoted = false; /* every quote ends in its line, or the next check fails */
-        quoted ^= *at == '\'';
-        if (!quoted && *at == '`')
-            fail_msg("a command in: %.60s", at);
-    }
-    text_free(&script);
+    struct text svg = {0};
+    picture_svg(&svg, &lines);
+    expect_part(&svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
+    expect_part(&svg, ".c0 { stroke: #0072b2; }");
+    expect_part(&svg, ">one</text>");
+    expect_part(&svg, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;");
+    assert_null(strstr(svg.data, "<script"));
+    assert_null(strstr(svg.data, "var("));
+    assert_null(strchr(svg.data, '\x01'));
+    text_free(&svg);
+}
+
+/* The words fit on the shades, and frames are around the cells. */
+static void values_stand_in_printed_cells(void **state)
+{
+    (void)state;
+    const double value[] = {1, 9, (double)NAN, 4};
+    const bool framed[] = {true, false, false, false};
+    const char *names[] = {"first", SAMPLE_REPORT_HARM};
+    struct figure_panel panel = {.title = "heat", .value = value, .framed = framed};
+    struct figure heat = {.name = "heat",
+                          .title = "heat",
+                          .kind = FIGURE_HEAT,
+                          .panel = &panel,
+                          .panels = 1,
+                          .x_label = names,
+                          .columns = 2,
+                          .y_label = names,
+                          .rows = 2,
+                          .low = 0,
+                          .high = 9,
+                          .decimals = 1,
+                          .printed = true};
+    struct text svg = {0};
+    struct drawing_size size = draw_panel(&svg, &heat, 0);
+    expect_part(&svg, "class=\"tx low\"");
+    expect_part(&svg, ">1.0</text>");
+    expect_part(&svg, "class=\"tx high\"");
+    expect_part(&svg, "<path class=\"box\"");
+    assert_true(size.width > 300 && size.height > 150); /* long names have room, at most so much */
+    assert_true(size.width < 600 && size.height < 400);
+    text_free(&svg);
 }
 
 static void data_comes_in_blocks(void **state)
 {
     (void)state;
     struct text data = {0};
-    plot_data(&data, &lines);
+    figure_data(&data, &lines);
     assert_string_equal(data.data, "# x y low high; a block per panel and series\n"
                                    "0 10 5 15\n1 NaN 15 25\n2 30 25 40\n\n\n"
                                    "0 5\n1 15\n\n\n"
@@ -185,7 +208,7 @@ static void cells_share_a_path_per_shade(void **state)
     for (const char *at = svg.data; (at = strstr(at, "<path class=\"h")) != NULL; at++)
         paths++;
     assert_int_equal(paths, 3);
-    plot_data(&data, &heat);
+    figure_data(&data, &heat);
     assert_string_equal(data.data, "# column row value; a block per panel, and one of its framed cells\n"
                                    "0 0 0\n1 0 0\n2 0 9\n0 1 NaN\n1 1 9\n2 1 4.5\n\n\n2 0\n\n\n");
     text_free(&svg);
@@ -199,7 +222,8 @@ int main(void)
         cmocka_unit_test(counts_have_no_fractions),
         cmocka_unit_test(an_unknown_interval_is_not_drawn),
         cmocka_unit_test(ranges_hold_every_value),
-        cmocka_unit_test(names_cannot_leave_their_quotes),
+        cmocka_unit_test(a_picture_is_a_whole_document),
+        cmocka_unit_test(values_stand_in_printed_cells),
         cmocka_unit_test(data_comes_in_blocks),
         cmocka_unit_test(a_gap_interrupts_a_line),
         cmocka_unit_test(cells_share_a_path_per_shade),
