@@ -36,7 +36,7 @@ struct merge {
 };
 
 struct merge_list {
-    size_t count, capacity;
+    size_t count;
     struct merge *merges;
 };
 
@@ -96,10 +96,10 @@ struct expert_change {
 };
 
 struct expert_changes {
-    size_t count, capacity;
+    size_t count;
     struct expert_change *changes;
 };
-void expert_changes_clear(struct expert_changes *events); /* keeps the memory */
+void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
 

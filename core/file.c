@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/array.h"
+
 static const char *kind_of(mode_t mode)
 {
     switch (mode & S_IFMT) {
@@ -302,7 +304,6 @@ static int compare_names(const void *a, const void *b)
 
 static status read_names(DIR *stream, struct directory *directory, const char *path, struct error *error)
 {
-    size_t capacity = 0;
     for (;;) {
         errno = 0;
         struct dirent *entry = readdir(stream);
@@ -310,13 +311,7 @@ static status read_names(DIR *stream, struct directory *directory, const char *p
             return errno == 0 ? OK : error_errno(error, errno, "%s: cannot list this folder", path);
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        if (directory->count == capacity) {
-            capacity = capacity == 0 ? 64 : capacity * 2;
-            char **grown = realloc(directory->names, capacity * sizeof *grown);
-            if (grown == NULL)
-                return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
-            directory->names = grown;
-        }
+        TRY(ARRAY_GROW(directory->names, directory->count, "names of a folder", error));
         char *name = strdup(entry->d_name);
         if (name == NULL)
             return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
+#include "core/array.h"
 #include "datasets/survey/survey_images.h"
 
 struct work {
@@ -66,15 +66,7 @@ static const struct survey_image *find_same(const struct work *work, const struc
 /* Takes over subject and detail. */
 static status add_finding(struct check *check, struct check_finding finding, struct error *error)
 {
-    if (check->count == check->capacity) {
-        size_t capacity = check->capacity > 0 ? 2 * check->capacity : 16;
-        struct check_finding *grown = realloc(check->findings, array_size(capacity, sizeof *grown));
-        if (grown != NULL) {
-            check->findings = grown;
-            check->capacity = capacity;
-        }
-    }
-    if (check->count == check->capacity || finding.subject == NULL) {
+    if (ARRAY_GROW(check->findings, check->count, "findings", error) != OK || finding.subject == NULL) {
         free(finding.subject);
         free(finding.detail);
         return error_set(error, ERROR_MEMORY, "no memory for a list of %zu findings", check->count);

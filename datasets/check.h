@@ -38,7 +38,7 @@ struct check_split {
 struct check {
     struct check_split splits[SPLITS];
     struct check_finding *findings; /* by split, then kind, then the dataset's order */
-    size_t count, capacity;
+    size_t count;
 };
 
 /* What is found in the images is kept for the next survey. The caller frees check with check_free, after a failure there

@@ -6,6 +6,7 @@
 
 #include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
+#include "core/array.h"
 
 void expert_changes_clear(struct expert_changes *events)
 {
@@ -23,14 +24,7 @@ static status add_event(struct expert_changes *events, enum expert_change_kind k
 {
     if (events == NULL)
         return OK;
-    if (events->count == events->capacity) {
-        size_t capacity = events->capacity * 2 + 64;
-        struct expert_change *grown = realloc(events->changes, array_size(capacity, sizeof *grown));
-        if (grown == NULL)
-            return error_set(error, ERROR_MEMORY, "merge: no memory for %zu events", capacity);
-        events->changes = grown;
-        events->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(events->changes, events->count, "changes of experts", error));
     events->changes[events->count++] = (struct expert_change){kind, tower, *merge};
     return OK;
 }

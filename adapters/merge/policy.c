@@ -3,6 +3,7 @@
 
 #include "adapters/merge.h"
 #include "adapters/merge/policies.h"
+#include "core/array.h"
 #include "core/text.h"
 
 #define ENTRY(name) &policy_##name,
@@ -31,14 +32,7 @@ status merge_policy_find(const struct merge_policy **policy, const char *name, s
 
 status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity * 2 + 16;
-        struct merge *grown = realloc(list->merges, array_size(capacity, sizeof *grown));
-        if (grown == NULL)
-            return error_set(error, ERROR_MEMORY, "merge: no memory for %zu merges", capacity);
-        list->merges = grown;
-        list->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(list->merges, list->count, "merges", error));
     list->merges[list->count++] = *merge;
     return OK;
 }

@@ -117,7 +117,7 @@ static status read_lists(struct coop_split *split, json_t *root, struct error *e
     }
     if (items > INT32_MAX || (split->classes.items = calloc(items + 1, sizeof *split->classes.items)) == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for the labels of %zu images", items);
-    split->classes.count = split->classes.capacity = items;
+    split->classes.count = items;
     for (int k = 0; k < KEYS; k++)
         TRY(read_list(split, kept[k], keys[k], lists[k], error));
     return check_labels(split, error);

@@ -5,19 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/array.h"
 #include "core/characters.h"
 #include "core/file.h"
 
 status strings_add(struct strings *strings, const char *string, size_t size, struct error *error)
 {
-    if (strings->count == strings->capacity) {
-        size_t capacity = strings->capacity == 0 ? 16 : strings->capacity * 2;
-        char **grown = realloc(strings->items, capacity * sizeof *grown);
-        if (grown == NULL)
-            return error_set(error, ERROR_MEMORY, "no memory for a list of %zu names", capacity);
-        strings->items = grown;
-        strings->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(strings->items, strings->count, "names", error));
     char *copy = strndup(string, size);
     if (copy == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for a name of %zu bytes", size);

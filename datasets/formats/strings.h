@@ -14,7 +14,7 @@
 #include "core/status.h"
 
 struct strings {
-    size_t count, capacity;
+    size_t count;
     char **items;
 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/arena.h"
+#include "core/array.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
 
@@ -45,14 +45,7 @@ static status out_of_memory(const struct layout *layout, struct error *error)
 
 status layout_picture(struct layout *layout, size_t item, struct error *error, const char *format, ...)
 {
-    if (layout->count == layout->capacity) {
-        size_t capacity = layout->capacity > 0 ? 2 * layout->capacity : 1024;
-        struct layout_picture *pictures = realloc(layout->pictures, array_size(capacity, sizeof *pictures));
-        if (pictures == NULL)
-            return out_of_memory(layout, error);
-        layout->pictures = pictures;
-        layout->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(layout->pictures, layout->count, "pictures", error));
     va_list arguments;
     va_start(arguments, format);
     char *path = below_root(layout, format, arguments);

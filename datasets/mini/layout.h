@@ -15,7 +15,7 @@ struct layout {
     const struct mini_settings *settings;
     const char *root;
     struct layout_picture *pictures;
-    size_t count, capacity;
+    size_t count;
     struct text list; /* the text file in the making */
 };
 

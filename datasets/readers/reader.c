@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/file.h"
 #include "datasets/prompts.h"
 #include "datasets/split/split.h"
@@ -78,16 +79,9 @@ static bool climbs(const char *path)
 
 status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error)
 {
-    if (items->count == items->capacity) {
-        size_t capacity = items->capacity == 0 ? 256 : items->capacity * 2;
-        struct dataset_item *grown = realloc(items->items, capacity * sizeof *grown);
-        if (grown == NULL || capacity > UINT32_MAX) {
-            items->items = grown != NULL ? grown : items->items;
-            return error_set(error, ERROR_MEMORY, "no memory for a list of %zu images", capacity);
-        }
-        items->items = grown;
-        items->capacity = capacity;
-    }
+    if (items->count == UINT32_MAX)
+        return error_set(error, ERROR_MEMORY, "no room for more than %zu images", items->count);
+    TRY(ARRAY_GROW(items->items, items->count, "images", error));
     items->items[items->count++] = item;
     return OK;
 }
@@ -122,13 +116,11 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
 status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels,
                        struct error *error)
 {
-    struct raw_images *grown = realloc(dataset->sources, (dataset->source_count + 1) * sizeof *grown);
+    status result = ARRAY_GROW(dataset->sources, dataset->source_count, "files of images", error);
     images.first = (uint32_t)dataset->items[split].count;
     if (images.name != NULL)
         images.name = path_format("%s/%s", dataset->folder, images.name);
-    if (grown != NULL)
-        dataset->sources = grown;
-    if (grown == NULL || images.name == NULL) {
+    if (result != OK || images.name == NULL) {
         images.release(images.owner);
         free(images.name);
         return error_set(error, ERROR_MEMORY, "no memory for the images of %s", dataset->reader->name);

@@ -29,7 +29,7 @@ struct dataset_item {
 };
 
 struct dataset_items {
-    size_t count, capacity;
+    size_t count;
     struct dataset_item *items;
 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/text.h"
 
 enum { RUNS_MOST = 1000000 };
@@ -11,12 +12,7 @@ static status add(struct run_list *list, int64_t run, struct error *error)
 {
     if (list->count == RUNS_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: more than %d runs are named", RUNS_MOST);
-    if ((list->count & (list->count - 1)) == 0) { /* 0, 1, 2, 4, …: it is full */
-        int64_t *larger = realloc(list->runs, (list->count ? 2 * list->count : 1) * sizeof *larger);
-        if (larger == NULL)
-            return error_set(error, ERROR_MEMORY, "command line: no memory for %zu runs", list->count);
-        list->runs = larger;
-    }
+    TRY(ARRAY_GROW(list->runs, list->count, "runs", error));
     list->runs[list->count++] = run;
     return OK;
 }

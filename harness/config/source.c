@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "core/array.h"
 #include "core/text.h"
 
 enum { ASSIGNMENTS = 4096 }; /* repeated keys are found by looking at all before, so there is an end to it */
@@ -87,14 +88,7 @@ status suite_source_add(struct suite_source *source, const struct assignment *as
     if (source->count == ASSIGNMENTS)
         return error_set(error, ERROR_ARGUMENT, "%s: a suite has at most %d values, found more", source->file,
                          ASSIGNMENTS);
-    if (source->count == source->capacity) {
-        size_t capacity = source->capacity * 2 + 64;
-        struct assignment *grown = realloc(source->assignments, capacity * sizeof *grown);
-        if (grown == NULL)
-            return suite_source_no_memory(source, error);
-        source->assignments = grown;
-        source->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(source->assignments, source->count, "values of a suite", error));
     struct assignment *added = &source->assignments[source->count++];
     *added = *assignment;
     added->entry = copy(assignment->entry);
@@ -115,7 +109,7 @@ void suite_source_free(struct suite_source *source)
     }
     free(source->assignments);
     source->assignments = NULL;
-    source->count = source->capacity = 0;
+    source->count = 0;
 }
 
 static bool is_utf8(const char *string)

@@ -29,7 +29,7 @@ struct suite_source {
     const char *file;
     const struct suite_section *sections;
     struct assignment *assignments;
-    size_t count, capacity;
+    size_t count;
 };
 
 /* Reads one YAML document: sections of keys with a value or a flat list; no aliases, tags or repeated keys. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/characters.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -139,10 +140,7 @@ static status assign(const struct suite_source *source, struct part *part, struc
 static status resolve(struct suite *suite, const struct suite_source *source, const struct suite_section *section,
                       const char *entry, struct error *error)
 {
-    struct part *grown = realloc(suite->parts, (suite->count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its sections", source->file);
-    suite->parts = grown;
+    TRY(ARRAY_GROW(suite->parts, suite->count, "sections of a suite", error));
     struct part *part = &suite->parts[suite->count++];
     *part = (struct part){.section = section, .entry = entry != NULL ? strdup(entry) : NULL};
     if (entry != NULL && part->entry == NULL)

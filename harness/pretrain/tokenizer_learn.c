@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "core/file.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/pairs.h"
@@ -30,7 +31,7 @@ struct learner {
     struct splitter splitter;
     struct text text; /* all plain pieces, one after another */
     struct span *spans;
-    size_t spans_count, spans_capacity;
+    size_t spans_count;
     struct word *words;
     size_t words_count;
     uint32_t *symbols; /* of all words */
@@ -49,14 +50,7 @@ static status out_of_memory(struct error *error)
 
 static status collect_piece(struct learner *learner, const struct piece *piece, struct error *error)
 {
-    if (learner->spans_count == learner->spans_capacity) {
-        size_t capacity = 2 * learner->spans_capacity + 1024;
-        struct span *grown = realloc(learner->spans, array_size(capacity, sizeof *grown));
-        if (grown == NULL)
-            return out_of_memory(error);
-        learner->spans = grown;
-        learner->spans_capacity = capacity;
-    }
+    TRY(ARRAY_GROW(learner->spans, learner->spans_count, "pieces of text", error));
     learner->spans[learner->spans_count++] = (struct span){learner->text.size, piece->size};
     text_add_bytes(&learner->text, piece->text, piece->size);
     return learner->text.failed ? out_of_memory(error) : OK;

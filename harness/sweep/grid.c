@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
 
@@ -77,13 +78,10 @@ static status add_value(struct grid_axis *axis, const char *text, size_t length,
     if (axis->count == VALUES_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found more", axis->name,
                          VALUES_MOST);
-    char **grown = realloc(axis->values, (axis->count + 1) * sizeof *grown);
+    TRY(ARRAY_GROW(axis->values, axis->count, "values of a key", error));
     char *value = strndup(text, length);
-    axis->values = grown != NULL ? grown : axis->values;
-    if (grown == NULL || value == NULL) {
-        free(value);
+    if (value == NULL)
         return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count + 1);
-    }
     axis->values[axis->count++] = value;
     return OK;
 }

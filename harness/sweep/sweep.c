@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/run/inputs.h"
@@ -82,10 +83,7 @@ static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, 
             return error_set(error, ERROR_ARGUMENT, "run.seeds: seed %llu is there twice", (unsigned long long)seed);
     if (sweep->run_count == RUNS_MOST)
         return error_set(error, ERROR_ARGUMENT, "a sweep has at most %d runs, found more", RUNS_MOST);
-    struct sweep_run *grown = realloc(sweep->runs, (sweep->run_count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return no_memory(sweep, error);
-    sweep->runs = grown;
+    TRY(ARRAY_GROW(sweep->runs, sweep->run_count, "runs of a sweep", error));
     struct sweep_run *run = &sweep->runs[sweep->run_count++];
     *run = (struct sweep_run){
         .configuration = configuration,
@@ -178,11 +176,8 @@ static status read_inputs(struct identification *id, const struct suite *suite, 
 {
     struct settings settings;
     struct surveyor surveyor;
-    struct common_inputs *larger = realloc(id->known, (id->count + 1) * sizeof *larger);
-    if (larger == NULL)
-        return no_memory(id->sweep, error);
-    id->known = larger;
-    struct common_inputs *common = &larger[id->count++];
+    TRY(ARRAY_GROW(id->known, id->count, "inputs of a sweep", error));
+    struct common_inputs *common = &id->known[id->count++];
     *common = (struct common_inputs){0};
     memcpy(common->key, key, sizeof common->key);
     TRY(settings_read(&settings, suite, error));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "core/file.h"
 #include "core/option.h"
 #include "core/rng.h"
@@ -302,6 +303,20 @@ static void near_words_are_suggested(void **state)
     assert_int_equal(edit_distance("ABcd[", "acbD{"), 2);
 }
 
+static void arrays_grow_and_keep_their_items(void **state)
+{
+    (void)state;
+    struct error error;
+    uint16_t *items = NULL;
+    for (size_t count = 0; count < 1000; count++) {
+        assert_int_equal(ARRAY_GROW(items, count, "items", &error), OK);
+        items[count] = (uint16_t)(count * count);
+    }
+    for (size_t i = 0; i < 1000; i++)
+        assert_int_equal(items[i], (uint16_t)(i * i));
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +331,7 @@ int main(void)
         cmocka_unit_test(what_is_no_file_is_refused_at_once),
         cmocka_unit_test(a_file_that_shrinks_is_an_error),
         cmocka_unit_test(a_full_disk_is_reported),
+        cmocka_unit_test(arrays_grow_and_keep_their_items),
         cmocka_unit_test(near_words_are_suggested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
