@@ -61,4 +61,17 @@ const char *status_name(status code);
             return try_status_;                                                                                        \
     } while (0)
 
+/* The next step where something has to be given back at the end: nothing happens after a failure.
+ *
+ *     status result = first(&thing, error);
+ *     NEXT(result, second(&thing, error));
+ *     thing_close(&thing);
+ *     return result;
+ */
+#define NEXT(result, expression)                                                                                       \
+    do {                                                                                                               \
+        if ((result) == OK)                                                                                            \
+            (result) = (expression);                                                                                   \
+    } while (0)
+
 #endif

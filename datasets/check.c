@@ -165,8 +165,7 @@ status check_dataset(struct check *check, const struct dataset *dataset, const s
     status result = sort_train(&work, error);
     for (int split = 0; result == OK && split < SPLITS; split++) {
         result = add_image_findings(check, &work, (enum split)split, error);
-        if (result == OK)
-            result = check_balance(check, dataset, (enum split)split, error);
+        NEXT(result, check_balance(check, dataset, (enum split)split, error));
     }
     if (result == OK && settings->progress != NULL)
         settings->progress(settings->context, images, images);

@@ -206,8 +206,7 @@ status dataset_open(struct dataset **dataset, const char *name, const char *root
     opened->reader = reader;
     opened->log = log;
     status result = options != NULL ? OK : options_create(&defaults, reader->options, error);
-    if (result == OK)
-        result = open_with(opened, options != NULL ? options : defaults, error);
+    NEXT(result, open_with(opened, options != NULL ? options : defaults, error));
     options_destroy(defaults);
     if (result != OK) {
         dataset_close(opened);

@@ -263,13 +263,10 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     pthread_cond_init(&created->work, NULL);
     pthread_cond_init(&created->finished, NULL);
     status result = check_settings(created, error);
-    if (result == OK)
-        result = cache_open(settings->cache, settings->dataset, settings->split,
-                            settings->augment ? CACHE_WHOLE : settings->resolution, &created->cached, error);
-    if (result == OK)
-        result = create_slots(created, error);
-    if (result == OK)
-        result = start_threads(created, error);
+    NEXT(result, cache_open(settings->cache, settings->dataset, settings->split,
+                            settings->augment ? CACHE_WHOLE : settings->resolution, &created->cached, error));
+    NEXT(result, create_slots(created, error));
+    NEXT(result, start_threads(created, error));
     if (result != OK) {
         loader_destroy(created);
         return result;

@@ -125,7 +125,6 @@ int main(int argc, char **argv)
         print_version();
     else
         result = dispatch(argc - 1, argv + 1, &stop, &error);
-    if (result == OK)
-        result = flush_results(&stop, &error);
+    NEXT(result, flush_results(&stop, &error));
     return result == OK ? EXIT_OK : print_error(&error, &stop);
 }

@@ -165,8 +165,7 @@ status adapter_card_read(struct adapter_card *card, const struct safetensors *fi
 {
     *card = (struct adapter_card){0};
     status result = read_tasks(card, file, error);
-    if (result == OK)
-        result = read_selector(card, file, error);
+    NEXT(result, read_selector(card, file, error));
     if (result != OK) {
         adapter_card_free(card);
         return result;

@@ -338,8 +338,7 @@ status adapters_open(struct adapters **result, struct backend *backend, struct a
 {
     struct adapters *adapters = NULL;
     status opened = open_from(&adapters, backend, arena, dimensions, file, error);
-    if (opened == OK)
-        opened = adapters_load(adapters, file, "", ADAPTER_ROUTERS_OPTIONAL, error);
+    NEXT(opened, adapters_load(adapters, file, "", ADAPTER_ROUTERS_OPTIONAL, error));
     for (size_t i = 0; opened == OK && i < count; i++)
         opened = routers[i] < 0 ? OK : expect_router(adapters, file, (size_t)routers[i], error);
     if (opened != OK) {

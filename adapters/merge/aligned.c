@@ -130,10 +130,8 @@ status merge_align(struct expert_shape s, const float *a, const float *b, const 
     status result = hidden != NULL && gain != NULL
                         ? OK
                         : error_set(error, ERROR_MEMORY, "merge: no memory to align %zu hidden units", m);
-    if (result == OK)
-        result = standard_activations(s, a, probes, count, hidden, error);
-    if (result == OK)
-        result = standard_activations(s, b, probes, count, hidden + m * count, error);
+    NEXT(result, standard_activations(s, a, probes, count, hidden, error));
+    NEXT(result, standard_activations(s, b, probes, count, hidden + m * count, error));
     for (size_t i = 0; result == OK && i < m; i++)
         for (size_t j = 0; j < m; j++) {
             double total = 0;
@@ -143,8 +141,7 @@ status merge_align(struct expert_shape s, const float *a, const float *b, const 
             if (correlation != NULL)
                 correlation[i * m + j] = (float)total;
         }
-    if (result == OK)
-        result = best_assignment(m, gain, order, error);
+    NEXT(result, best_assignment(m, gain, order, error));
     free(gain);
     free(hidden);
     return result;

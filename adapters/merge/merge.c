@@ -175,12 +175,9 @@ static status combine_into(const struct adapter_tower *tower, const struct merge
     status result = memory != NULL && probes != NULL
                         ? OK
                         : error_set(error, ERROR_MEMORY, "merge: no memory to combine %zu experts", merge->sources);
-    if (result == OK)
-        result = read_sources(tower, combiner, merge, &sources, memory, probes, error);
-    if (result == OK)
-        result = combiner->combine(&sources, options, memory, error);
-    if (result == OK)
-        result = write_expert(tower, merge->block, merge->target, memory, error);
+    NEXT(result, read_sources(tower, combiner, merge, &sources, memory, probes, error));
+    NEXT(result, combiner->combine(&sources, options, memory, error));
+    NEXT(result, write_expert(tower, merge->block, merge->target, memory, error));
     free(probes);
     free(memory);
     return result;
@@ -234,10 +231,8 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         struct merge_view view;
         int32_t *memory = NULL;
         status result = look_at(adapters, (enum tower)t, plan->policy->needs, &view, &memory, error);
-        if (result == OK)
-            result = plan->policy->plan(&view, call, &list, error);
-        if (result == OK)
-            result = carry_out_list(adapters, &view, plan, &list, events, error);
+        NEXT(result, plan->policy->plan(&view, call, &list, error));
+        NEXT(result, carry_out_list(adapters, &view, plan, &list, events, error));
         free(memory);
         free(list.merges);
         TRY(result);

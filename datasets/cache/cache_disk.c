@@ -33,8 +33,7 @@ static status make_image(const struct making *making, size_t item, struct image 
         return OK;
     }
     status result = image_create(&crop, wish->resolution, wish->resolution, NULL);
-    if (result == OK)
-        result = image_evaluation_crop(&whole, wish->resolution, crop.pixels, NULL);
+    NEXT(result, image_evaluation_crop(&whole, wish->resolution, crop.pixels, NULL));
     image_free(&whole);
     if (result == OK)
         *image = crop;

@@ -87,8 +87,7 @@ status cache_file_open(struct cache_file *file, const char *path, const struct c
     status result = read_header(file->file, size, path, &header, error);
     if (result == OK && memcmp(&header.label, label, sizeof *label) != 0)
         result = error_set(error, ERROR_FORMAT, "%s: was made from other files than there are now", path);
-    if (result == OK)
-        result = read_index(file, &header, path, error);
+    NEXT(result, read_index(file, &header, path, error));
     if (result != OK) {
         close(file->file);
         free(file->entries);

@@ -76,8 +76,7 @@ status cifar_read_pickle(struct cifar *cifar, const char *path, const char *labe
     *cifar = (struct cifar){0};
     TRY(create_owner(&owner, path, error));
     status result = pickle_open(&owner->pickle, path, error);
-    if (result == OK)
-        result = take_pickle(cifar, owner->pickle, path, labels, error);
+    NEXT(result, take_pickle(cifar, owner->pickle, path, labels, error));
     return finish(cifar, owner, result);
 }
 
@@ -101,8 +100,7 @@ status cifar_read_binary(struct cifar *cifar, const char *path, int label_bytes,
     *cifar = (struct cifar){0};
     TRY(create_owner(&owner, path, error));
     status result = file_read(path, SIZE_MAX, &owner->file, error);
-    if (result == OK)
-        result = take_records(cifar, &owner->file, path, (size_t)label_bytes, error);
+    NEXT(result, take_records(cifar, &owner->file, path, (size_t)label_bytes, error));
     return finish(cifar, owner, result);
 }
 

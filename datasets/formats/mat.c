@@ -422,8 +422,7 @@ status mat_open(struct mat **mat, const char *path, struct error *error)
         return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
     }
     status result = file_read(path, FILE_MOST, &opened->file, error);
-    if (result == OK)
-        result = check_header(opened, error);
+    NEXT(result, check_header(opened, error));
     if (result != OK) {
         mat_close(opened);
         return result;

@@ -422,8 +422,7 @@ status pickle_open(struct pickle **pickle, const char *path, struct error *error
         return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
     struct machine machine = {.pickle = opened, .path = path, .error = error};
     status result = file_read(path, SIZE_MAX, &opened->file, error);
-    if (result == OK)
-        result = run(&machine);
+    NEXT(result, run(&machine));
     free(machine.stack);
     free(machine.memo);
     if (result != OK) {

@@ -95,10 +95,8 @@ status layout_flowers(struct layout *layout, struct error *error)
         labels[number - 1] = layout_label(layout, item) + 1;
         result = layout_picture(layout, item, error, "flowers-102/jpg/image_%05zu.jpg", number);
     }
-    if (result == OK)
-        result = flowers_lists(layout, order, train, test, valid, error);
-    if (result == OK)
-        result = flowers_labels(layout, labels, count, error);
+    NEXT(result, flowers_lists(layout, order, train, test, valid, error));
+    NEXT(result, flowers_labels(layout, labels, count, error));
     free(order);
     free(labels);
     if (result != OK)

@@ -91,10 +91,8 @@ static status write_datasets(const char *root, const struct mini_settings *setti
         struct layout layout = {.domain = &suite_domains[k], .settings = settings, .root = root};
         log_debug(settings->log, "%s: writing %s", root, layout.domain->name);
         status result = layouts[k].write(&layout, error);
-        if (result == OK)
-            result = layout_coop_split(&layout, error);
-        if (result == OK)
-            result = layout_draw(&layout, error);
+        NEXT(result, layout_coop_split(&layout, error));
+        NEXT(result, layout_draw(&layout, error));
         layout_free(&layout);
         TRY(result);
     }
@@ -129,8 +127,7 @@ status mini_write(const char *root, const struct mini_settings *settings, struct
 {
     struct marker marker = {0};
     status result = marker_make(&marker, root, settings->seed, error);
-    if (result == OK)
-        result = write_marked(root, settings, &marker, error);
+    NEXT(result, write_marked(root, settings, &marker, error));
     marker_free(&marker);
     return result;
 }

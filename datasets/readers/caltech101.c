@@ -21,8 +21,7 @@ static status add_category(struct dataset *dataset, struct dataset_items *items,
     if (name == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for its name", category);
     status result = dataset_path(dataset, name, path, error);
-    if (result == OK)
-        result = directory_list(&directory, path, error);
+    NEXT(result, directory_list(&directory, path, error));
     if (result == OK) {
         for (size_t i = 1; result == OK && i <= directory.count; i++)
             result = dataset_add_file(dataset, items, label, error, "%s/image_%04zu.jpg", name, i);
@@ -45,8 +44,7 @@ static status add_categories(struct dataset *dataset, const struct strings *name
                            "%s/%s/" CATEGORIES ": expected %zu category folders, found %zu; other categories need a "
                            "classnames.txt in %s with their names in byte order of the folders",
                            dataset->root, dataset->folder, dataset->classes.count, label, dataset->folder);
-    if (result == OK)
-        result = dataset_require_images(dataset, &items, error);
+    NEXT(result, dataset_require_images(dataset, &items, error));
     if (result == OK)
         return dataset_split_randomly(dataset, &items, SPLIT_SEED, error);
     dataset_items_free(&items);
@@ -61,8 +59,7 @@ static status open_caltech101(struct dataset *dataset, const struct options *opt
     TRY(dataset_add_positional_classes(dataset, error));
     TRY(dataset_path(dataset, CATEGORIES, path, error));
     status result = strings_list_folders(&names, path, error);
-    if (result == OK)
-        result = add_categories(dataset, &names, error);
+    NEXT(result, add_categories(dataset, &names, error));
     strings_free(&names);
     return result;
 }

@@ -39,8 +39,7 @@ static status list_classes(struct dataset *dataset, const struct strings *lines,
         if (i > 0 && strcmp(all.items[i], all.items[i - 1]) == 0)
             continue;
         result = strings_add(classes, all.items[i], strlen(all.items[i]), error);
-        if (result == OK)
-            result = dataset_add_class(dataset, all.items[i], error);
+        NEXT(result, dataset_add_class(dataset, all.items[i], error));
     }
     strings_free(&all);
     return result;
@@ -70,8 +69,7 @@ static status open_dtd(struct dataset *dataset, const struct options *options, s
     TRY(dataset_path(dataset, "labels", path, error));
     const char *part = file_is_directory(path) ? coop_part : torchvision_part;
     status result = open_split(dataset, SPLIT_TRAIN, part, &classes, error);
-    if (result == OK)
-        result = open_split(dataset, SPLIT_TEST, part, &classes, error);
+    NEXT(result, open_split(dataset, SPLIT_TEST, part, &classes, error));
     strings_free(&classes);
     return result;
 }

@@ -18,10 +18,8 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
             "%s/%s/2750: expected %zu class folders, found %zu; other classes need a classnames.txt in %s with "
             "their names in byte order of the folders",
             dataset->root, dataset->folder, dataset->classes.count, names.count, dataset->folder);
-    if (result == OK)
-        result = dataset_require_images(dataset, &items, error);
-    if (result == OK)
-        result = dataset_split_randomly(dataset, &items, SPLIT_SEED, error);
+    NEXT(result, dataset_require_images(dataset, &items, error));
+    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, error));
     dataset_items_free(&items);
     strings_free(&names);
     return result;

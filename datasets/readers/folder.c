@@ -29,12 +29,9 @@ static status open_whole(struct dataset *dataset, uint64_t seed, struct error *e
     struct strings names = {0};
     struct dataset_items items = {0};
     status result = image_folder_list(dataset, ".", &names, &items, error);
-    if (result == OK)
-        result = add_classes(dataset, &names, error);
-    if (result == OK)
-        result = dataset_require_images(dataset, &items, error);
-    if (result == OK)
-        result = dataset_split_randomly(dataset, &items, seed, error);
+    NEXT(result, add_classes(dataset, &names, error));
+    NEXT(result, dataset_require_images(dataset, &items, error));
+    NEXT(result, dataset_split_randomly(dataset, &items, seed, error));
     dataset_items_free(&items);
     strings_free(&names);
     return result;
@@ -59,14 +56,10 @@ static status open_parts(struct dataset *dataset, struct error *error)
 {
     struct strings names[SPLITS] = {{0}, {0}};
     status result = image_folder_list(dataset, "train", &names[SPLIT_TRAIN], &dataset->items[SPLIT_TRAIN], error);
-    if (result == OK)
-        result = add_classes(dataset, &names[SPLIT_TRAIN], error);
-    if (result == OK)
-        result = dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error);
-    if (result == OK)
-        result = image_folder_list(dataset, "test", &names[SPLIT_TEST], &dataset->items[SPLIT_TEST], error);
-    if (result == OK)
-        result = map_labels(dataset, &names[SPLIT_TRAIN], &names[SPLIT_TEST], error);
+    NEXT(result, add_classes(dataset, &names[SPLIT_TRAIN], error));
+    NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
+    NEXT(result, image_folder_list(dataset, "test", &names[SPLIT_TEST], &dataset->items[SPLIT_TEST], error));
+    NEXT(result, map_labels(dataset, &names[SPLIT_TRAIN], &names[SPLIT_TEST], error));
     strings_free(&names[SPLIT_TRAIN]);
     strings_free(&names[SPLIT_TEST]);
     return result;

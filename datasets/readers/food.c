@@ -39,8 +39,7 @@ static status open_split(struct dataset *dataset, enum split split, struct strin
     TRY(dataset_path(dataset, split == SPLIT_TRAIN ? "meta/train.json" : "meta/test.json", path, error));
     TRY(json_lists_read(&lists, path, error));
     status result = split == SPLIT_TRAIN ? list_classes(dataset, &lists.keys, classes, error) : OK;
-    if (result == OK)
-        result = add_images(dataset, split, &lists, classes, error);
+    NEXT(result, add_images(dataset, split, &lists, classes, error));
     json_lists_free(&lists);
     return result;
 }
@@ -50,8 +49,7 @@ static status open_food(struct dataset *dataset, const struct options *options, 
     (void)options;
     struct strings classes = {0};
     status result = open_split(dataset, SPLIT_TRAIN, &classes, error);
-    if (result == OK)
-        result = open_split(dataset, SPLIT_TEST, &classes, error);
+    NEXT(result, open_split(dataset, SPLIT_TEST, &classes, error));
     strings_free(&classes);
     return result;
 }

@@ -54,8 +54,7 @@ static status open_split(struct dataset *dataset, enum split split, const char *
     TRY(dataset_path(dataset, images_name, path, error));
     TRY(idx_read(&images, path, 3, error));
     status result = dataset_path(dataset, labels_name, path, error);
-    if (result == OK)
-        result = idx_read(&labels, path, 1, error);
+    NEXT(result, idx_read(&labels, path, 1, error));
     if (result == OK) {
         result = add_images(dataset, split, images_name, &images, &labels, error);
         idx_free(&labels);

@@ -71,8 +71,7 @@ static status open_split(struct dataset *dataset, enum split split, struct error
     struct strings lines = {0};
     TRY(dataset_read_lines(dataset, name, &lines, error));
     status result = split == SPLIT_TRAIN ? list_classes(dataset, &lines, error) : OK;
-    if (result == OK)
-        result = add_images(dataset, split, &lines, error);
+    NEXT(result, add_images(dataset, split, &lines, error));
     strings_free(&lines);
     return result == OK ? OK : error_context(error, "%s/%s/%s", dataset->root, dataset->folder, name);
 }

@@ -104,10 +104,10 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
     if (climbs(file))
         result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
                            dataset->root, file);
-    if (result == OK)
-        result = dataset_add_item(
-            items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
-            error);
+    NEXT(result,
+         dataset_add_item(
+             items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
+             error));
     if (result != OK)
         free(file);
     return result;

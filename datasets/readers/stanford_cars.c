@@ -10,8 +10,7 @@ static status add_images(struct dataset *dataset, enum split split, struct mat *
     struct strings files = {0};
     struct mat_numbers classes = {0};
     status result = mat_read_strings(mat, "annotations", "fname", &files, error);
-    if (result == OK)
-        result = mat_read_numbers(mat, "annotations", "class", &classes, error);
+    NEXT(result, mat_read_numbers(mat, "annotations", "class", &classes, error));
     for (size_t i = 0; result == OK && i < files.count; i++)
         result = dataset_add_file(dataset, &dataset->items[split], (size_t)((int64_t)classes.values[i] - 1), error,
                                   "%s/%s", split == SPLIT_TRAIN ? "cars_train" : "cars_test", files.items[i]);

@@ -41,13 +41,10 @@ static status add_images(struct dataset *dataset, const struct strings *lines, c
         result = strchr(file, '/') != NULL
                      ? find_class(lines, file, &label, error)
                      : error_set(error, ERROR_FORMAT, "%s: an image outside of the class folders", file);
-        if (result == OK)
-            result = dataset_add_file(dataset, &items, label, error, "%s", file);
+        NEXT(result, dataset_add_file(dataset, &items, label, error, "%s", file));
     }
-    if (result == OK)
-        result = dataset_require_images(dataset, &items, error);
-    if (result == OK)
-        result = dataset_split_randomly(dataset, &items, SPLIT_SEED, error);
+    NEXT(result, dataset_require_images(dataset, &items, error));
+    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, error));
     dataset_items_free(&items);
     return result;
 }
@@ -72,13 +69,10 @@ static status open_sun397(struct dataset *dataset, const struct options *options
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0;
     status result = dataset_read_lines(dataset, "ClassName.txt", &lines, error);
-    if (result == OK)
-        result = add_classes(dataset, &lines, error);
-    if (result == OK)
-        result = strings_list_files(&files, path, ".", is_sun_image, error);
+    NEXT(result, add_classes(dataset, &lines, error));
+    NEXT(result, strings_list_files(&files, path, ".", is_sun_image, error));
     strings_sort(&files);
-    if (result == OK)
-        result = add_images(dataset, &lines, &files, error);
+    NEXT(result, add_images(dataset, &lines, &files, error));
     strings_free(&lines);
     strings_free(&files);
     return result;

@@ -77,17 +77,13 @@ static status open_tiny_imagenet(struct dataset *dataset, const struct options *
     (void)options;
     struct strings wnids = {0}, words = {0};
     status result = dataset_read_lines(dataset, "wnids.txt", &wnids, error);
-    if (result == OK)
-        result = dataset_read_lines(dataset, "words.txt", &words, error);
+    NEXT(result, dataset_read_lines(dataset, "words.txt", &words, error));
     for (size_t i = 0; result == OK && i < wnids.count; i++) {
         result = add_class(dataset, wnids.items[i], &words, error);
-        if (result == OK)
-            result = add_training_images(dataset, wnids.items[i], i, error);
+        NEXT(result, add_training_images(dataset, wnids.items[i], i, error));
     }
-    if (result == OK)
-        result = dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error);
-    if (result == OK)
-        result = add_test_images(dataset, &wnids, error);
+    NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
+    NEXT(result, add_test_images(dataset, &wnids, error));
     strings_free(&wnids);
     strings_free(&words);
     return result;

@@ -79,10 +79,8 @@ status coop_open(struct dataset *dataset, struct error *error)
     status result = OK;
     for (size_t i = 0; result == OK && i < split.classes.count; i++)
         result = dataset_add_class(dataset, split.classes.items[i], error);
-    if (result == OK)
-        result = add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error);
-    if (result == OK)
-        result = add_images(dataset, SPLIT_TEST, &split.test, place->images, error);
+    NEXT(result, add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error));
+    NEXT(result, add_images(dataset, SPLIT_TEST, &split.test, place->images, error));
     coop_split_free(&split);
     return result;
 }

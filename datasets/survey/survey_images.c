@@ -205,8 +205,7 @@ static status write_records(struct look *look, struct survey_record *records, si
     if (survey_file_read(&file, look->path, &look->label, NULL) != OK) /* told when it was first read */
         file = (struct survey_file){0};
     status result = survey_file_add(&file, records, count, error);
-    if (result == OK)
-        result = survey_file_write(&file, look->path, &look->label, error);
+    NEXT(result, survey_file_write(&file, look->path, &look->label, error));
     survey_file_free(&file);
     return result;
 }
@@ -295,8 +294,7 @@ status survey_images_look(struct survey_images *images, const struct dataset *da
     status result = create_images(images, dataset, error);
     if (result == OK && settings->folder != NULL && has_files(dataset))
         result = find_kept(&look, error);
-    if (result == OK)
-        result = look_at_all(&look, error);
+    NEXT(result, look_at_all(&look, error));
     survey_file_free(&look.kept);
     free(look.path);
     if (result != OK)

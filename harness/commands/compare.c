@@ -135,8 +135,7 @@ static status print_json(const struct command_call *call, const struct compariso
             continue;
         result = compare_table(comparison, parts[i].part, &table, error);
         text_add(&text, "%s\"%s\": ", text.size ? ",\n" : "{", parts[i].name);
-        if (result == OK)
-            result = table_render(&table, TABLE_JSON, false, &text, error);
+        NEXT(result, table_render(&table, TABLE_JSON, false, &text, error));
         while (text.size > 0 && text.data[text.size - 1] == '\n')
             text.data[--text.size] = 0;
         table_free(&table);
@@ -187,8 +186,7 @@ static status run(const struct command_call *call, struct error *error)
     status result = request.by != NULL && request.metrics != NULL
                         ? store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error)
                         : error_set(error, ERROR_MEMORY, "compare: out of memory");
-    if (result == OK)
-        result = compare(call, store, &request, error);
+    NEXT(result, compare(call, store, &request, error));
     store_close(store);
     free((void *)request.by);
     free((void *)request.metrics);

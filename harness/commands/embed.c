@@ -209,11 +209,9 @@ static status embed(const struct command_call *call, const struct embed_inputs *
 {
     struct work work = {.call = call, .inputs = inputs, .encoder = encoder};
     status result = make_room(&work, error);
-    if (result == OK)
-        result = embed_all(&work, error);
+    NEXT(result, embed_all(&work, error));
     progress_end(call->progress);
-    if (result == OK)
-        result = write_features(&work, error);
+    NEXT(result, write_features(&work, error));
     free_room(&work);
     return result;
 }

@@ -202,8 +202,7 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
         struct cache_progress decoding = {call->progress, call->stop};
         cache_progress_begin(v->experiment->cache, &decoding);
         result = tasks_leave_out_unreadable(v->experiment, call->progress, call->stop, error);
-        if (result == OK)
-            result = evaluate(v, error);
+        NEXT(result, evaluate(v, error));
         progress_end(call->progress);
         evaluator_destroy(v->evaluator);
         selector_destroy(v->selector);

@@ -23,8 +23,7 @@ static status run(const struct command_call *call, struct error *error)
     struct store *store;
     TRY(store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error));
     status result = query_check_filter(store, &filter, error);
-    if (result == OK)
-        result = tensorboard_export(store, &filter, folder, &counts, error);
+    NEXT(result, tensorboard_export(store, &filter, folder, &counts, error));
     store_close(store);
     if (result == OK)
         log_info(call->log, "%zu %s with %zu values in %s: tensorboard --logdir %s", counts.runs,

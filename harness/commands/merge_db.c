@@ -42,8 +42,7 @@ static status run(const struct command_call *call, struct error *error)
         return error_set(error, ERROR_MEMORY, "command line: no memory for %zu databases", call->argument_count);
     status result =
         join_databases(call->arguments[0], call->arguments + 1, call->argument_count - 1, &settings, counts, error);
-    if (result == OK)
-        result = show(call, counts, error);
+    NEXT(result, show(call, counts, error));
     free(counts);
     return result;
 }

@@ -123,8 +123,7 @@ static status run(const struct command_call *call, struct error *error)
     status result = ask(call, store, &question, &filter, &table, error);
     if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
         log_info(call->log, "%s: no run is left by these filters, or those have none of it", store_path(store));
-    if (result == OK)
-        result = output_table(call, &table, error);
+    NEXT(result, output_table(call, &table, error));
     table_free(&table);
     store_close(store);
     return result;

@@ -76,10 +76,8 @@ static status read_suite(struct rerun *r, struct error *error)
     for (size_t i = 0; result == OK && i < sizeof own / sizeof *own; i++)
         words[count++] = own[i];
     const char *text = r->record.suite_text;
-    if (result == OK)
-        result = suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error);
-    if (result == OK)
-        result = suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error);
+    NEXT(result, suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error));
+    NEXT(result, suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error));
     if (result == OK && strcmp(suite_settings_hash(stored), suite_settings_hash(r->suite)) != 0)
         result = error_set(error, ERROR_ARGUMENT,
                            "command line: rerun: expected settings that say how and not what, as run.threads=2, found "
@@ -97,12 +95,9 @@ static status read_run(struct rerun *r, struct error *error)
     status result = run_list_read(&list, r->call->arguments + 1, 1, error);
     if (result == OK && list.count != 1)
         result = error_set(error, ERROR_ARGUMENT, "command line: rerun: expected one run, found %zu", list.count);
-    if (result == OK)
-        result = store_open(&r->store, r->call->arguments[0], STORE_SNAPSHOT, error);
-    if (result == OK)
-        result = erase_describe(r->store, list.runs[0], &r->run, error);
-    if (result == OK)
-        result = store_read_record(r->store, list.runs[0], &r->record, error);
+    NEXT(result, store_open(&r->store, r->call->arguments[0], STORE_SNAPSHOT, error));
+    NEXT(result, erase_describe(r->store, list.runs[0], &r->run, error));
+    NEXT(result, store_read_record(r->store, list.runs[0], &r->record, error));
     run_list_free(&list);
     TRY(result);
     return strcmp(r->run.status, "finished") == 0
@@ -134,8 +129,7 @@ static status compare(struct rerun *r, int64_t run, struct error *error)
     struct repeat both = {.first = r->store, .first_run = r->run.run, .second = r->repetition, .second_run = run};
     struct table table = {0};
     status result = repeat_compare(&both, &table, error);
-    if (result == OK)
-        result = output_table(r->call, &table, error);
+    NEXT(result, output_table(r->call, &table, error));
     if (result == OK && both.machines.size > 0)
         log_info(r->call->log, "run %" PRId64 " was computed under other conditions: %s", r->run.run,
                  both.machines.data);
@@ -152,14 +146,10 @@ static status run(const struct command_call *call, struct error *error)
     struct rerun r = {.call = call};
     int64_t run = 0;
     status result = read_run(&r, error);
-    if (result == OK)
-        result = make_folder(&r, error);
-    if (result == OK)
-        result = read_suite(&r, error);
-    if (result == OK)
-        result = repeat(&r, &run, error);
-    if (result == OK)
-        result = compare(&r, run, error);
+    NEXT(result, make_folder(&r, error));
+    NEXT(result, read_suite(&r, error));
+    NEXT(result, repeat(&r, &run, error));
+    NEXT(result, compare(&r, run, error));
     close_rerun(&r);
     return result;
 }

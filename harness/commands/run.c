@@ -26,8 +26,7 @@ static status show_summary(const struct command_call *call, struct store *store,
 {
     struct table table = {0};
     status result = query_summary(store, run, &table, error);
-    if (result == OK)
-        result = output_table(call, &table, error);
+    NEXT(result, output_table(call, &table, error));
     table_free(&table);
     return result;
 }
@@ -61,8 +60,7 @@ static status run_seed(const struct command_call *call, const struct suite *suit
                  (double)trained_values(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu was finished before; its results:", (unsigned long long)seed);
-    if (result == OK)
-        result = show_summary(call, store, sequence.run, error);
+    NEXT(result, show_summary(call, store, sequence.run, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command goes on from here");
     experiment_close(e);
@@ -78,8 +76,7 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     status result = OK;
     for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
         result = settings_seed(suite, i, &seed, error);
-        if (result == OK)
-            result = run_seed(call, suite, store, seed, error);
+        NEXT(result, run_seed(call, suite, store, seed, error));
     }
     store_close(store);
     return result;

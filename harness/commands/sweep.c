@@ -183,11 +183,9 @@ static status show_results(const struct command_call *call, struct sweep *sweep,
     struct table table = {0};
     TRY(store_open_stoppable(&store, sweep->database, STORE_READ, call->stop, error));
     status result = sweep_look(sweep, store, error);
-    if (result == OK)
-        result = sweep_tables_results(sweep, store, &table, error);
+    NEXT(result, sweep_tables_results(sweep, store, &table, error));
     store_close(store);
-    if (result == OK)
-        result = output_table(call, &table, error);
+    NEXT(result, output_table(call, &table, error));
     table_free(&table);
     return result;
 }
@@ -253,8 +251,7 @@ static status look_and_estimate(const struct command_call *call, struct sweep *s
     struct store *store;
     TRY(open_results(call, sweep, &store, error));
     status result = look(call, sweep, store, error);
-    if (result == OK)
-        result = sweep_cost_estimate(sweep, store, call->log, call->progress, error);
+    NEXT(result, sweep_cost_estimate(sweep, store, call->log, call->progress, error));
     store_close(store);
     return result;
 }
@@ -330,8 +327,7 @@ static status run(const struct command_call *call, struct error *error)
                                     .progress = call->progress,
                                     .stop = call->stop};
     status result = sweep_open(&sweep, &request, error);
-    if (result == OK)
-        result = run_sweep(call, sweep, &request, error);
+    NEXT(result, run_sweep(call, sweep, &request, error));
     suite_words_free(&words);
     sweep_close(sweep);
     return result;

@@ -40,13 +40,11 @@ static status run(const struct command_call *call, struct error *error)
     struct run_list list;
     struct store *store;
     status result = run_list_read(&list, call->arguments + 1, call->argument_count - 1, error);
-    if (result == OK)
-        result = store_open(&store, call->arguments[0], STORE_SNAPSHOT, error);
+    NEXT(result, store_open(&store, call->arguments[0], STORE_SNAPSHOT, error));
     if (result == OK) {
         struct verification verification = {.runs = list.runs, .count = list.count, .cells = cells_of};
         result = verify_database(store, &verification, error);
-        if (result == OK)
-            result = show(call, &verification, error);
+        NEXT(result, show(call, &verification, error));
         verification_free(&verification);
         store_close(store);
     }

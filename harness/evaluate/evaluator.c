@@ -170,17 +170,16 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
     for (size_t done = 0, count = 0; result == OK && done < n; done += count) {
         if (stop_requested(stop))
             result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
-        if (result == OK)
-            result = encode_batch(e, batches, router, room->features, choices > 0 ? room->chosen : NULL, &count, error);
-        if (result == OK)
-            result = guard_images(&(struct guarded_images){.dataset = set->task->dataset,
+        NEXT(result,
+             encode_batch(e, batches, router, room->features, choices > 0 ? room->chosen : NULL, &count, error));
+        NEXT(result, guard_images(&(struct guarded_images){.dataset = set->task->dataset,
                                                            .split = SPLIT_TEST,
                                                            .items = room->list,
                                                            .first = done,
                                                            .n = count,
                                                            .width = embed,
                                                            .features = room->features},
-                                  error);
+                                  error));
         for (size_t i = 0; result == OK && i < count; i++)
             known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
                         room->features + i * embed);
@@ -227,12 +226,9 @@ static status predict_features(struct experiment *e, struct test_set *set, const
                    embed * sizeof *rows);
         arena_reset(&e->step);
         result = tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
-        if (result == OK)
-            result = e->backend->ops->upload(e->backend, images.data, rows, tensor_bytes(&images), error);
-        if (result == OK)
-            result = predict(e, &images, classes, best, error);
-        if (result == OK)
-            result = keep_predictions(set, best, items, first, count, predicted, error);
+        NEXT(result, e->backend->ops->upload(e->backend, images.data, rows, tensor_bytes(&images), error));
+        NEXT(result, predict(e, &images, classes, best, error));
+        NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);
     return result;
@@ -251,10 +247,8 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
         size_t missing = known_missing(evaluator->known, &set->routed, items, n, router, room.list);
         result = encode_list(evaluator, set, &room, missing, router, stop, error);
     }
-    if (result == OK)
-        result = label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error);
-    if (result == OK)
-        result = predict_features(e, set, set->routed.features, items, n, &classes, set->predicted, error);
+    NEXT(result, label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error));
+    NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, set->predicted, error));
     free_room(&room);
     arena_release(&e->per_task, mark);
     return result;

@@ -342,8 +342,7 @@ status predictor_answer(struct predictor *p, const uint8_t *pixels, size_t n, st
 {
     struct features f;
     status result = take_features(&f, p, n, error);
-    if (result == OK)
-        result = choose_routers(p, pixels, n, &f, error);
+    NEXT(result, choose_routers(p, pixels, n, &f, error));
     for (size_t i = 0; result == OK && i < n; i++) {
         answers[i].router = f.router[i];
         answers[i].error = f.least[i];

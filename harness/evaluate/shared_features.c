@@ -166,12 +166,9 @@ static status write_file(const struct shared_features *shared, const struct plac
     struct safetensors_metadata metadata[] = {
         {"key", place->key}, {"dataset", dataset_name(task->dataset)}, {"root", root}, {"images", images}};
     status result = archive_create(&archive, error);
-    if (result == OK)
-        result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
-    if (result == OK)
-        result = archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error);
-    if (result == OK)
-        result = archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error);
+    NEXT(result, archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error));
+    NEXT(result, archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error));
+    NEXT(result, archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error));
     archive_close(archive);
     free(root);
     return result;

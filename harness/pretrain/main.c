@@ -78,10 +78,8 @@ int main(int argc, char **argv)
         return print_usage();
     stop_on_signals(&stop);
     status result = options_create(&options, keys, &error);
-    if (result == OK)
-        result = read_words(options, argv + 2, &error);
-    if (result == OK)
-        result = run(options, argv[1], &stop, &error);
+    NEXT(result, read_words(options, argv + 2, &error));
+    NEXT(result, run(options, argv[1], &stop, &error));
     options_destroy(options);
     if (result == OK)
         return EXIT_OK;

@@ -149,8 +149,7 @@ static status add_scale_gradient(struct pretraining *p, const struct class_head 
     if (both == NULL)
         return error_set(error, ERROR_MEMORY, "pretrain: no memory for %zu logits", n);
     status result = p->backend->ops->download(p->backend, both, c->logits.data, n * sizeof *both, error);
-    if (result == OK)
-        result = p->backend->ops->download(p->backend, both + n, c->dlogits.data, n * sizeof *both, error);
+    NEXT(result, p->backend->ops->download(p->backend, both + n, c->dlogits.data, n * sizeof *both, error));
     double sum = 0;
     for (size_t i = 0; result == OK && i < n; i++)
         sum += (double)both[i] * (double)both[n + i];
@@ -295,10 +294,8 @@ static status learn_vocabulary(struct pretraining *p, const char *path, struct e
         result = captioned_drawing(p->settings->seed, i, i % 2 == 0 ? CAPTIONED_PLAIN : CAPTIONED_HARDER, pixels,
                                    caption, CAPTION_CAPACITY, error);
     }
-    if (result == OK)
-        result = tokenizer_learn(texts, count, p->settings->merges, path, error);
-    if (result == OK)
-        result = tokenizer_open(&p->tokenizer, path, error);
+    NEXT(result, tokenizer_learn(texts, count, p->settings->merges, path, error));
+    NEXT(result, tokenizer_open(&p->tokenizer, path, error));
     free(pixels);
     free(texts);
     free(captions);

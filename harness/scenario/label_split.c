@@ -13,8 +13,7 @@ static status read_features(struct experiment *e, const struct task *whole, floa
     struct arena_mark mark = arena_mark(&e->per_task);
     struct tensor classes;
     status result = class_features(e, whole, -1, &e->per_task, NULL, &classes, error);
-    if (result == OK)
-        result = e->backend->ops->download(e->backend, features, classes.data, tensor_bytes(&classes), error);
+    NEXT(result, e->backend->ops->download(e->backend, features, classes.data, tensor_bytes(&classes), error));
     arena_release(&e->per_task, mark);
     return result;
 }
@@ -99,14 +98,11 @@ static status fill(struct label_split *split, struct experiment *e, const struct
     if (cosines == NULL || split->task_of == NULL || split->cosines == NULL)
         result =
             error_set(error, ERROR_MEMORY, "%s: no memory to cut %zu classes", whole->settings.name, split->classes);
-    if (result == OK)
-        result = measure(e, whole, cosines, error);
+    NEXT(result, measure(e, whole, cosines, error));
     struct partition partition = {
         .similarity = cosines, .n = split->classes, .parts = split->tasks, .goal = s->goal, .seed = s->seed};
-    if (result == OK)
-        result = partition_cut(&partition, split->task_of, error);
-    if (result == OK)
-        result = average(split, cosines, error);
+    NEXT(result, partition_cut(&partition, split->task_of, error));
+    NEXT(result, average(split, cosines, error));
     free(cosines);
     return result;
 }

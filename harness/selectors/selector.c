@@ -185,10 +185,8 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
             memcpy(rows + k * width, features + order[first + k] * width, width * sizeof *rows);
         arena_reset(&e->step);
         result = upload_rows(e, rows, count, &tensor, error);
-        if (result == OK)
-            result = experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)drops), error);
-        if (result == OK)
-            result = autoencoder_train_step(coder, &e->step, &tensor, e->state, &rule, &loss, error);
+        NEXT(result, experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)drops), error));
+        NEXT(result, autoencoder_train_step(coder, &e->step, &tensor, e->state, &rule, &loss, error));
         if (result == OK && !isfinite(loss))
             result =
                 error_set(error, ERROR_ARGUMENT,
@@ -281,10 +279,8 @@ status selector_train(struct selector *selector, const struct task *task, const 
     size_t n = chosen.used + chosen.held_out;
     float *means = malloc(array_size(n, e->clip->dimensions.image_width * sizeof *means));
     status result = means != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
-    if (result == OK)
-        result = frozen_features(e, task->dataset, SPLIT_TRAIN, chosen.items, n, means, NULL, stop, error);
-    if (result == OK)
-        result = selector_fit(selector, task, means, chosen.used, chosen.held_out, error);
+    NEXT(result, frozen_features(e, task->dataset, SPLIT_TRAIN, chosen.items, n, means, NULL, stop, error));
+    NEXT(result, selector_fit(selector, task, means, chosen.used, chosen.held_out, error));
     free(means);
     free(chosen.items);
     return result;

@@ -327,8 +327,7 @@ static status run_all(struct pool *pool, struct error *error)
     status result = OK;
     if (pool->slots == NULL || pool->tries == NULL || pool->taken == NULL)
         result = error_set(error, ERROR_MEMORY, "sweep: no memory for %zu runs", runner->sweep->run_count);
-    if (result == OK)
-        result = store_open(&pool->store, runner->sweep->database, STORE_READ, error);
+    NEXT(result, store_open(&pool->store, runner->sweep->database, STORE_READ, error));
     if (result == OK) {
         store_set_patience(pool->store, PATIENCE_MS); /* what is locked now is looked at again */
         stop_hold(runner->stop);

@@ -258,8 +258,7 @@ static status submit(const char *dependency, const char *script, char job[SLURM_
     status result = dependency == NULL
                         ? tool_run((const char *[]){"sbatch", "--parsable", script, NULL}, &output, error)
                         : tool_run((const char *[]){"sbatch", "--parsable", dependency, script, NULL}, &output, error);
-    if (result == OK)
-        result = read_job(output.data, job, error);
+    NEXT(result, read_job(output.data, job, error));
     text_free(&output);
     return result;
 }
@@ -309,8 +308,7 @@ status slurm_submit(const struct sweep *sweep, const struct slurm_wish *wish, ch
     struct places places = {.batch = NULL};
     TRY(check_wish(wish, error));
     status result = find_places(sweep, &places, error);
-    if (result == OK)
-        result = submit_both(sweep, wish, &places, job, error);
+    NEXT(result, submit_both(sweep, wish, &places, job, error));
     free_places(&places);
     return result;
 }

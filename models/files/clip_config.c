@@ -256,10 +256,8 @@ status clip_config_find(struct clip_config *config, const struct clip_file *file
     if (stated != NULL)
         add_claim(&claims, stated->heads_by, stated->activation_by)->config = stated->config;
     status result = read_metadata(&claims, error);
-    if (result == OK)
-        result = read_configs(&claims, error);
-    if (result == OK)
-        result = settle(&claims, config, error);
+    NEXT(result, read_configs(&claims, error));
+    NEXT(result, settle(&claims, config, error));
     for (size_t i = 0; i < claims.count; i++)
         free(claims.list[i].path);
     return result == OK ? check_known(config, file, stated, error) : result;

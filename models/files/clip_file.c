@@ -292,10 +292,8 @@ static status resolve(struct clip_file *file, struct error *error)
     status result = OK;
     if (file->sources == NULL || used == NULL)
         result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path_of(file), file->count);
-    if (result == OK)
-        result = resolve_all(file, used, error);
-    if (result == OK)
-        result = check_unknown(file, used, error);
+    NEXT(result, resolve_all(file, used, error));
+    NEXT(result, check_unknown(file, used, error));
     free(used);
     return result;
 }

@@ -305,8 +305,7 @@ static status parse(struct safetensors *file, const uint8_t *bytes, size_t size,
     if (entries == NULL || file->tensors == NULL)
         result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", file->path, most);
     size_t start = LENGTH_BYTES + length;
-    if (result == OK)
-        result = read_entries(file, entries, data ? bytes + start : NULL, size - start, error);
+    NEXT(result, read_entries(file, entries, data ? bytes + start : NULL, size - start, error));
     free(entries);
     return result == OK && data ? verify(file, error) : result;
 }
@@ -342,8 +341,7 @@ status safetensors_open(struct safetensors **file, const char *path, struct erro
 {
     TRY(create(file, path, error));
     status result = file_read(path, SIZE_MAX, &(*file)->bytes, error);
-    if (result == OK)
-        result = parse(*file, (*file)->bytes.data, (*file)->bytes.size, true, error);
+    NEXT(result, parse(*file, (*file)->bytes.data, (*file)->bytes.size, true, error));
     return finish(file, result);
 }
 
@@ -368,8 +366,7 @@ status safetensors_open_header(struct safetensors **file, const char *path, stru
     uint64_t size;
     TRY(file_open(path, &descriptor, &size, error));
     status result = create(file, path, error);
-    if (result == OK)
-        result = finish(file, read_beginning(*file, descriptor, size, error));
+    NEXT(result, finish(file, read_beginning(*file, descriptor, size, error)));
     close(descriptor);
     return result;
 }

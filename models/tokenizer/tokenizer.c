@@ -197,8 +197,7 @@ status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int
         return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens has no room for start and end", context);
     status result = tokenizer_clean(&clean, text, error);
     put(&output, tokenizer->vocabulary.start);
-    if (result == OK)
-        result = put_text(&output, tokenizer, &clean, error);
+    NEXT(result, put_text(&output, tokenizer, &clean, error));
     text_free(&clean);
     if (result != OK)
         return result;

@@ -214,8 +214,7 @@ static status load_openai(struct vocabulary *vocabulary, const char *path, char 
         lines++;
     status result =
         loader_create(&loader, vocabulary, path, 2 * BYTES + lines, size + (size_t)4 * BYTES * BYTE_NAME, error);
-    if (result == OK)
-        result = read_openai(&loader, text, error);
+    NEXT(result, read_openai(&loader, text, error));
     return finish(&loader, result);
 }
 
@@ -273,8 +272,7 @@ status vocabulary_load_memory(struct vocabulary *vocabulary, const char *name, c
 {
     struct bytes text;
     status result = unpack(&text, name, bytes, size, error);
-    if (result == OK)
-        result = load_openai(vocabulary, name, (char *)text.data, text.size, error);
+    NEXT(result, load_openai(vocabulary, name, (char *)text.data, text.size, error));
     bytes_free(&text);
     return result;
 }
@@ -354,8 +352,7 @@ static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, 
     struct loader loader;
     status result = loader_create(&loader, vocabulary, path, json_object_size(names) + 1,
                                   json->size + merges->size + (size_t)2 * BYTE_NAME, error);
-    if (result == OK)
-        result = read_huggingface(&loader, names, merges_path, (char *)merges->data, error);
+    NEXT(result, read_huggingface(&loader, names, merges_path, (char *)merges->data, error));
     json_decref(names);
     return finish(&loader, result);
 }
@@ -367,10 +364,8 @@ static status load_huggingface(struct vocabulary *vocabulary, const char *folder
     status result = json_path != NULL && merges_path != NULL
                         ? file_read(json_path, text_limit, &json, error)
                         : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
-    if (result == OK)
-        result = file_read(merges_path, text_limit, &merges, error);
-    if (result == OK)
-        result = parse_vocabulary(vocabulary, json_path, &json, merges_path, &merges, error);
+    NEXT(result, file_read(merges_path, text_limit, &merges, error));
+    NEXT(result, parse_vocabulary(vocabulary, json_path, &json, merges_path, &merges, error));
     bytes_free(&json);
     bytes_free(&merges);
     free(json_path);

@@ -133,10 +133,8 @@ static status show(const struct command_call *call, struct error *error)
     char *folder;
     TRY(choose_folder(call, &folder, error));
     status result = cache_folder_list(&content.images, folder, error);
-    if (result == OK)
-        result = shared_files_list(&content.others, folder, error);
-    if (result == OK)
-        result = show_content(call, folder, &content, error);
+    NEXT(result, shared_files_list(&content.others, folder, error));
+    NEXT(result, show_content(call, folder, &content, error));
     content_free(&content);
     free(folder);
     return result;
@@ -163,8 +161,7 @@ static status clear(const struct command_call *call, struct error *error)
     char *folder;
     TRY(choose_folder(call, &folder, error));
     status result = cache_folder_clear(&removed.images, folder, root, error);
-    if (result == OK)
-        result = shared_files_clear(&removed.others, folder, root, error);
+    NEXT(result, shared_files_clear(&removed.others, folder, root, error));
     if (result == OK) {
         add_total(&total, &removed);
         output_words(call, folder);

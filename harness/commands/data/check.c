@@ -347,8 +347,7 @@ static status run(const struct command_call *call, struct error *error)
     survey.folder = folder != NULL ? path_format("%s", folder) : cache_folder_default();
     survey_begin(&survey);
     status result = check_all(&survey, error);
-    if (result == OK)
-        result = print_survey(&survey, error);
+    NEXT(result, print_survey(&survey, error));
     survey_end(&survey);
     return result;
 }

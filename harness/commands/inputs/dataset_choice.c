@@ -26,12 +26,9 @@ status dataset_choice_open(const struct dataset_choice *choice, const struct log
     TRY(dataset_reader_find(&reader, choice->name, error));
     TRY(options_create(&values, reader->options, error));
     status result = set_option(values, choice->name, "on_missing", choice->skip_missing ? "skip" : NULL, error);
-    if (result == OK)
-        result = set_option(values, choice->name, "path", choice->path, error);
-    if (result == OK)
-        result = set_option(values, choice->name, "split", choice->split, error);
-    if (result == OK)
-        result = dataset_open(dataset, choice->name, choice->root, values, log, error);
+    NEXT(result, set_option(values, choice->name, "path", choice->path, error));
+    NEXT(result, set_option(values, choice->name, "split", choice->split, error));
+    NEXT(result, dataset_open(dataset, choice->name, choice->root, values, log, error));
     options_destroy(values);
     return result;
 }
