@@ -4,35 +4,6 @@
 
 #include "harness/run/weights.h"
 
-static status open_clip(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
-{
-    char *path = weights_path(settings->weights);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result =
-        clip_load(&encoder->clip, encoder->backend, &encoder->model, path, PARAMETERS_FROZEN, &settings->stated, error);
-    free(path);
-    return result;
-}
-
-static status open_tokenizer(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
-{
-    if (settings->vocabulary == NULL)
-        return OK;
-    char *path = vocabulary_path(settings->vocabulary);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = tokenizer_open(&encoder->tokenizer, path, error);
-    free(path);
-    TRY(result);
-    size_t found = tokenizer_vocabulary(encoder->tokenizer), expected = encoder->clip->dimensions.vocabulary;
-    if (found != expected)
-        return error_set(error, ERROR_ARGUMENT,
-                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
-                         settings->vocabulary, found, settings->weights, expected);
-    return OK;
-}
-
 static status open_adapters(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
 {
     encoder->router = settings->router;
@@ -48,8 +19,10 @@ static status open_parts(struct encoder *encoder, const struct encoder_settings 
     const struct backend_ops *ops = encoder->backend->ops;
     TRY(ops->arena_create(encoder->backend, &encoder->model, 0, "model", error));
     TRY(ops->arena_create(encoder->backend, &encoder->step, 0, "step", error));
-    TRY(open_clip(encoder, settings, error));
-    TRY(open_tokenizer(encoder, settings, error));
+    TRY(weights_load(&encoder->clip, encoder->backend, &encoder->model, settings->weights, PARAMETERS_FROZEN,
+                     &settings->stated, NULL, error));
+    if (settings->vocabulary != NULL)
+        TRY(vocabulary_open(&encoder->tokenizer, settings->vocabulary, encoder->clip, settings->weights, NULL, error));
     return open_adapters(encoder, settings, error);
 }
 

@@ -1,19 +1,10 @@
 #include "harness/run/model.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-#include "core/file.h"
 #include "harness/run/weights.h"
 #include "harness/train/guard.h"
 #include "harness/train/method_run.h"
-
-static status require_file(const char *path, const char *key, const char *expected, struct error *error)
-{
-    if (file_exists(path) || errno != ENOENT) /* opening it says what else is wrong */
-        return OK;
-    return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
-}
 
 status model_open(struct experiment *e, struct error *error)
 {
@@ -25,17 +16,7 @@ status model_open(struct experiment *e, struct error *error)
     TRY(e->backend->ops->arena_create(e->backend, &e->model, 0, "model", error));
     TRY(e->backend->ops->arena_create(e->backend, &e->per_task, 0, "task", error));
     TRY(e->backend->ops->arena_create(e->backend, &e->step, 0, "step", error));
-    char *path = weights_path(s->weights);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = require_file(path, "model.weights",
-                                 "CLIP's weights as safetensors, or mini for the small model that ships", error);
-    if (result == OK)
-        result = file_stamp_read(&e->weights_read, path, error);
-    if (result == OK)
-        result = clip_load(&e->clip, e->backend, &e->model, path, mode, &s->stated, error);
-    free(path);
-    TRY(result);
+    TRY(weights_load(&e->clip, e->backend, &e->model, s->weights, mode, &s->stated, &e->weights_read, error));
     if (e->groups & GROUP_ADAPTERS) {
         TRY(adapters_create(&e->adapters, e->backend, &e->model, &e->clip->dimensions, &s->adapter, PARAMETERS_TRAINED,
                             error));
@@ -109,23 +90,8 @@ void model_close_replica(struct experiment *e)
 
 status model_open_tokenizer(struct experiment *e, struct error *error)
 {
-    char *path = vocabulary_path(e->settings.vocabulary);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = require_file(path, "model.vocabulary",
-                                 "CLIP's bpe_simple_vocab_16e6.txt.gz, or mini with the small model", error);
-    if (result == OK)
-        result = file_stamp_read(&e->vocabulary_read, path, error);
-    if (result == OK)
-        result = tokenizer_open(&e->tokenizer, path, error);
-    free(path);
-    TRY(result);
-    if (tokenizer_vocabulary(e->tokenizer) != e->clip->dimensions.vocabulary)
-        return error_set(error, ERROR_ARGUMENT,
-                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together",
-                         e->settings.vocabulary, tokenizer_vocabulary(e->tokenizer), e->settings.weights,
-                         e->clip->dimensions.vocabulary);
-    return OK;
+    return vocabulary_open(&e->tokenizer, e->settings.vocabulary, e->clip, e->settings.weights, &e->vocabulary_read,
+                           error);
 }
 
 static status clear_frozen(struct adapters *adapters, struct error *error)

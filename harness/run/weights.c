@@ -1,5 +1,6 @@
 #include "harness/run/weights.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,4 +41,45 @@ char *weights_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
     return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+}
+
+/* path may be NULL: no memory for it. */
+static status look_at(const char *path, const char *key, const char *expected, struct file_stamp *stamp,
+                      struct error *error)
+{
+    struct file_stamp unasked;
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", key);
+    if (!file_exists(path) && errno == ENOENT) /* opening it says what else is wrong */
+        return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
+    return file_stamp_read(stamp != NULL ? stamp : &unasked, path, error);
+}
+
+status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
+                    enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
+                    struct error *error)
+{
+    char *path = weights_path(name);
+    status result = look_at(path, "model.weights",
+                            "CLIP's weights as safetensors, or mini for the small model that ships", stamp, error);
+    NEXT(result, clip_load(clip, backend, arena, path, mode, stated, error));
+    free(path);
+    return result;
+}
+
+status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
+                       struct file_stamp *stamp, struct error *error)
+{
+    char *path = vocabulary_path(name);
+    status result = look_at(path, "model.vocabulary",
+                            "CLIP's bpe_simple_vocab_16e6.txt.gz, or mini with the small model", stamp, error);
+    NEXT(result, tokenizer_open(tokenizer, path, error));
+    free(path);
+    TRY(result);
+    size_t found = tokenizer_vocabulary(*tokenizer), expected = clip->dimensions.vocabulary;
+    if (found != expected)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s has %zu tokens, but the model %s knows %zu: they do not belong together", name, found,
+                         weights, expected);
+    return OK;
 }

@@ -1,9 +1,15 @@
-/* Where the weights that ship are: beside the program.
+/* A model's weights and vocabulary by name: a path, or "mini" for those that ship, beside the program.
  *
- *     char *path = weights_path("mini");        // …/weights/mini-clip.safetensors; any other name is a path already
+ *     char *path = weights_path("mini");        // …/weights/mini-clip.safetensors
+ *     TRY(weights_load(&clip, backend, &arena, "mini", PARAMETERS_FROZEN, NULL, NULL, error));
+ *     TRY(vocabulary_open(&tokenizer, "mini", clip, "mini", NULL, error));
  */
 #ifndef MTIL_HARNESS_RUN_WEIGHTS_H
 #define MTIL_HARNESS_RUN_WEIGHTS_H
+
+#include "harness/run/file_digest.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
 
 /* The caller frees; NULL when out of memory. "mini" is looked for in weights/ beside the executable, then in
  * ../share/mtil/weights/. */
@@ -13,5 +19,14 @@ char *vocabulary_path(const char *name);
 /* What a model is called in results: the file name without its folder and ending. The caller frees; NULL when out of
  * memory. */
 char *weights_name(const char *name);
+
+/* clip_load; stamp says which file it was, NULL: nobody asks. A missing file is reported with what is expected. */
+status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
+                    enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
+                    struct error *error);
+
+/* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, knows another number of tokens. */
+status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
+                       struct file_stamp *stamp, struct error *error);
 
 #endif
