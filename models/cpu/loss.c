@@ -2,6 +2,15 @@
 
 #include "models/cpu/cpu.h"
 
+/* loss += weight · Σ values / divisor */
+static void add_loss(size_t n, const double *values, double divisor, float weight, float *loss)
+{
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += values[i];
+    *loss += (float)((double)weight * total / divisor);
+}
+
 struct cross_entropy_run {
     const struct cross_entropy *o;
     double *losses; /* [rows] */
@@ -16,15 +25,15 @@ static void cross_entropy_rows(struct cpu *cpu, const void *operation, size_t fi
     for (size_t i = first; i < last; i++) {
         const float *z = row_of(o->logits, i);
         size_t label = (size_t)o->labels[i];
-        double log_sum = cpu->vector->log_sum_exp(classes, z);
+        double lse = cpu->vector->log_sum_exp(classes, z);
         double mean = (double)cpu->vector->sum(classes, z) / (double)classes;
         double s = (double)o->smoothing;
-        run->losses[i] = log_sum - (1.0 - s) * (double)z[label] - s * mean;
+        run->losses[i] = lse - (1.0 - s) * (double)z[label] - s * mean;
         if (o->dlogits.data == NULL)
             continue;
         float *dz = row_of(o->dlogits, i);
         for (size_t c = 0; c < classes; c++)
-            dz[c] += share * ((float)exp((double)z[c] - log_sum) - uniform);
+            dz[c] += share * ((float)exp((double)z[c] - lse) - uniform);
         dz[label] -= share * (1.0f - o->smoothing);
     }
 }
@@ -38,10 +47,7 @@ status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o,
     TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &memory, error));
     run.losses = memory;
     cpu_run_rows(cpu, o->logits.rows, 8 * o->logits.columns, cross_entropy_rows, &run);
-    double total = 0;
-    for (size_t i = 0; i < o->logits.rows; i++)
-        total += run.losses[i];
-    *o->loss += (float)((double)o->weight * total / (double)o->logits.rows);
+    add_loss(o->logits.rows, run.losses, (double)o->logits.rows, o->weight, o->loss);
     arena_release(&cpu->scratch, mark);
     return OK;
 }
@@ -85,10 +91,7 @@ status cpu_soft_cross_entropy(struct backend *backend, const struct soft_cross_e
     TRY(cpu_scratch(cpu, 2 * o->logits.rows * o->logits.columns * sizeof *run.scratch, &memory, error));
     run.scratch = memory;
     cpu_run_rows(cpu, o->logits.rows, 32 * o->logits.columns, soft_cross_entropy_rows, &run);
-    double total = 0;
-    for (size_t i = 0; i < o->logits.rows; i++)
-        total += run.losses[i];
-    *o->loss += (float)((double)o->weight * total / (double)o->logits.rows);
+    add_loss(o->logits.rows, run.losses, (double)o->logits.rows, o->weight, o->loss);
     arena_release(&cpu->scratch, mark);
     return OK;
 }
@@ -127,10 +130,7 @@ status cpu_penalty(struct backend *backend, const struct penalty *o, struct erro
     TRY(cpu_scratch(cpu, chunks * sizeof *run.sums, &memory, error));
     run.sums = memory;
     cpu_run_rows(cpu, chunks, PENALTY_CHUNK, penalty_chunks, &run);
-    double total = 0;
-    for (size_t i = 0; i < chunks; i++)
-        total += run.sums[i];
-    *o->loss += (float)((double)o->strength * total);
+    add_loss(chunks, run.sums, 1, o->strength, o->loss);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -3,21 +3,28 @@
 
 enum { ROWS_PER_BLOCK = BLOCK / WARP };
 
-struct log_sum {
-    float most;
-    double log_sum; /* log Σ exp z */
-};
-
-static __device__ inline struct log_sum log_sum_exp(const float *z, size_t n)
+/* log Σ exp(z / temperature) */
+static __device__ inline double log_sum_exp(const float *z, size_t n, float temperature)
 {
-    float most = -INFINITY;
+    float maximum = -INFINITY;
     for (size_t c = lane(); c < n; c += WARP)
-        most = fmaxf(most, z[c]);
-    most = warp_max(most);
+        maximum = fmaxf(maximum, z[c] / temperature);
+    maximum = warp_max(maximum);
     float total = 0;
     for (size_t c = lane(); c < n; c += WARP)
-        total += expf(z[c] - most);
-    return {most, (double)most + log((double)warp_sum(total))};
+        total += expf(z[c] / temperature - maximum);
+    return (double)maximum + log((double)warp_sum(total));
+}
+
+/* One warp: loss += weight · Σ values / divisor */
+static __global__ void add_loss(size_t n, const double *values, double divisor, float weight, float *loss)
+{
+    double total = 0;
+    for (size_t i = lane(); i < n; i += WARP)
+        total += values[i];
+    total = warp_sum(total);
+    if (lane() == 0)
+        *loss += (float)((double)weight * total / divisor);
 }
 
 static __global__ void cross_entropy_rows(struct rows logits, struct rows dlogits, const int32_t *labels,
@@ -28,29 +35,18 @@ static __global__ void cross_entropy_rows(struct rows logits, struct rows dlogit
         return;
     const float *z = logits.data + i * logits.stride;
     size_t label = (size_t)labels[i];
-    struct log_sum s = log_sum_exp(z, classes);
+    double lse = log_sum_exp(z, classes, 1.0f);
     float total = 0, share = weight / (float)logits.count, uniform = smoothing / (float)classes;
     for (size_t c = lane(); c < classes; c += WARP)
         total += z[c];
     double mean = (double)warp_sum(total) / (double)classes;
     if (lane() == 0)
-        losses[i] = s.log_sum - (1.0 - (double)smoothing) * (double)z[label] - (double)smoothing * mean;
+        losses[i] = lse - (1.0 - (double)smoothing) * (double)z[label] - (double)smoothing * mean;
     if (dlogits.data == NULL)
         return;
     for (size_t c = lane(); c < classes; c += WARP)
         dlogits.data[i * dlogits.stride + c] +=
-            share * ((float)exp((double)z[c] - s.log_sum) - uniform - (c == label ? 1.0f - smoothing : 0.0f));
-}
-
-/* One warp: loss += weight · mean */
-static __global__ void add_mean_loss(size_t n, const double *losses, float weight, float *loss)
-{
-    double total = 0;
-    for (size_t i = lane(); i < n; i += WARP)
-        total += losses[i];
-    total = warp_sum(total);
-    if (lane() == 0)
-        *loss += (float)((double)weight * total / (double)n);
+            share * ((float)exp((double)z[c] - lse) - uniform - (c == label ? 1.0f - smoothing : 0.0f));
 }
 
 status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o, struct error *error)
@@ -63,21 +59,10 @@ status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o
     TRY(cuda_scratch(cuda, o->logits.rows * sizeof(double), &losses, error));
     CUDA_LAUNCH(cuda, cross_entropy_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
                 rows_of(o->dlogits), o->labels, o->smoothing, o->weight, (double *)losses);
-    CUDA_LAUNCH(cuda, add_mean_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, o->weight, o->loss);
+    CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, (double)o->logits.rows, o->weight,
+                o->loss);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "cross_entropy", error);
-}
-
-static __device__ inline struct log_sum log_sum_exp_of(const float *z, size_t n, float temperature)
-{
-    float most = -INFINITY;
-    for (size_t c = lane(); c < n; c += WARP)
-        most = fmaxf(most, z[c] / temperature);
-    most = warp_max(most);
-    float total = 0;
-    for (size_t c = lane(); c < n; c += WARP)
-        total += expf(z[c] / temperature - most);
-    return {most, (double)most + log((double)warp_sum(total))};
 }
 
 static __global__ void soft_cross_entropy_rows(struct rows logits, struct rows targets, struct rows dlogits,
@@ -87,8 +72,7 @@ static __global__ void soft_cross_entropy_rows(struct rows logits, struct rows t
     if (i >= logits.count)
         return;
     const float *z = logits.data + i * logits.stride, *t = targets.data + i * targets.stride;
-    double log_z = log_sum_exp_of(z, columns, temperature).log_sum,
-           log_t = log_sum_exp_of(t, columns, temperature).log_sum, loss = 0;
+    double log_z = log_sum_exp(z, columns, temperature), log_t = log_sum_exp(t, columns, temperature), loss = 0;
     float share = weight / ((float)logits.count * temperature);
     for (size_t c = lane(); c < columns; c += WARP) {
         double log_p = (double)(z[c] / temperature) - log_z, target = exp((double)(t[c] / temperature) - log_t);
@@ -111,7 +95,8 @@ status cuda_soft_cross_entropy(struct backend *backend, const struct soft_cross_
     TRY(cuda_scratch(cuda, o->logits.rows * sizeof(double), &losses, error));
     CUDA_LAUNCH(cuda, soft_cross_entropy_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
                 rows_of(o->targets), rows_of(o->dlogits), o->temperature, o->weight, (double *)losses);
-    CUDA_LAUNCH(cuda, add_mean_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, o->weight, o->loss);
+    CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, (double)o->logits.rows, o->weight,
+                o->loss);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "soft_cross_entropy", error);
 }
@@ -135,17 +120,6 @@ static __global__ void penalty_chunks(struct penalty o, double *sums)
         sums[chunk] = total;
 }
 
-/* One warp: loss += weight · sum */
-static __global__ void add_sum_loss(size_t n, const double *sums, float weight, float *loss)
-{
-    double total = 0;
-    for (size_t i = lane(); i < n; i += WARP)
-        total += sums[i];
-    total = warp_sum(total);
-    if (lane() == 0)
-        *loss += (float)((double)weight * total);
-}
-
 status cuda_penalty(struct backend *backend, const struct penalty *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
@@ -156,7 +130,7 @@ status cuda_penalty(struct backend *backend, const struct penalty *o, struct err
         return OK;
     TRY(cuda_scratch(cuda, chunks * sizeof(double), &sums, error));
     CUDA_LAUNCH(cuda, penalty_chunks, blocks_for(chunks, ROWS_PER_BLOCK), BLOCK, 0, *o, (double *)sums);
-    CUDA_LAUNCH(cuda, add_sum_loss, 1, WARP, 0, chunks, (const double *)sums, o->strength, o->loss);
+    CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, chunks, (const double *)sums, 1.0, o->strength, o->loss);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "penalty", error);
 }
