@@ -34,9 +34,9 @@ static void probabilities(const struct attention_run *run, const struct head *he
                                             .m = n,
                                             .n = n,
                                             .k = run->columns,
-                                            .a_stride = head->stride,
-                                            .b_stride = head->stride,
-                                            .c_stride = n,
+                                            .lda = head->stride,
+                                            .ldb = head->stride,
+                                            .ldc = n,
                                             .transpose_b = true,
                                             .scale = 1.0f});
     for (size_t i = 0; i < n; i++) {
@@ -59,9 +59,9 @@ static void attend(void *context, size_t job, size_t worker)
                                             .m = n,
                                             .n = run->columns,
                                             .k = n,
-                                            .a_stride = n,
-                                            .b_stride = head.stride,
-                                            .c_stride = run->width,
+                                            .lda = n,
+                                            .ldb = head.stride,
+                                            .ldc = run->width,
                                             .scale = 1.0f});
 }
 
@@ -80,9 +80,9 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .m = n,
                                             .n = run->columns,
                                             .k = n,
-                                            .a_stride = n,
-                                            .b_stride = run->width,
-                                            .c_stride = head.stride,
+                                            .lda = n,
+                                            .ldb = run->width,
+                                            .ldc = head.stride,
                                             .transpose_a = true,
                                             .scale = 1.0f});
     product_run(run->cpu, &(struct product){.a = dout,
@@ -91,9 +91,9 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .m = n,
                                             .n = n,
                                             .k = run->columns,
-                                            .a_stride = run->width,
-                                            .b_stride = head.stride,
-                                            .c_stride = n,
+                                            .lda = run->width,
+                                            .ldb = head.stride,
+                                            .ldc = n,
                                             .transpose_b = true,
                                             .scale = 1.0f});
     for (size_t i = 0; i < n; i++)
@@ -104,9 +104,9 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .m = n,
                                             .n = run->columns,
                                             .k = n,
-                                            .a_stride = n,
-                                            .b_stride = head.stride,
-                                            .c_stride = head.stride,
+                                            .lda = n,
+                                            .ldb = head.stride,
+                                            .ldc = head.stride,
                                             .scale = 1.0f});
     product_run(run->cpu, &(struct product){.a = dp,
                                             .b = head.query,
@@ -114,9 +114,9 @@ static void attend_backward(void *context, size_t job, size_t worker)
                                             .m = n,
                                             .n = run->columns,
                                             .k = n,
-                                            .a_stride = n,
-                                            .b_stride = head.stride,
-                                            .c_stride = head.stride,
+                                            .lda = n,
+                                            .ldb = head.stride,
+                                            .ldc = head.stride,
                                             .transpose_a = true,
                                             .scale = 1.0f});
 }

@@ -39,7 +39,7 @@ status cpu_scratch(struct cpu *cpu, size_t bytes, void **memory, struct error *e
 struct product {
     const float *a, *b;
     float *c;
-    size_t m, n, k, a_stride, b_stride, c_stride;
+    size_t m, n, k, lda, ldb, ldc; /* ld: leading dimension, from one row to the next */
     bool transpose_a, transpose_b, accumulate;
     float scale;
 };

@@ -23,10 +23,9 @@ static void single_threaded(void)
 void product_run(struct cpu *cpu, const struct product *p)
 {
     single_threaded();
-    dnnl_status_t result =
-        dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (dnnl_dim_t)p->m, (dnnl_dim_t)p->n,
-                   (dnnl_dim_t)p->k, p->scale, p->a, (dnnl_dim_t)p->a_stride, p->b, (dnnl_dim_t)p->b_stride,
-                   p->accumulate ? 1.0f : 0.0f, p->c, (dnnl_dim_t)p->c_stride);
+    dnnl_status_t result = dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (dnnl_dim_t)p->m,
+                                      (dnnl_dim_t)p->n, (dnnl_dim_t)p->k, p->scale, p->a, (dnnl_dim_t)p->lda, p->b,
+                                      (dnnl_dim_t)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c, (dnnl_dim_t)p->ldc);
     if (result != dnnl_success)
         atomic_store(&cpu->product_failed, true);
 }

@@ -283,10 +283,10 @@ static void softmax(size_t n, float factor, const float *x, float *y)
         make_nan(n, y);
         return;
     }
-    float most = maximum(n, x) * factor, total;
+    float highest = maximum(n, x) * factor, total;
     ELEMENTWISE
     for (size_t i = 0; i < n; i++)
-        y[i] = fast_exp(x[i] * factor - most);
+        y[i] = fast_exp(x[i] * factor - highest);
     LANE_SUM(total, n, y[i]);
     float inverse = 1.0f / total;
     ELEMENTWISE
@@ -305,9 +305,9 @@ static void softmax_backward(size_t n, float factor, const float *p, const float
 
 static double log_sum_exp(size_t n, const float *x)
 {
-    float most = maximum(n, x), total;
-    LANE_SUM(total, n, fast_exp(x[i] - most));
-    return (double)most + log((double)total);
+    float highest = maximum(n, x), total;
+    LANE_SUM(total, n, fast_exp(x[i] - highest));
+    return (double)highest + log((double)total);
 }
 
 static void adamw(const struct vector_adamw *rule, size_t n, float *restrict value, float *restrict gradient,

@@ -61,39 +61,39 @@ template <int ROOM> static __global__ void attend(struct heads h)
     struct tile<ROOM> *query = shared_tiles<ROOM>(), *key = query + 1, *value = query + 2;
     __shared__ float p[TILE][TILE + 1];
     size_t first = (size_t)blockIdx.y * TILE, head = blockIdx.x, row = threadIdx.x / LANES, at = threadIdx.x % LANES;
-    float most = -INFINITY, total = 0, result[ROOM / LANES] = {};
+    float m = -INFINITY, l = 0, result[ROOM / LANES] = {};
     load_tile<ROOM>(query, &h, part_of(&h, head, 0), 3 * h.width, first);
     for (size_t begin = 0; begin < keys_of_tile(&h, first); begin += TILE) {
         __syncthreads();
         load_tile<ROOM>(key, &h, part_of(&h, head, 1), 3 * h.width, begin);
         load_tile<ROOM>(value, &h, part_of(&h, head, 2), 3 * h.width, begin);
         __syncthreads();
-        float score[KEYS], highest = most;
+        float score[KEYS], m_new = m;
         for (int k = 0; k < KEYS; k++) {
             size_t j = at + (size_t)k * LANES;
             score[k] = sees(&h, first + row, begin + j) ? h.scale * dot_rows<ROOM>(query->value[row], key->value[j])
                                                         : -INFINITY;
-            highest = fmaxf(highest, score[k]);
+            m_new = fmaxf(m_new, score[k]);
         }
-        highest = warp_max(highest, LANES);
-        float shrink = highest > -INFINITY ? expf(most - highest) : 1.0f, sum = 0;
+        m_new = warp_max(m_new, LANES);
+        float rescale = m_new > -INFINITY ? expf(m - m_new) : 1.0f, sum = 0;
         for (int k = 0; k < KEYS; k++) {
-            float weight = score[k] == -INFINITY ? 0.0f : expf(score[k] - highest);
+            float weight = score[k] == -INFINITY ? 0.0f : expf(score[k] - m_new);
             p[row][at + (size_t)k * LANES] = weight;
             sum += weight;
         }
-        total = total * shrink + warp_sum(sum, LANES);
-        most = highest;
+        l = l * rescale + warp_sum(sum, LANES);
+        m = m_new;
         __syncthreads();
         for (int v = 0; v < ROOM / LANES; v++) {
             float added = 0;
             for (int j = 0; j < TILE; j++)
                 added += p[row][j] * value->value[j][at + (size_t)v * LANES];
-            result[v] = result[v] * shrink + added;
+            result[v] = result[v] * rescale + added;
         }
     }
     bool here = first + row < h.positions;
-    float along = 0, inverse = total > 0 ? 1.0f / total : 0.0f;
+    float delta = 0, inverse = l > 0 ? 1.0f / l : 0.0f;
     size_t to = (head / h.count * h.positions + first + row) * h.width + head % h.count * h.columns;
     for (int v = 0; v < ROOM / LANES; v++) {
         float output = result[v] * inverse;
@@ -101,16 +101,16 @@ template <int ROOM> static __global__ void attend(struct heads h)
         if (there && h.out != NULL)
             ((float *)h.out)[to + at + (size_t)v * LANES] = output;
         if (there && h.dout != NULL)
-            along += output * ((const float *)h.dout)[to + at + (size_t)v * LANES];
+            delta += output * ((const float *)h.dout)[to + at + (size_t)v * LANES];
     }
-    along = warp_sum(along, LANES);
-    if (here && h.log_sums != NULL && at == 0) {
-        h.log_sums[head * h.positions + first + row] = most + logf(total);
-        h.alongs[head * h.positions + first + row] = along;
+    delta = warp_sum(delta, LANES);
+    if (here && h.lse != NULL && at == 0) {
+        h.lse[head * h.positions + first + row] = m + logf(l);
+        h.delta[head * h.positions + first + row] = delta;
     }
 }
 
-/* p_ij = exp(s_ij − log Σ) and ds_ij = p_ij (dp_ij − dout_i · out_i) / √columns, of a query row and a key row */
+/* p_ij = exp(s_ij − lse_i) and ds_ij = p_ij (dp_ij − delta_i) / √columns, of a query row and a key row */
 template <int ROOM>
 static __device__ inline float slope_of_score(const struct heads *h, size_t head, size_t i, size_t j,
                                               const float *query, const float *key, const float *value,
@@ -119,8 +119,8 @@ static __device__ inline float slope_of_score(const struct heads *h, size_t head
     *weight = 0;
     if (i >= h->positions || !sees(h, i, j))
         return 0;
-    *weight = expf(h->scale * dot_rows<ROOM>(query, key) - h->log_sums[head * h->positions + i]);
-    return *weight * (dot_rows<ROOM>(dout, value) - h->alongs[head * h->positions + i]) * h->scale;
+    *weight = expf(h->scale * dot_rows<ROOM>(query, key) - h->lse[head * h->positions + i]);
+    return *weight * (dot_rows<ROOM>(dout, value) - h->delta[head * h->positions + i]) * h->scale;
 }
 
 /* dq_i = Σ_j ds_ij k_j, a tile of queries over all keys. */
@@ -269,8 +269,8 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
     if (rows == 0)
         return OK;
     TRY(cuda_scratch(cuda, 2 * rows * sizeof(float), &memory, error));
-    h.log_sums = (float *)memory;
-    h.alongs = h.log_sums + rows;
+    h.lse = (float *)memory;
+    h.delta = h.lse + rows;
     if (o->type == TENSOR_BF16) {
         cuda_attend_bf16(cuda, &h, o->batch);
         cuda_attention_gradients_bf16(cuda, &h, o->batch);

@@ -1,4 +1,6 @@
-/* What the attention kernels share: attention.cu has those in f32, attention_bf16.cu those on tensor cores. */
+/* What the attention kernels share: attention.cu has those in f32, attention_bf16.cu those on tensor cores. Names are those
+ * of FlashAttention-2 (Dao 2023): m, the running maximum of a row's scores; l, the running sum of their exponentials; lse =
+ * m + log l; delta = rowsum(dO ∘ O). */
 #ifndef MTIL_MODELS_CUDA_ATTENTION_CUH
 #define MTIL_MODELS_CUDA_ATTENTION_CUH
 
@@ -19,7 +21,7 @@ struct heads {
     bool causal;
     const void *qkv, *dout;
     void *out, *dqkv;
-    float *log_sums, *alongs; /* [B · heads, L]: log Σ exp of a row's scores, and dout · out */
+    float *lse, *delta; /* [B · heads, L]: log-sum-exp of a row's scores, and dout · out */
 };
 
 static __device__ inline bool sees(const struct heads *h, size_t query, size_t key)
@@ -27,7 +29,7 @@ static __device__ inline bool sees(const struct heads *h, size_t query, size_t k
     return key < h->positions && (!h->causal || key <= query);
 }
 
-/* out, and log_sums and alongs unless they are NULL; then dqkv from those. Of bf16 values. */
+/* out, and lse and delta unless they are NULL; then dqkv from those. Of bf16 values. */
 void cuda_attend_bf16(struct cuda *cuda, const struct heads *heads, size_t batch);
 void cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *heads, size_t batch);
 

@@ -1,6 +1,6 @@
 /* Attention of bf16 values on tensor cores. A block has 64 rows of one head, 16 a warp, and walks over columns by 32:
  * rows are queries and columns keys in the forward pass and for the queries' gradient, the other way round for the keys'
- * and the values'. Scores are computed twice rather than kept: first for each row's log Σ exp, then for the weights,
+ * and the values'. Scores are computed twice rather than kept: first for each row's lse, then for the weights,
  * which so need no correction afterwards. Scores, sums and results are f32. */
 #include <mma.h>
 
@@ -10,8 +10,8 @@ using namespace nvcuda;
 
 enum { ROWS = 64, COLUMNS = 32, THREADS = 128, FRAGMENT = 16 };
 enum { LANES_A_ROW = 2, OWN = COLUMNS / LANES_A_ROW }; /* columns of a row of scores that a lane looks after */
-/* Padded against bank conflicts; fragments begin at multiples of 32 bytes. */
-enum { ALONG_SCORES = COLUMNS + 4, ALONG_WEIGHTS = COLUMNS + 8 };
+/* Leading dimensions, padded against bank conflicts; fragments begin at multiples of 32 bytes. */
+enum { LD_SCORES = COLUMNS + 4, LD_WEIGHTS = COLUMNS + 8 };
 
 using left = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::row_major>;
 using right = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::row_major>;
@@ -24,11 +24,11 @@ template <int ROOM> struct places {
     union {
         struct {
             alignas(32) __nv_bfloat16 column[2][COLUMNS][ROOM + 8];
-            alignas(32) float scores[ROWS][ALONG_SCORES];
+            alignas(32) float scores[ROWS][LD_SCORES];
         };
         alignas(32) float result[ROWS][ROOM + 4];
     };
-    alignas(32) __nv_bfloat16 weights[ROWS][ALONG_WEIGHTS];
+    alignas(32) __nv_bfloat16 weights[ROWS][LD_WEIGHTS];
 };
 
 struct alignas(32) piece {
@@ -105,9 +105,9 @@ template <int ROOM> static __device__ void score(struct places<ROOM> *s, int sid
             wmma::mma_sync(total[j], a, b, total[j]);
         }
     }
-    __syncwarp(); /* whoever still reads the scores before */
+    __syncwarp(); /* other lanes may still read the scores before */
     for (unsigned int j = 0; j < COLUMNS / FRAGMENT; j++)
-        wmma::store_matrix_sync(&s->scores[own_first_row()][j * FRAGMENT], total[j], ALONG_SCORES, wmma::mem_row_major);
+        wmma::store_matrix_sync(&s->scores[own_first_row()][j * FRAGMENT], total[j], LD_SCORES, wmma::mem_row_major);
     __syncwarp();
 }
 
@@ -117,7 +117,7 @@ template <int ROOM> static __device__ void weigh(struct places<ROOM> *s, int sid
     __syncwarp();
     for (unsigned int k = 0; k < COLUMNS; k += FRAGMENT) {
         left a;
-        wmma::load_matrix_sync(a, &s->weights[own_first_row()][k], ALONG_WEIGHTS);
+        wmma::load_matrix_sync(a, &s->weights[own_first_row()][k], LD_WEIGHTS);
         for (unsigned int j = 0; j < ROOM / FRAGMENT; j++) {
             right b;
             wmma::load_matrix_sync(b, &s->column[side][k][j * FRAGMENT], ROOM + 8);
@@ -127,7 +127,7 @@ template <int ROOM> static __device__ void weigh(struct places<ROOM> *s, int sid
     __syncwarp(); /* the weights may change again */
 }
 
-/* The own rows of a result where their lanes can read them; nobody may need the columns' places any more. */
+/* The own rows of a result where their lanes can read them; after it no warp reads the columns' places any more. */
 template <int ROOM> static __device__ void share_result(struct places<ROOM> *s, sums result[ROOM / FRAGMENT])
 {
     __syncthreads();
@@ -142,22 +142,22 @@ template <int ROOM> static __device__ inline void clear(sums result[ROOM / FRAGM
         wmma::fill_fragment(result[j], 0.0f);
 }
 
-/* Half of an own row of a result, to memory; returns its product with the same half of `along` (NULL: 0). */
+/* Half of an own row of a result, to memory; returns its product with the same half of `other` (NULL: 0). */
 template <int ROOM>
 static __device__ float put_result(const struct places<ROOM> *s, const struct heads *h, __nv_bfloat16 *to,
-                                   const __nv_bfloat16 *along)
+                                   const __nv_bfloat16 *other)
 {
     float product = 0;
     for (unsigned int j = lane() % LANES_A_ROW * (ROOM / LANES_A_ROW), end = j + ROOM / LANES_A_ROW;
          j < end && j < h->columns; j += EIGHT) {
         const float *from = &s->result[own_row()][j];
-        float other[EIGHT];
+        float factor[EIGHT];
         if (to != NULL)
             store_eight(to, TENSOR_BF16, j, from);
-        if (along != NULL)
-            load_eight(along, TENSOR_BF16, j, other);
-        for (int i = 0; along != NULL && i < EIGHT; i++)
-            product += from[i] * other[i];
+        if (other != NULL)
+            load_eight(other, TENSOR_BF16, j, factor);
+        for (int i = 0; other != NULL && i < EIGHT; i++)
+            product += from[i] * factor[i];
     }
     return product;
 }
@@ -167,40 +167,40 @@ static __device__ inline size_t columns_seen(const struct heads *h, size_t first
     return h->causal && first_row + ROWS < h->positions ? first_row + ROWS : h->positions;
 }
 
-/* log Σ exp of the own row's scores over all keys; row[0] has the queries. Uses column[0]. */
+/* lse of the own row: of its scores over all keys; row[0] has the queries. Uses column[0]. */
 template <int ROOM>
-static __device__ float log_sum(const struct heads *h, struct places<ROOM> *s, size_t head, size_t first)
+static __device__ float lse_of_row(const struct heads *h, struct places<ROOM> *s, size_t head, size_t first)
 {
-    float most = -INFINITY, total = 0;
+    float m = -INFINITY, l = 0;
     for (size_t begin = 0; begin < columns_seen(h, first); begin += COLUMNS) {
         __syncthreads();
         load_rows<ROOM>(s->column[0], COLUMNS, h, slice_of(h, head, 1), begin);
         __syncthreads();
         score<ROOM>(s, 0);
         const float *scores = s->scores[own_row()];
-        float highest = most, sum = 0;
+        float m_new = m, sum = 0;
         for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
             if (sees(h, first + own_row(), begin + j))
-                highest = fmaxf(highest, h->scale * scores[j]);
+                m_new = fmaxf(m_new, h->scale * scores[j]);
         for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
             if (sees(h, first + own_row(), begin + j))
-                sum += expf(h->scale * scores[j] - highest);
-        total = (highest > -INFINITY ? total * expf(most - highest) : 0.0f) + sum;
-        most = highest;
+                sum += expf(h->scale * scores[j] - m_new);
+        l = (m_new > -INFINITY ? l * expf(m - m_new) : 0.0f) + sum;
+        m = m_new;
     }
-    float highest = warp_max(most, LANES_A_ROW);
-    total = warp_sum(most > -INFINITY ? total * expf(most - highest) : 0.0f, LANES_A_ROW);
-    return highest + logf(total);
+    float m_row = warp_max(m, LANES_A_ROW);
+    l = warp_sum(m > -INFINITY ? l * expf(m - m_row) : 0.0f, LANES_A_ROW);
+    return m_row + logf(l);
 }
 
-/* 64 queries: out, and for the backward pass log Σ exp and dout · out of each. */
+/* 64 queries: out, and for the backward pass lse and delta of each. */
 template <int ROOM> static __global__ void attend(struct heads h)
 {
     struct places<ROOM> *s = shared_places<ROOM>();
     size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
     sums result[ROOM / FRAGMENT];
     load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 0), first);
-    float log_total = log_sum<ROOM>(&h, s, head, first);
+    float lse = lse_of_row<ROOM>(&h, s, head, first);
     clear<ROOM>(result);
     for (size_t begin = 0; begin < columns_seen(&h, first); begin += COLUMNS) {
         __syncthreads();
@@ -210,32 +210,31 @@ template <int ROOM> static __global__ void attend(struct heads h)
         score<ROOM>(s, 0);
         for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
             s->weights[own_row()][j] =
-                __float2bfloat16(sees(&h, row, begin + j) ? expf(h.scale * s->scores[own_row()][j] - log_total) : 0.0f);
+                __float2bfloat16(sees(&h, row, begin + j) ? expf(h.scale * s->scores[own_row()][j] - lse) : 0.0f);
         weigh<ROOM>(s, 1, result);
     }
     share_result<ROOM>(s, result);
     bool here = row < h.positions;
     size_t at = (head / h.count * h.positions + row) * h.width + head % h.count * h.columns;
-    float along = put_result<ROOM>(s, &h, here && h.out != NULL ? (__nv_bfloat16 *)h.out + at : NULL,
+    float delta = put_result<ROOM>(s, &h, here && h.out != NULL ? (__nv_bfloat16 *)h.out + at : NULL,
                                    here && h.dout != NULL ? (const __nv_bfloat16 *)h.dout + at : NULL);
-    along = warp_sum(along, LANES_A_ROW);
-    if (here && h.log_sums != NULL && lane() % LANES_A_ROW == 0) {
-        h.log_sums[head * h.positions + row] = log_total;
-        h.alongs[head * h.positions + row] = along;
+    delta = warp_sum(delta, LANES_A_ROW);
+    if (here && h.lse != NULL && lane() % LANES_A_ROW == 0) {
+        h.lse[head * h.positions + row] = lse;
+        h.delta[head * h.positions + row] = delta;
     }
 }
 
 /* What a weight and its slope need of a query. */
 static __device__ inline float weight_of(const struct heads *h, size_t head, size_t query, size_t key, float score)
 {
-    return query < h->positions && sees(h, query, key)
-               ? expf(h->scale * score - h->log_sums[head * h->positions + query])
-               : 0.0f;
+    return query < h->positions && sees(h, query, key) ? expf(h->scale * score - h->lse[head * h->positions + query])
+                                                       : 0.0f;
 }
 
 static __device__ inline float slope_of(const struct heads *h, size_t head, size_t query, float weight, float dweight)
 {
-    return query < h->positions ? h->scale * weight * (dweight - h->alongs[head * h->positions + query]) : 0.0f;
+    return query < h->positions ? h->scale * weight * (dweight - h->delta[head * h->positions + query]) : 0.0f;
 }
 
 /* dq_i = Σ_j ds_ij k_j for 64 queries; rows: queries and dout; columns: keys and values */

@@ -8,14 +8,14 @@ using namespace nvcuda;
 
 enum { THREADS = 128, DEPTH = 32, QUARTER = 32, FRAGMENT = 16, PARTS = QUARTER / FRAGMENT };
 /* Padded against bank conflicts; fragments begin at multiples of 32 bytes. */
-enum { ALONG_DEPTH = DEPTH + 8, ALONG_TILE = GROUP_TILE + 8, ALONG_RESULT = GROUP_TILE + 4 };
+enum { LD_DEPTH = DEPTH + 8, LD_TILE = GROUP_TILE + 8, LD_RESULT = GROUP_TILE + 4 };
 
 /* Operands as their rows lie, [64, 32], or across them, [32, 64]. */
 union tiles {
     struct {
-        alignas(32) __nv_bfloat16 a[GROUP_TILE * ALONG_DEPTH], b[GROUP_TILE * ALONG_DEPTH];
+        alignas(32) __nv_bfloat16 a[GROUP_TILE * LD_DEPTH], b[GROUP_TILE * LD_DEPTH];
     } operands;
-    alignas(32) float result[GROUP_TILE][ALONG_RESULT];
+    alignas(32) float result[GROUP_TILE][LD_RESULT];
 };
 
 /* Rows [first, first + rows) below `last` and columns [column, column + columns) of a matrix, zero where it has none;
@@ -71,14 +71,14 @@ struct operand {
 template <typename LayoutA, typename LayoutB>
 static __device__ inline void multiply(struct operand a, struct operand b, sums total[PARTS][PARTS])
 {
-    unsigned int a_stride = a.along > a.deep ? a.along : a.deep, b_stride = b.along > b.deep ? b.along : b.deep;
+    unsigned int lda = a.along > a.deep ? a.along : a.deep, ldb = b.along > b.deep ? b.along : b.deep;
     for (unsigned int k = 0; k < DEPTH; k += FRAGMENT) {
         wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, LayoutA> rows[PARTS];
         wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, LayoutB> columns[PARTS];
         for (unsigned int p = 0; p < PARTS; p++) {
             unsigned int i = quarter_row() + p * FRAGMENT, j = quarter_column() + p * FRAGMENT;
-            wmma::load_matrix_sync(rows[p], a.values + i * a.along + k * a.deep, a_stride);
-            wmma::load_matrix_sync(columns[p], b.values + j * b.along + k * b.deep, b_stride);
+            wmma::load_matrix_sync(rows[p], a.values + i * a.along + k * a.deep, lda);
+            wmma::load_matrix_sync(columns[p], b.values + j * b.along + k * b.deep, ldb);
         }
         for (unsigned int i = 0; i < PARTS; i++)
             for (unsigned int j = 0; j < PARTS; j++)
@@ -99,7 +99,7 @@ static __device__ inline void share(union tiles *shared, sums total[PARTS][PARTS
     for (unsigned int i = 0; i < PARTS; i++)
         for (unsigned int j = 0; j < PARTS; j++)
             wmma::store_matrix_sync(&shared->result[quarter_row() + i * FRAGMENT][quarter_column() + j * FRAGMENT],
-                                    total[i][j], ALONG_RESULT, wmma::mem_row_major);
+                                    total[i][j], LD_RESULT, wmma::mem_row_major);
     __syncthreads();
 }
 
@@ -118,15 +118,15 @@ static __global__ void group_rows(struct group g, bool a_by_eight, bool b_by_eig
     sums total[PARTS][PARTS];
     clear(total);
     for (size_t k = 0; k < g.k; k += DEPTH) {
-        load_part(shared.operands.a, ALONG_DEPTH, g.a, a_by_eight, {row, end, k, GROUP_TILE, DEPTH, false});
+        load_part(shared.operands.a, LD_DEPTH, g.a, a_by_eight, {row, end, k, GROUP_TILE, DEPTH, false});
         if (g.transpose_b)
-            load_part(shared.operands.b, ALONG_DEPTH, b, b_by_eight,
+            load_part(shared.operands.b, LD_DEPTH, b, b_by_eight,
                       {skipped + column, skipped + g.n, k, GROUP_TILE, DEPTH, false});
         else
-            load_part(shared.operands.b, ALONG_DEPTH, b, b_by_eight,
+            load_part(shared.operands.b, LD_DEPTH, b, b_by_eight,
                       {skipped + k, skipped + g.k, column, DEPTH, GROUP_TILE, true});
         __syncthreads();
-        multiply<by_row, by_column>({shared.operands.a, ALONG_DEPTH, 1}, {shared.operands.b, ALONG_DEPTH, 1}, total);
+        multiply<by_row, by_column>({shared.operands.a, LD_DEPTH, 1}, {shared.operands.b, LD_DEPTH, 1}, total);
         __syncthreads();
     }
     share(&shared, total);
@@ -151,10 +151,10 @@ static __global__ void group_weights(struct group g, bool a_by_eight, bool b_by_
     sums total[PARTS][PARTS];
     clear(total);
     for (size_t first = begin; first < end; first += DEPTH) {
-        load_part(shared.operands.a, ALONG_TILE, g.a, a_by_eight, {first, end, row, DEPTH, GROUP_TILE, false});
-        load_part(shared.operands.b, ALONG_TILE, g.b, b_by_eight, {first, end, column, DEPTH, GROUP_TILE, false});
+        load_part(shared.operands.a, LD_TILE, g.a, a_by_eight, {first, end, row, DEPTH, GROUP_TILE, false});
+        load_part(shared.operands.b, LD_TILE, g.b, b_by_eight, {first, end, column, DEPTH, GROUP_TILE, false});
         __syncthreads();
-        multiply<by_column, by_row>({shared.operands.a, 1, ALONG_TILE}, {shared.operands.b, 1, ALONG_TILE}, total);
+        multiply<by_column, by_row>({shared.operands.a, 1, LD_TILE}, {shared.operands.b, 1, LD_TILE}, total);
         __syncthreads();
     }
     share(&shared, total);

@@ -15,7 +15,7 @@ enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 
 /* What decides the algorithm of a product. */
 struct shape {
-    uint64_t m, n, k, a_stride, b_stride, c_stride, d_stride;
+    uint64_t m, n, k, lda, ldb, ldc, ldd;
     uint32_t a_alignment, b_alignment, c_alignment, d_alignment; /* bytes */
     int transpose_a, transpose_b, bias, in_place;
     cudaDataType_t operands, result;
@@ -149,16 +149,16 @@ static cublasStatus_t describe(const struct library *library, struct description
         result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->matrix_layout_create(&x->a, s->operands, s->transpose_b ? s->k : s->m,
-                                               s->transpose_b ? s->m : s->k, (int64_t)s->b_stride);
+                                               s->transpose_b ? s->m : s->k, (int64_t)s->ldb);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->matrix_layout_create(&x->b, s->operands, s->transpose_a ? s->n : s->k,
-                                               s->transpose_a ? s->k : s->n, (int64_t)s->a_stride);
+                                               s->transpose_a ? s->k : s->n, (int64_t)s->lda);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->d, s->result, s->m, s->n, (int64_t)s->d_stride);
+        result = library->matrix_layout_create(&x->d, s->result, s->m, s->n, (int64_t)s->ldd);
     if (result == CUBLAS_STATUS_SUCCESS && s->in_place)
         x->c = x->d;
     else if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->c, s->result, s->m, s->n, (int64_t)s->c_stride);
+        result = library->matrix_layout_create(&x->c, s->result, s->m, s->n, (int64_t)s->ldc);
     return result;
 }
 
@@ -249,10 +249,10 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
     s.m = p->out.columns;
     s.n = p->out.rows;
     s.k = p->transpose_a ? p->a.rows : p->a.columns;
-    s.a_stride = p->a.stride;
-    s.b_stride = p->b.stride;
-    s.c_stride = c.stride;
-    s.d_stride = p->out.stride;
+    s.lda = p->a.stride;
+    s.ldb = p->b.stride;
+    s.ldc = c.stride;
+    s.ldd = p->out.stride;
     s.transpose_a = p->transpose_a;
     s.transpose_b = p->transpose_b;
     s.a_alignment = alignment_of(p->a.data);
