@@ -1,4 +1,4 @@
-/* The mixture of LoRA experts of every block of both towers (spec 2): experts, routers, counts and the frozen set.
+/* The mixture of LoRA experts of every block of both towers (adapters/README.md): experts, routers, counts and the frozen set.
  *
  *     struct adapters *adapters;
  *     struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64, .scale = 0.1f, …};

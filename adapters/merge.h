@@ -1,4 +1,4 @@
-/* Merging experts during training, and freezing them after a task (Park, Algorithm 1; spec 4).
+/* Merging experts during training, and freezing them after a task (Park, Algorithm 1; adapters/README.md).
  *
  *     struct merge_plan plan = {.moments = MOMENTS_KEEP};
  *     TRY(merge_policy_find(&plan.policy, "most_used", error));

@@ -17,7 +17,7 @@ enum { PROBES = 64 };
 /* Takes the memory that the needs (enum merge_needs) call for, zero at first. */
 status adapters_collect(struct adapters *adapters, unsigned needs, struct arena *arena, struct error *error);
 
-/* The arrays of one tower, so that they can be saved, copied and summed up over GPUs by whoever does so with weights.
+/* The arrays of one tower, so that they can be saved, copied and summed up over GPUs as weights are.
  * False past the last one. */
 struct statistic {
     const char *name; /* "pairs" */

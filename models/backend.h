@@ -261,7 +261,7 @@ struct dispatch {
     int32_t *offsets; /* [E + 1] first slot of each expert */
 };
 
-/* Noisy top-k (Shazeer et al. 2017; spec 2): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest
+/* Noisy top-k (Shazeer et al. 2017; adapters/README.md): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest
  * z (ties: the lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training
  * only: counts += samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not
  * wanted). */
@@ -521,7 +521,7 @@ struct backend_settings {
  * for a precision that the backend does not have. */
 status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
 
-/* Keys of whoever opens a backend, beside its other options, with their defaults, and what they say; threads are left to
+/* Keys of commands that open a backend, beside its other options, with their defaults, and what they say; threads are left to
  * the caller. The precision auto is f32 everywhere: a suite asks for the same numbers on every machine. */
 #define BACKEND_OPTIONS(backend_, precision_, device_)                                                                 \
     {.name = "backend",                                                                                                \

@@ -1,4 +1,4 @@
-/* A transformer block of CLIP (spec 1), and what it lends to whoever adapts it.
+/* A transformer block of CLIP (models/README.md), and the hook by which it is adapted.
  *
  *     x = x + attention(ln_1(x));   x = x + mlp(ln_2(x)) [+ hook]
  *

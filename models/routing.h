@@ -1,4 +1,4 @@
-/* The rules of noisy top-k routing (models/README.md) for one sample, as both backends compute them. */
+/* The rules of noisy top-k routing (adapters/README.md) for one sample, as both backends compute them. */
 #ifndef MTIL_MODELS_ROUTING_H
 #define MTIL_MODELS_ROUTING_H
 
@@ -31,8 +31,8 @@ static inline MTIL_HOST_DEVICE void routing_top_k(const float *z, size_t experts
     }
 }
 
-/* The softmax over the chosen. Gates are NaN where any logit is not finite, chosen or not: then nobody knows which are the
- * largest. */
+/* The softmax over the chosen. Gates are NaN where any logit is not finite, chosen or not: then which are the largest is
+ * unknown. */
 static inline MTIL_HOST_DEVICE void routing_gates(const float *z, size_t experts, const int32_t *chosen, size_t top_k,
                                                   float *gates)
 {

@@ -1,4 +1,4 @@
-/* The learning rate over a task's iterations (spec 3): linear warm-up, then cosine to 0 at `iterations`.
+/* The learning rate over a task's iterations: linear warm-up, then cosine to 0 at `iterations`.
  *
  *     struct schedule schedule = {.peak = 1e-3, .warmup = 100, .iterations = 1000};
  *     for (size_t i = 0; i < 1000; i++)

@@ -1,4 +1,4 @@
-/* The selector's autoencoders: which task does an image come from? (spec 5)
+/* The selector's autoencoders: which task does an image come from? See adapters/README.md.
  *
  *     struct autoencoder *coder;
  *     TRY(autoencoder_create(&coder, backend, &task_arena, width, 100, PARAMETERS_TRAINED, error));

@@ -1,4 +1,4 @@
-/* Two random experts replace a random one that is not frozen: the control that tells whether usage matters. */
+/* Two random experts replace a random one that is not frozen: the control that shows whether usage matters. */
 #include <stdlib.h>
 
 #include "adapters/merge/policies.h"

@@ -218,10 +218,10 @@ static status learn(struct learner *learner, const char *const *texts, size_t co
     for (size_t i = 0; i < learner->words_count; i++)
         TRY(count_word(learner, &learner->words[i], true, error));
     text_add(&learner->file, "#version: 0.2 (%zu texts)\n", count);
-    size_t learnt = 0;
-    for (const struct pair *best; learnt < merges && (best = best_pair(learner)) != NULL; learnt++)
+    size_t learned = 0;
+    for (const struct pair *best; learned < merges && (best = best_pair(learner)) != NULL; learned++)
         TRY(apply_merge(learner, *best, error));
-    if (learnt == 0)
+    if (learned == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: expected texts with a pair of letters that occurs twice, found none in %zu texts", path,
                          count);

@@ -1,4 +1,4 @@
-/* The two towers: embedding, blocks, pooling, projection (spec 1). */
+/* The two towers: embedding, blocks, pooling, projection (models/README.md). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@ extern "C" {
 
 status cuda_failed(cudaError_t result, const char *what, struct error *error)
 {
-    cudaGetLastError(); /* it is told here, and no fault of the next operation */
+    cudaGetLastError(); /* it is reported here, and no fault of the next operation */
     return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE, "cuda: %s failed: %s",
                      what, cudaGetErrorString(result));
 }

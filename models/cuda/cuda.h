@@ -90,7 +90,7 @@ status cuda_arena_create(struct backend *, struct arena *, size_t limit, const c
 void cuda_arena_destroy(struct backend *, struct arena *);
 size_t cuda_memory_left(struct backend *);
 
-/* The library reads a bias by 16 bytes, and no preference tells it of less. */
+/* The library reads a bias by 16 bytes, and no preference can state a smaller alignment. */
 enum { CUDA_BIAS_ALIGNMENT = 16 };
 
 /* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out. a and b

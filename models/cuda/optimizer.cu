@@ -3,7 +3,7 @@
 
 enum { PIECES = 16 }; /* blocks a segment */
 
-/* Whoever finds one writes the same. */
+/* Every thread that finds one writes the same value. */
 static __global__ void find_values(size_t n, const float *values, int32_t *found)
 {
     bool here = false;

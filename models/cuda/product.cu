@@ -204,16 +204,16 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
         cublasLtMatmulPreferenceAttributes_t attribute;
         const void *value;
         size_t size;
-    } wishes[] = {
+    } wanted[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &s->b_alignment, sizeof s->b_alignment},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &s->a_alignment, sizeof s->a_alignment},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &s->c_alignment, sizeof s->c_alignment},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &s->d_alignment, sizeof s->d_alignment},
     };
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes && result == CUBLAS_STATUS_SUCCESS; i++)
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && result == CUBLAS_STATUS_SUCCESS; i++)
         result =
-            library->matmul_preference_set_attribute(preference, wishes[i].attribute, wishes[i].value, wishes[i].size);
+            library->matmul_preference_set_attribute(preference, wanted[i].attribute, wanted[i].value, wanted[i].size);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->matmul_algo_get_heuristic(products->context, x->product, x->a, x->b, x->c, x->d, preference,
                                                     1, &best, &found);

@@ -130,7 +130,7 @@ status cuda_staging_open(struct backend *backend, struct staging_queue *queue, s
     if (result == cudaSuccess)
         return OK;
     cuda_staging_close(backend, queue);
-    cudaGetLastError(); /* it is told here, and no fault of the next operation */
+    cudaGetLastError(); /* it is reported here, and no fault of the next operation */
     return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
                      "cuda: %d buffers of %zu MiB on host and device for batches failed: %s; lower the batch size",
                      STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));

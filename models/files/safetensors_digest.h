@@ -4,7 +4,7 @@
  *     safetensors_digest(&digest, metadata, tensors, count);
  *     … digest.text …                                              // "xxh3:0123456789abcdef"
  *
- * It proves a file against accidents and editing, at the speed of memory; not against somebody who computes it anew.
+ * It proves a file against accidents and editing, at the speed of memory; not against an attacker who computes it anew.
  */
 #ifndef MTIL_MODELS_FILES_SAFETENSORS_DIGEST_H
 #define MTIL_MODELS_FILES_SAFETENSORS_DIGEST_H

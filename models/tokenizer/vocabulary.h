@@ -7,7 +7,7 @@
  *     int32_t id = vocabulary.ids[(uint32_t)*merge];
  *     vocabulary_free(&vocabulary);
  *
- * Two formats: OpenAI's list of merges, where ids follow from the order (fixtures/data/README.md, section 1), and Hugging
+ * Two formats: OpenAI's list of merges, where ids follow from the order, and Hugging
  * Face's vocab.json with merges.txt, where they are given.
  */
 #ifndef MTIL_MODELS_TOKENIZER_VOCABULARY_H

@@ -269,7 +269,7 @@ static void settings_follow_from_the_file(void **state)
     assert_true(read.scale == written.scale);
     assert_int_equal(read.input, EXPERT_INPUT_POST_LN);
 
-    /* a file of PyTorch's has no metadata: what shapes do not tell stays; some routers may be left out */
+    /* a file of PyTorch's has no metadata: what shapes do not show stays; some routers may be left out */
     read = (struct adapter_settings){.top_k = 7, .scale = 3};
     rewrite("router_list.0", "", NULL, 0);
     must(read_settings(path, "", &read));

@@ -218,7 +218,7 @@ static void frozen_sets_only_grow(void **state)
     }
     must(adapters_begin_task(adapters, 2, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){1, 9, 8, 7, 2}, &error));
-    must(adapters_freeze(adapters, 2, NULL, &error)); /* nobody listens; 1 is picked again */
+    must(adapters_freeze(adapters, 2, NULL, &error)); /* no events are wanted; 1 is picked again */
     must(adapters_read_frozen(adapters, TOWER_IMAGE, 1, frozen, &error));
     assert_memory_equal(frozen, ((const int32_t[]){0, 1, 1, 1, 0}), sizeof frozen);
     must(adapters_read_frozen(adapters, TOWER_TEXT, 0, frozen, &error));

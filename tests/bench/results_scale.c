@@ -60,7 +60,7 @@ static double now(void)
 
 /* --- Writing --- */
 
-/* A configuration's quality, a seed's luck and the images': learnt tasks are good, later ones as they were. */
+/* A configuration's quality, a seed's luck and the images': trained tasks are good, later ones as they were. */
 static int64_t correct(size_t configuration, size_t seed, size_t after_task, size_t task)
 {
     struct rng rng = rng_make(seed, RNG_TEST, (uint32_t)configuration, (uint32_t)(after_task * TASKS + task));

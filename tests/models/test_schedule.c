@@ -8,7 +8,7 @@
 
 #include "models/schedule.h"
 
-/* Worked out by hand from spec 3: lr·(i+1)/warmup, then lr·½(1 + cos(π (i − warmup) / (end − warmup))). */
+/* Worked out by hand: lr·(i+1)/warmup, then lr·½(1 + cos(π (i − warmup) / (end − warmup))). */
 static const struct {
     struct schedule schedule;
     size_t iteration;

@@ -1,5 +1,5 @@
 /* The tokenizer against the fixture's ids where OpenAI's vocabulary is at hand, and against itself with a small
- * vocabulary that is learnt here. */
+ * vocabulary that is learned here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,10 +61,10 @@ static struct tokenizer *open_tokenizer(const char *path)
     return tokenizer;
 }
 
-/* All captions learnt with room for every merge. */
-static struct tokenizer *learnt_tokenizer(void)
+/* All captions learned with room for every merge. */
+static struct tokenizer *learned_tokenizer(void)
 {
-    char *path = in_folder("learnt.txt");
+    char *path = in_folder("learned.txt");
     learn(captions, CAPTIONS, 1000, path);
     struct tokenizer *tokenizer = open_tokenizer(path);
     free(path);
@@ -140,7 +140,7 @@ static void texts_are_cleaned(void **state)
 static void words_that_were_seen_are_one_token(void **state)
 {
     (void)state;
-    struct tokenizer *tokenizer = learnt_tokenizer();
+    struct tokenizer *tokenizer = learned_tokenizer();
     int32_t row[CONTEXT], start = tokenizer_start(tokenizer), end = tokenizer_end(tokenizer);
     size_t tokens;
     struct error error;
@@ -160,7 +160,7 @@ static void words_that_were_seen_are_one_token(void **state)
 static void the_literal_words_become_special_tokens(void **state)
 {
     (void)state;
-    struct tokenizer *tokenizer = learnt_tokenizer();
+    struct tokenizer *tokenizer = learned_tokenizer();
     int32_t row[64], start = tokenizer_start(tokenizer), end = tokenizer_end(tokenizer);
     size_t tokens;
     struct error error;
@@ -176,7 +176,7 @@ static void the_literal_words_become_special_tokens(void **state)
 static void long_texts_keep_their_end(void **state)
 {
     (void)state;
-    struct tokenizer *tokenizer = learnt_tokenizer();
+    struct tokenizer *tokenizer = learned_tokenizer();
     int32_t whole[CONTEXT], cut[4];
     size_t tokens;
     struct error error;
@@ -195,7 +195,7 @@ static void long_texts_keep_their_end(void **state)
 static void unusable_texts_are_refused(void **state)
 {
     (void)state;
-    struct tokenizer *tokenizer = learnt_tokenizer();
+    struct tokenizer *tokenizer = learned_tokenizer();
     int32_t row[CONTEXT];
     size_t tokens;
     struct error error;
@@ -215,7 +215,7 @@ static void unusable_texts_are_refused(void **state)
 }
 
 /* "abab" twice and "ab" once: pairs (a, b) 2, (b, a) 2, (a, b</w>) 3. Counted by hand. */
-static void merges_are_learnt_by_frequency_then_bytes(void **state)
+static void merges_are_learned_by_frequency_then_bytes(void **state)
 {
     (void)state;
     static const char *const texts[] = {"abab", "abab ab"}, *const turned[] = {"ab abab", "abab"};
@@ -249,8 +249,8 @@ static void nothing_to_learn_is_an_error(void **state)
 static void gzip_and_memory_give_the_same_vocabulary(void **state)
 {
     (void)state;
-    struct tokenizer *plain = learnt_tokenizer(), *memory;
-    char *path = in_folder("learnt.txt"), *packed_path = in_folder("learnt.txt.gz");
+    struct tokenizer *plain = learned_tokenizer(), *memory;
+    char *path = in_folder("learned.txt"), *packed_path = in_folder("learned.txt.gz");
     struct bytes bytes;
     struct error error;
     assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
@@ -276,7 +276,7 @@ static void gzip_and_memory_give_the_same_vocabulary(void **state)
     free(packed_path);
 }
 
-/* Rewrites a learnt vocabulary as vocab.json and merges.txt, with every id below the start token turned around. */
+/* Rewrites a learned vocabulary as vocab.json and merges.txt, with every id below the start token turned around. */
 static void write_huggingface(const char *merges_text, int32_t start)
 {
     json_t *names = json_object();
@@ -308,8 +308,9 @@ static void write_huggingface(const char *merges_text, int32_t start)
 static void both_file_formats_agree(void **state)
 {
     (void)state;
-    struct tokenizer *openai = learnt_tokenizer();
-    char *path = in_folder("learnt.txt"), *paths[] = {strdup(folder), in_folder("vocab.json"), in_folder("merges.txt")};
+    struct tokenizer *openai = learned_tokenizer();
+    char *path = in_folder("learned.txt"),
+         *paths[] = {strdup(folder), in_folder("vocab.json"), in_folder("merges.txt")};
     struct bytes bytes;
     struct error error;
     int32_t start = tokenizer_start(openai);
@@ -380,8 +381,8 @@ static void damaged_json_vocabularies_are_refused(void **state)
         {"{\"a\":1,\"a\":2}", "duplicate"},
         {"{\"a\":1}", "every byte"},
     };
-    struct tokenizer *tokenizer = learnt_tokenizer();
-    char *path = in_folder("learnt.txt"), *json = in_folder("vocab.json"), *merges = in_folder("merges.txt");
+    struct tokenizer *tokenizer = learned_tokenizer();
+    char *path = in_folder("learned.txt"), *json = in_folder("vocab.json"), *merges = in_folder("merges.txt");
     struct bytes bytes;
     struct error error;
     assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
@@ -420,7 +421,7 @@ static void encode_job(void *context, size_t job, size_t worker)
 static void threads_share_a_tokenizer(void **state)
 {
     (void)state;
-    struct tokenizer *tokenizer = learnt_tokenizer();
+    struct tokenizer *tokenizer = learned_tokenizer();
     struct crowd crowd = {.tokenizer = tokenizer};
     struct threads *threads;
     struct error error;
@@ -445,7 +446,7 @@ int main(void)
         cmocka_unit_test(the_literal_words_become_special_tokens),
         cmocka_unit_test(long_texts_keep_their_end),
         cmocka_unit_test(unusable_texts_are_refused),
-        cmocka_unit_test(merges_are_learnt_by_frequency_then_bytes),
+        cmocka_unit_test(merges_are_learned_by_frequency_then_bytes),
         cmocka_unit_test(nothing_to_learn_is_an_error),
         cmocka_unit_test(gzip_and_memory_give_the_same_vocabulary),
         cmocka_unit_test(both_file_formats_agree),

@@ -136,7 +136,7 @@ static void bias_addend_activation_and_back(void **state)
     on_device(epilogues, &(struct product_case){1, 197, 65});
 }
 
-/* A row's bits must not tell how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
+/* A row's bits must not depend on how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
  * algorithm by the size of the product. */
 enum { BATCH = 450 };
 

@@ -169,7 +169,7 @@ static void what_cannot_be_recorded_runs_plainly(struct device *d, const void *u
     expect_same_as_plain(d, &r, 2, true);
 }
 
-/* The second failure is the one that is told; nothing stays half recorded. */
+/* The second failure is the one that is reported; nothing stays half recorded. */
 static status always_fails(void *context, struct error *failure)
 {
     size_t *runs = context;

@@ -26,7 +26,7 @@ typedef struct emulation_stream *cudaStream_t;
 typedef struct emulation_event *cudaEvent_t;
 typedef struct emulation_graph *cudaGraph_t, *cudaGraphExec_t;
 
-/* What a stream is asked for waits until somebody waits for the stream, or is kept while the stream is captured. */
+/* What a stream is asked for waits until a thread waits for the stream, or is kept while the stream is captured. */
 void emulation_submit(cudaStream_t stream, std::function<void()> work);
 
 void *emulation_shared();

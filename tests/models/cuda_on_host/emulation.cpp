@@ -146,7 +146,7 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t mos
     }
     running.body = &thread;
     running.reversed = !running.reversed;
-    running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nobody may count on zeros */
+    running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nothing may rely on zeros */
     blockDim = block;
     gridDim = grid;
     for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
@@ -185,6 +185,6 @@ std::uint64_t emulation_exchange(std::uint64_t value, int lanes)
     running.threads[own].exchanged = value;
     pause_as(AT_SHUFFLE);
     std::uint64_t other = running.threads[own ^ static_cast<unsigned int>(lanes)].exchanged;
-    pause_as(AT_SHUFFLE); /* nobody writes the next value before everybody has read this one */
+    pause_as(AT_SHUFFLE); /* no lane writes the next value before all have read this one */
     return other;
 }

@@ -86,7 +86,7 @@ namespace
 {
 
 thread_local emulation_stream *captured_here; /* the stream that this thread captures, or NULL */
-thread_local cudaError_t last;                /* until somebody asks for it */
+thread_local cudaError_t last;                /* until it is asked for */
 
 cudaError_t failed(cudaError_t error)
 {

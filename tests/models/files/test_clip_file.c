@@ -367,7 +367,7 @@ static void numbers_that_are_none_are_refused(void **state)
     set_find(&set, "logit_scale")->data = &nan;
     not_finite(fixture, &set, "logit_scale", "logit_scale", "nan");
 
-    set = fixture->huggingface; /* told by the file's own name, not by the one it is stacked under */
+    set = fixture->huggingface; /* recognised by the file's own name, not by the one it is stacked under */
     struct safetensor *key = set_find(&set, "text_model.encoder.layers.1.self_attn.k_proj.bias");
     float values[64] = {[63] = -INFINITY};
     assert_int_equal(key->shape[0], 64);
