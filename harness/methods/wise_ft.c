@@ -6,6 +6,7 @@
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 #include "harness/train/services/average.h"
+#include "harness/train/trained.h"
 
 static const struct option options[] = {{.name = "alpha",
                                          .type = OPTION_REAL,

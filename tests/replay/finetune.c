@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/methods/methods.h"
 
 double finetune_number(const json_t *object, const char *key)
 {
