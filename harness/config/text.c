@@ -163,15 +163,15 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
 static struct setting_row make_setting(const struct part *part, const struct option *option)
 {
     static const char *const types[] = {
-        [OPTION_INTEGER] = "integer", [OPTION_REAL] = "real",   [OPTION_BOOLEAN] = "boolean",
-        [OPTION_TEXT] = "text",       [OPTION_CHOICE] = "text", [OPTION_LIST] = "list"};
+        [OPTION_INTEGER] = "integer", [OPTION_REAL] = "real",   [OPTION_BOOLEAN] = "boolean", [OPTION_TEXT] = "text",
+        [OPTION_FILE] = "text",       [OPTION_FOLDER] = "text", [OPTION_CHOICE] = "text",     [OPTION_LIST] = "list"};
     const char *section = part->section->name;
     struct text key = {0}, value = {0};
     text_add(&key, "%s%s", section, *section != 0 ? "." : "");
     if (part->entry != NULL)
         text_add(&key, "%s.", part->entry);
     text_add(&key, "%s", option->name);
-    if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE)
+    if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE || option_is_path(option))
         text_add(&value, "%s", options_text(part->options, option->name));
     else
         write_value(&value, part->options, option);

@@ -122,7 +122,7 @@ static status add_folder(const struct reading *r, const char *kind, const char *
     struct survey survey;
     status result = dataset_of_images(&dataset, path, error);
     if (result == OK)
-        result = surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){kind, 1, 1}, error);
+        result = surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error);
     if (result == OK) {
         const struct survey_split *found = &survey.splits[SPLIT_TRAIN];
         struct input_row row = {.task = -1,
