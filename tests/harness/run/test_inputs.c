@@ -1,8 +1,10 @@
 #include "harness/run/inputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "harness/run/tasks_survey.h"
 #include "tests/harness/small_run.h"
 
@@ -79,6 +81,54 @@ static void every_input_has_a_row(void **state)
     small_run_close(&run);
 }
 
+/* What a method's options name counts by its contents, wherever it lies. */
+static void a_methods_files_are_inputs(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct inputs inputs;
+    char hash[4][DIGEST_SIZE], key[4][DIGEST_SIZE], alone[DIGEST_SIZE];
+    small_run_open(&run, 1, NULL);
+    for (int i = 0; i < 4; i++) { /* the same elsewhere, another picture, another text */
+        char name[32], *overrides[3];
+        snprintf(name, sizeof name, "%d/deep/a.png", i);
+        scratch_write_png(&run.scratch, name, 20, 20, i == 2 ? 0xff : 0xff00);
+        snprintf(name, sizeof name, "%d.txt", i);
+        scratch_write_text(&run.scratch, name, i == 3 ? "green\n" : "a red square\n");
+        overrides[0] = path_format("method.reference_images=%s/%d", run.scratch.path, i);
+        overrides[1] = path_format("method.reference_texts=%s/%d.txt", run.scratch.path, i);
+        small_run_reopen(&run, 1, (const char *const[]){"method.name=zscl", overrides[0], overrides[1], NULL});
+        free(overrides[0]);
+        free(overrides[1]);
+        read_inputs(&run, false, &inputs);
+        memcpy(hash[i], inputs.hash, DIGEST_SIZE);
+        must(inputs_key(run.suite, key[i], &error));
+        assert_int_equal(inputs.count, 5 + 3 * SMALL_RUN_TASKS);
+        assert_string_equal(inputs.rows[3].kind, "reference_images");
+        assert_int_equal(inputs.rows[3].files, 1);
+        char *words = inputs_describe(&inputs.rows[4], run.experiment);
+        assert_non_null(strstr(words, "method.reference_texts (/"));
+        free(words);
+        inputs_free(&inputs);
+        hash_of(&run, true, alone);
+        assert_string_equal(alone, hash[i]);
+    }
+    assert_string_equal(hash[1], hash[0]);
+    assert_string_not_equal(key[1], key[0]); /* a sweep looks at both */
+    assert_string_not_equal(hash[2], hash[0]);
+    assert_string_not_equal(hash[3], hash[0]);
+    assert_true(settings_incidental("method.reference_images", "anywhere"));
+    assert_false(settings_incidental("method.l2", "1"));
+    scratch_write_text(&run.scratch, "3/deep/a.png", "no picture");
+    struct surveyor surveyor;
+    must(surveyor_open(&surveyor, &run.experiment->settings, NULL, NULL, NULL, &error));
+    assert_int_equal(inputs_read(&inputs, &surveyor, run.suite, NULL, &error), ERROR_FORMAT);
+    error_tells((const char *const[]){"method.reference_images: ", "1 of 1 images below", "cannot be decoded", NULL});
+    inputs_free(&inputs);
+    surveyor_close(&surveyor);
+    small_run_close(&run);
+}
+
 /* What was read and what is described would be two files. */
 static void a_file_that_was_written_to_in_between_is_told(void **state)
 {
@@ -126,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_run_and_a_sweep_agree),
         cmocka_unit_test(every_input_has_a_row),
         cmocka_unit_test(a_file_that_was_written_to_in_between_is_told),
+        cmocka_unit_test(a_methods_files_are_inputs),
         cmocka_unit_test(keys_tell_inputs_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,311 @@
+/* Reference images and texts, and the methods that use them, on images and texts from files. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/opening.h"
+#include "harness/train/batches.h"
+#include "harness/train/services/reference_images.h"
+#include "harness/train/services/reference_texts.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { R = 16, BATCH = 5, BYTES = BATCH * R * R * 3, PICTURES = 13, CONTEXT = 24 };
+
+/* The weights that train both towers; the run's adapters would take references too. */
+static void open_run(struct small_run *run, const char *const *overrides)
+{
+    small_run_open(run, 1, overrides != NULL ? overrides : (const char *const[]){"method.name=continual_ft", NULL});
+}
+
+/* A folder of pictures that differ. */
+static void draw_pictures(const struct small_run *run)
+{
+    for (unsigned i = 0; i < PICTURES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "pictures/%s/%u.png", i % 2 ? "odd" : "even/deep", i);
+        scratch_write_png(&run->scratch, name, 20, 17, 0x10203 * (i + 1));
+    }
+}
+
+/* --- Images --- */
+
+static void read_pixels(const struct small_run *run, const struct reference_images *images, uint8_t *pixels)
+{
+    struct backend *backend = run->experiment->backend;
+    assert_int_equal(images->batch.shape[0], BATCH);
+    must(backend->ops->download(backend, pixels, images->batch.data, BYTES, &error));
+}
+
+static void begin(struct small_run *run, struct reference_images *images, size_t task, size_t first)
+{
+    struct experiment *e = run->experiment;
+    arena_reset(&e->per_task);
+    must(reference_images_begin(images, e, &e->tasks[task], BATCH, first, &e->per_task, &error));
+}
+
+/* Batches 0 … 3 in order are those that are reached by beginning at each. */
+static void batches_follow_from_task_and_iteration(struct small_run *run, struct reference_images *images)
+{
+    uint8_t batch[4][BYTES], again[BYTES];
+    begin(run, images, 0, 0);
+    const void *place = images->batch.data;
+    for (size_t i = 0; i < 4; i++) {
+        read_pixels(run, images, batch[i]);
+        must(reference_images_next(images, &error));
+        assert_ptr_equal(images->batch.data, place);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        begin(run, images, 0, i);
+        read_pixels(run, images, again);
+        assert_memory_equal(again, batch[i], BYTES);
+        assert_true(i == 0 || memcmp(batch[i], batch[i - 1], BYTES) != 0);
+    }
+    begin(run, images, 1, 0);
+    read_pixels(run, images, again);
+    assert_memory_not_equal(again, batch[0], BYTES);
+    begin(run, images, 0, run->experiment->tasks[0].settings.iterations); /* all were done before a stop */
+    must(reference_images_next(images, &error));
+}
+
+static void images_of_a_folder(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct reference_images images;
+    open_run(&run, NULL);
+    draw_pictures(&run);
+    must(reference_images_open(&images, small_run_file(&run, "pictures"), &error));
+    batches_follow_from_task_and_iteration(&run, &images);
+    reference_images_close(&images);
+    assert_int_equal(reference_images_open(&images, small_run_file(&run, "nowhere"), &error), ERROR_IO);
+    small_run_close(&run);
+}
+
+/* The training images of the task, but not in the order in which they are trained on. */
+static void images_of_the_current_task(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct reference_images images;
+    struct loader *loader;
+    uint8_t trained[BYTES], found[BYTES];
+    size_t count;
+    open_run(&run, NULL);
+    struct experiment *e = run.experiment;
+    must(reference_images_open(&images, NULL, &error));
+    batches_follow_from_task_and_iteration(&run, &images);
+    begin(&run, &images, 0, 0);
+    read_pixels(&run, &images, found);
+    must(loader_create(&loader,
+                       &(struct loader_settings){.dataset = e->tasks[0].dataset,
+                                                 .split = SPLIT_TRAIN,
+                                                 .resolution = R,
+                                                 .batch = BATCH,
+                                                 .shuffle = true,
+                                                 .seed = e->seed},
+                       &error));
+    must(loader_read(loader, 0, trained, NULL, NULL, &count, &error));
+    assert_memory_not_equal(found, trained, BYTES);
+    loader_destroy(loader);
+    reference_images_close(&images);
+    small_run_close(&run);
+}
+
+/* --- Texts --- */
+
+static void texts_of_a_file(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct reference_texts texts = {0};
+    int32_t row[CONTEXT];
+    size_t tokens;
+    open_run(&run, NULL);
+    scratch_write_text(&run.scratch, "texts.txt",
+                       "a red square\r\ngreen\nblue and yellow and red and green and blue and "
+                       "yellow and red and green and blue\n");
+    must(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error));
+    assert_int_equal(texts.count, 3);
+    must(tokenizer_encode(run.experiment->tokenizer, "green", row, CONTEXT, &tokens, &error));
+    assert_memory_equal(texts.tokens + CONTEXT, row, sizeof row);
+    assert_int_equal(texts.tokens[3 * CONTEXT - 1], tokenizer_end(run.experiment->tokenizer)); /* it was cut */
+    scratch_write_text(&run.scratch, "texts.txt", "one\n \nthree\n");
+    assert_int_equal(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error),
+                     ERROR_FORMAT);
+    error_tells((const char *const[]){"texts.txt:2", "empty line", NULL});
+    scratch_write_text(&run.scratch, "texts.txt", "");
+    assert_int_equal(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error),
+                     ERROR_FORMAT);
+    error_tells((const char *const[]){"texts.txt", "empty file", NULL});
+    reference_texts_free(&texts);
+    small_run_close(&run);
+}
+
+static void random_texts(void **state)
+{
+    enum { MANY = 3000, WORDS = 10 };
+    (void)state;
+    struct small_run run;
+    struct reference_texts texts = {0}, again = {0};
+    open_run(&run, NULL);
+    int32_t start = tokenizer_start(run.experiment->tokenizer), end = tokenizer_end(run.experiment->tokenizer);
+    size_t cut = 0;
+    must(reference_texts_draw(&texts, run.experiment, 1, MANY, WORDS, &error));
+    for (size_t i = 0; i < MANY; i++) {
+        const int32_t *row = texts.tokens + i * CONTEXT;
+        assert_int_equal(row[0], start);
+        assert_int_equal(row[1 + WORDS], end);
+        assert_int_equal(row[2 + WORDS], 0);
+        for (size_t k = 1; k <= WORDS; k++) {
+            assert_true(row[k] >= 0 && row[k] <= end);
+            cut += row[k] == end;
+        }
+    }
+    assert_true(cut > 0); /* from the whole vocabulary */
+    must(reference_texts_draw(&again, run.experiment, 1, MANY, WORDS, &error));
+    assert_memory_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
+    must(reference_texts_draw(&again, run.experiment, 2, MANY, WORDS, &error));
+    assert_memory_not_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
+    assert_int_equal(reference_texts_draw(&again, run.experiment, 2, 1, CONTEXT - 1, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"method.words", "at most 22", NULL});
+    reference_texts_free(&texts);
+    reference_texts_free(&again);
+    small_run_close(&run);
+}
+
+/* --- Methods --- */
+
+static status stop_after(void *context, const struct step_report *report, struct error *failure)
+{
+    size_t *left = context;
+    (void)report;
+    return --*left > 0 ? OK : error_set(failure, ERROR_STOPPED, "stopped");
+}
+
+static status train(struct small_run *run, size_t task, size_t first, size_t count)
+{
+    struct experiment *e = run->experiment;
+    return train_task(
+        &(struct training){
+            .experiment = e, .task = &e->tasks[task], .first = first, .after = stop_after, .context = &count},
+        &error);
+}
+
+static float *weights_of(const struct small_run *run)
+{
+    const struct parameters *group = run->experiment->clip->parameters;
+    return small_run_values(run, group->values, group->values_count);
+}
+
+/* Two tasks at once, and with a resume file after every iteration of the second: the same bits. */
+static void goes_on_with(struct small_run *run, const char *const *overrides)
+{
+    enum { ALL = 1000 };
+    struct checkpoint_place place;
+    bool found;
+    small_run_reopen(run, 1, overrides);
+    must(train(run, 0, 0, ALL));
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){1, 0, 0},
+                         &error));
+    must(train(run, 1, 0, ALL));
+    float *expected = weights_of(run);
+    size_t iterations = run->experiment->tasks[1].settings.iterations;
+    for (size_t i = 0; i <= iterations; i++) {
+        small_run_reopen(run, 1, overrides);
+        must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+        assert_int_equal(place.iteration, i);
+        if (i == iterations)
+            break;
+        assert_int_equal(train(run, 1, i, 1), ERROR_STOPPED);
+        must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
+                             &(struct checkpoint_place){1, i + 1, 0}, &error));
+    }
+    must(train(run, 1, iterations, ALL)); /* the end of the task alone */
+    float *resumed = weights_of(run);
+    assert_memory_equal(resumed, expected, run->experiment->clip->parameters->values_count * sizeof *expected);
+    free(expected);
+    free(resumed);
+}
+
+static void methods_go_on_after_every_iteration(void **state)
+{
+    static const char *const names[] = {"wise_ft", "lwf", "lwf_vr", "zscl"};
+    (void)state;
+    struct small_run run;
+    open_run(&run, NULL);
+    draw_pictures(&run);
+    scratch_write_text(&run.scratch, "texts.txt", "a red square\ngreen\nblue and yellow\n");
+    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
+         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int several = 0; several < 2; several++) {
+            char name[32];
+            snprintf(name, sizeof name, "method.name=%s", names[i]);
+            bool zscl = strcmp(names[i], "zscl") == 0, draws = strcmp(names[i], "lwf_vr") == 0;
+            const char *overrides[] = {name,
+                                       several ? "run.gpus=2" : "run.gpus=1",
+                                       zscl    ? "method.average_every=2"
+                                       : draws ? "method.sentences=7"
+                                               : NULL,
+                                       zscl ? pictures : NULL,
+                                       texts,
+                                       NULL};
+            goes_on_with(&run, overrides);
+        }
+    free(pictures);
+    free(texts);
+    small_run_close(&run);
+}
+
+/* Reported before anything is trained, with the key that is meant. */
+static void what_is_missing_is_named(void **state)
+{
+    static const struct {
+        const char *images, *texts, *words;
+    } cases[] = {{NULL, NULL, "method.reference_images: expected"},
+                 {"nowhere", NULL, "method.reference_texts: expected"},
+                 {"nowhere", "texts.txt", "method.reference_images: there is no folder"},
+                 {"pictures", "nowhere.txt", "method.reference_texts: "}};
+    (void)state;
+    struct small_run run;
+    open_run(&run, NULL);
+    draw_pictures(&run);
+    scratch_write_text(&run.scratch, "texts.txt", "green\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *words[3] = {"method.name=zscl"};
+        size_t count = 1;
+        struct suite *suite;
+        struct experiment *e;
+        char *images = path_format("method.reference_images=%s/%s", run.scratch.path, cases[i].images),
+             *texts = path_format("method.reference_texts=%s/%s", run.scratch.path, cases[i].texts);
+        if (cases[i].images != NULL)
+            words[count++] = images;
+        if (cases[i].texts != NULL)
+            words[count++] = texts;
+        must(suite_parse(&suite, suite_text(run.suite), strlen(suite_text(run.suite)), "small.yaml", settings_sections,
+                         words, count, &error));
+        assert_int_not_equal(experiment_open(&e, suite, 1, NULL, &error), OK);
+        if (strncmp(error.message, cases[i].words, strlen(cases[i].words)) != 0)
+            fail_msg("%s", error.message);
+        suite_destroy(suite);
+        free(images);
+        free(texts);
+    }
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_of_a_folder),
+        cmocka_unit_test(images_of_the_current_task),
+        cmocka_unit_test(texts_of_a_file),
+        cmocka_unit_test(random_texts),
+        cmocka_unit_test(methods_go_on_after_every_iteration),
+        cmocka_unit_test(what_is_missing_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
