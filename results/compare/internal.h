@@ -1,9 +1,9 @@
 /* What the files of a comparison share; other folders see compare.h alone.
  *
- * The work goes from file to file: compare_read.c brings runs, their test sets and their metrics, compare_contexts.c
- * tells which settings differ and makes contexts and groups, compare_match.c which groups stand against one another,
- * compare_pairs.c does the statistics of seeds, compare_overview.c counts them over contexts, compare_images.c does those
- * of images, compare_words.c puts them into words, compare_table.c into tables.
+ * The work goes from file to file: read.c brings runs, their test sets and their metrics, contexts.c
+ * tells which settings differ and makes contexts and groups, match.c which groups stand against one another,
+ * pairs.c does the statistics of seeds, overview.c counts them over contexts, images.c does those
+ * of images, words.c puts them into words, table.c into tables.
  */
 #ifndef MTIL_RESULTS_COMPARE_INTERNAL_H
 #define MTIL_RESULTS_COMPARE_INTERNAL_H

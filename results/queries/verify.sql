@@ -1,5 +1,5 @@
 -- What must hold between rows, a query each: it answers with the rows that break it, as what, run (0: the whole file), where,
--- expected and found. Statements end with a semicolon at the end of a line (verify_rows.c).
+-- expected and found. Statements end with a semicolon at the end of a line (verify/rows.c).
 
 SELECT 'integrity', 0, 'file', 'ok', integrity_check
 FROM pragma_integrity_check

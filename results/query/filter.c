@@ -1,4 +1,4 @@
-/* Whether a filter can choose anything: names that runs have, dates that are dates. */
+/* Filters: as parameters of SQL, and whether they can choose anything: names that runs have, dates that are dates. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,18 @@
 
 #define NAMES_LIMIT 64  /* that a message lists */
 #define KEYS_LIMIT 4096 /* of settings among which the nearest is looked for */
+
+status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
+{
+    return statement_bind(statement,
+                          VALUES(filter->run ? value_integer(filter->run) : value_null(), value_text(filter->suite),
+                                 value_text(filter->setting), value_text(filter->method), value_text(filter->policy),
+                                 value_text(filter->selector), value_text(filter->status),
+                                 filter->has_seed ? value_integer(filter->seed) : value_null(),
+                                 value_text(filter->since), value_text(filter->before), value_text(filter->dataset),
+                                 value_integer(filter->published), value_text(filter->where)),
+                          error);
+}
 
 /* ?1: the name that is looked for; it comes first. */
 static status read_names(struct store *store, const char *sql, const char *name, size_t limit, char **names,

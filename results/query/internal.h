@@ -21,13 +21,13 @@
 /* The beginning of a statement that reads the runs a filter leaves; parameters ?1 to ?13 by query_bind_filter. */
 #define CHOSEN                                                                                                         \
     WANTED                                                                                                             \
-        ", chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                \
-        " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"            \
-        " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"             \
-        " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                        \
-        " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))"                 \
-        " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run" \
-        " AND " HAS_WANTED "))) "
+    ", chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                    \
+    " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"                \
+    " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"                 \
+    " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
+    " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))"                     \
+    " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run"     \
+    " AND " HAS_WANTED "))) "
 
 typedef status query_function(struct store *store, const struct query_filter *filter, struct table *table,
                               struct error *error);

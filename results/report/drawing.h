@@ -1,8 +1,8 @@
-/* A figure's panels as SVG within the page: colours and sizes of text are style.css's, so that they follow the theme.
+/* What panels of figures are drawn with: SVG whose colours and sizes of text are style.css's, so that they follow the theme.
  *
- *     draw_panel(page, figure, 0);
- *
- * One function per kind of figure, each in a file of its own.
+ *     draw_begin(svg, panel, WIDTH, HEIGHT);
+ *     draw_line(svg, "axis", LEFT, BOTTOM, RIGHT, BOTTOM);
+ *     draw_end(svg);
  */
 #ifndef MTIL_RESULTS_REPORT_DRAWING_H
 #define MTIL_RESULTS_REPORT_DRAWING_H
@@ -13,13 +13,7 @@ struct drawing_size {
     double width, height;
 };
 
-/* An svg element of that size. */
-struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel);
-
-/* The figure within the page: title, legend, panels and caption; with_files: it names the files for papers. */
-void draw_figure(struct text *page, const struct figure *figure, bool with_files);
-
-/* What draw_panel is made of. */
+/* A panel of each kind. */
 struct drawing_size draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
                                const struct figure_range *range);
 struct drawing_size draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,

@@ -3,12 +3,13 @@
 #include <cairo-pdf.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/embedded.h"
 #include "core/file.h"
-#include "results/report/drawing.h"
+#include "results/report/figure_drawing.h"
 #include "results/report/html.h"
 
 EMBEDDED_FILES(report_files); /* style.css is the first */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "results/report/drawing.h"
+#include "results/report/figure_drawing.h"
 #include "results/report/folder.h"
 #include "results/report/picture.h"
 

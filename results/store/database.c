@@ -251,6 +251,19 @@ static status create(struct database **created, const char *path, bool writable,
     return OK;
 }
 
+/* Through a connection of its own, which has none of the pages in memory. */
+static bool is_sound(const char *path)
+{
+    struct database *fresh;
+    int64_t faults = 1;
+    if (database_open(&fresh, path, false, NULL) != OK)
+        return false;
+    status result =
+        database_integer(fresh, "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'", &faults, NULL);
+    database_close(fresh);
+    return result == OK && faults == 0;
+}
+
 /* Passes result on; *opened is the database where all went well, which is closed otherwise. */
 static status finish_open(struct database **opened, struct database *database, status result, struct error *error)
 {
@@ -272,7 +285,7 @@ status database_open_stoppable(struct database **opened, const char *path, bool 
     TRY(create(&database, path, writable, stop, error));
     status result = open_file(database, error);
     if (result == OK && writable)
-        result = database_files_watch(&database->files, database_full_path(database), error);
+        result = database_files_watch(&database->files, database_full_path(database), is_sound, error);
     return finish_open(opened, database, result, error);
 }
 
@@ -383,11 +396,6 @@ status database_begin(struct database *database, bool *began, struct error *erro
     return *began ? database_execute(database, "BEGIN IMMEDIATE", error) : OK;
 }
 
-status database_check_files(struct database *database, struct error *error)
-{
-    return database_files_check(&database->files, error);
-}
-
 status database_check_pages(struct database *database, struct error *error)
 {
     return database_files_check_pages(&database->files, error);
@@ -395,9 +403,9 @@ status database_check_pages(struct database *database, struct error *error)
 
 status database_commit(struct database *database, struct error *error)
 {
-    TRY(database_check_files(database, error));
+    TRY(database_files_check(&database->files, error));
     TRY(database_execute(database, "COMMIT", error));
-    return database_check_files(database, error);
+    return database_files_check(&database->files, error);
 }
 
 void database_rollback(struct database *database)

@@ -99,12 +99,12 @@ status database_integer(struct database *database, const char *sql, int64_t *int
 /* Takes the write lock; a transaction that is already open stays as it is, and *began says which of the two happened.
  * */
 status database_begin(struct database *database, bool *began, struct error *error);
+/* ERROR_IO when a file of the database was deleted, renamed, replaced or cut since it was opened for writing, before or
+ * after: what is committed from then on would be lost. */
 status database_commit(struct database *database, struct error *error);
-/* ERROR_IO when a file of the database was deleted, renamed, replaced or cut since it was opened for writing: what is
- * committed from then on would be lost. database_commit asks before and after. */
-status database_check_files(struct database *database, struct error *error);
-status database_check_pages(struct database *database,
-                            struct error *error); /* and reads it all, if it was written to */
+
+/* The same check, and that the pages fit together if the file was written to. */
+status database_check_pages(struct database *database, struct error *error);
 void database_rollback(struct database *database);
 
 /* result unchanged after ending a transaction that database_begin began: committed if OK, else rolled back. */

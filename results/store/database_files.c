@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/file.h"
-#include "results/store/database.h"
 
 static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm"};
 
@@ -32,8 +31,10 @@ status database_check_log(const char *path, struct error *error)
                      path, there ? "is empty" : "there is no such file", path, path, path);
 }
 
-status database_files_watch(struct database_files *files, const char *path, struct error *error)
+status database_files_watch(struct database_files *files, const char *path, bool (*sound)(const char *path),
+                            struct error *error)
 {
+    files->sound = sound;
     for (int i = 0; i < DATABASE_FILES; i++) {
         files->file[i].path = path_format("%s%s", path, endings[i]);
         if (!files->file[i].path)
@@ -44,23 +45,12 @@ status database_files_watch(struct database_files *files, const char *path, stru
     return OK;
 }
 
-/* Through a connection of its own, which has none of the pages in memory. */
-static status check_pages(const char *path, struct error *error)
-{
-    struct database *fresh;
-    int64_t faults;
-    TRY(database_open(&fresh, path, false, error));
-    status result =
-        database_integer(fresh, "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'", &faults, error);
-    database_close(fresh);
-    return result == OK && faults > 0 ? error_set(error, ERROR_FORMAT, "%s: damaged", path) : result;
-}
-
 /* A file that shrank was cut, or VACUUM has made it smaller. */
-static status check_size(struct presence *file, off_t before, struct error *error)
+static status check_size(struct database_files *files, off_t before, struct error *error)
 {
+    struct presence *file = &files->file[0];
     off_t size = file->size;
-    if (size >= before || (size > 0 && check_pages(file->path, NULL) == OK))
+    if (size >= before || (size > 0 && files->sound(file->path)))
         return OK;
     file->size = before; /* it stays a fault */
     return error_set(error, ERROR_IO,
@@ -78,7 +68,7 @@ status database_files_check(struct database_files *files, struct error *error)
     off_t before = file->size;
     for (int i = 0; i < DATABASE_FILES; i++)
         TRY(presence_check(&files->file[i], error));
-    return check_size(file, before, error);
+    return check_size(files, before, error);
 }
 
 status database_files_check_pages(struct database_files *files, struct error *error)
@@ -88,7 +78,7 @@ status database_files_check_pages(struct database_files *files, struct error *er
     bool unchanged = file->changed.tv_sec == files->changed.tv_sec && file->changed.tv_nsec == files->changed.tv_nsec;
     if (!file->path || unchanged)
         return OK;
-    if (check_pages(file->path, NULL) != OK)
+    if (!files->sound(file->path))
         return error_set(error, ERROR_IO,
                          "%s: is damaged: something other than SQLite wrote to it while this program used it; put a "
                          "whole copy in its place, or name another database",

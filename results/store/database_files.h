@@ -1,7 +1,7 @@
 /* The files of a database beside and under a running program: FILE, FILE-wal and FILE-shm.
  *
  *     TRY(database_check_log(path, error));                     // before SQLite sees path
- *     TRY(database_files_watch(&files, full_path, error));      // when it was opened for writing
+ *     TRY(database_files_watch(&files, full_path, sound, error));      // when it was opened for writing
  *     TRY(database_files_check(&files, error));                 // within a transaction, and after it
  *     TRY(database_files_check_pages(&files, error));           // at the end of a run
  *     database_files_free(&files);
@@ -18,6 +18,7 @@ enum { DATABASE_FILES = 3 };
 struct database_files {
     struct presence file[DATABASE_FILES]; /* without paths: not watched */
     struct timespec changed;              /* when the first was, as far as its pages were checked */
+    bool (*sound)(const char *path);      /* whether the pages of the file fit together, read anew through SQLite */
 };
 
 /* Whether the log beside the file holds rows. A database that was closed has none. */
@@ -28,7 +29,8 @@ bool database_has_log(const char *path);
 status database_check_log(const char *path, struct error *error);
 
 /* Remembers the file. The caller frees, after a failure too. */
-status database_files_watch(struct database_files *files, const char *path, struct error *error);
+status database_files_watch(struct database_files *files, const char *path, bool (*sound)(const char *path),
+                            struct error *error);
 
 /* ERROR_IO when one of the files was deleted, renamed, replaced or cut since: what is committed from then on would be
  * lost. The first call, in a transaction, remembers the other two files, which SQLite then keeps until it closes. */

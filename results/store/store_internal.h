@@ -1,4 +1,4 @@
-/* What store.c, store_inputs.c, rows.c and query.c share; other folders see store.h alone. */
+/* What store.h hides, for the rooms of results/; others see store.h alone. */
 #ifndef MTIL_RESULTS_STORE_STORE_INTERNAL_H
 #define MTIL_RESULTS_STORE_STORE_INTERNAL_H
 

@@ -1,7 +1,9 @@
 /* What is derived: each run's metrics by metrics.c, means and variances over seeds from those. Runs come configuration by configuration, so that one is in memory at a time. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "results/verify/internal.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "results/report/drawing.h"
+#include "results/report/figure_drawing.h"
 #include "results/report/picture.h"
 #include "tests/results/report/sample_report.h"
 

@@ -1,0 +1,18 @@
+/* A figure drawn: its panels as SVG, and the whole of it within the page.
+ *
+ *     draw_figure(page, figure, true);
+ *
+ * One function per kind of figure, each in a file of its own (drawing_KIND.c).
+ */
+#ifndef MTIL_RESULTS_REPORT_FIGURE_DRAWING_H
+#define MTIL_RESULTS_REPORT_FIGURE_DRAWING_H
+
+#include "results/report/drawing.h"
+
+/* An svg element of that size. */
+struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel);
+
+/* The figure within the page: title, legend, panels and caption; with_files: it names the files for papers. */
+void draw_figure(struct text *page, const struct figure *figure, bool with_files);
+
+#endif
