@@ -23,10 +23,10 @@ struct task {
     int32_t *test_prompts; /* host [classes, templates, context] */
 };
 
-/* Experiments on several GPUs that train together: replicas.h. */
-struct teamwork {
-    struct process_group *team; /* NULL: this one works alone */
-    size_t member, members;
+/* The place of an experiment among those that train together on several GPUs: replicas.h. */
+struct distributed_work {
+    struct process_group *group; /* NULL: this one works alone */
+    size_t rank, ranks;          /* 0 and 0: this one works alone */
 };
 
 struct experiment {
@@ -44,7 +44,7 @@ struct experiment {
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct arena model, per_task, step; /* for the run, for a task, for a step: method.h says when they are emptied */
-    struct teamwork work;
+    struct distributed_work work;
     struct replicas *replicas; /* that train along; NULL: none */
     struct clip *clip;
     struct adapters *adapters;      /* NULL unless the method trains them */

@@ -26,8 +26,8 @@ static size_t image_bytes(const struct batches *b)
 /* A device that computes by itself leaves the cores of the host to decoding. */
 static size_t decoding_threads(const struct experiment *e)
 {
-    size_t members = e->work.members > 0 ? e->work.members : 1,
-           threads = (e->settings.threads > 0 ? e->settings.threads : threads_available()) / members;
+    size_t ranks = e->work.ranks > 0 ? e->work.ranks : 1,
+           threads = (e->settings.threads > 0 ? e->settings.threads : threads_available()) / ranks;
     return e->backend->asynchronous && threads > 0 ? threads : 1;
 }
 
@@ -96,7 +96,7 @@ static status copy_to(struct batches *b, const struct tensor *tensor, const void
     return backend->ops->copy(backend, tensor->data, from, tensor_bytes(tensor), error);
 }
 
-/* This member's share of a batch of `total` images. */
+/* This rank's share of a batch of `total` images. */
 static void place(const struct batches *b, size_t total, struct batch *batch)
 {
     struct loader_share share = loader_share_of(total, b->settings.part, b->settings.parts);

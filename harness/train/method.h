@@ -5,7 +5,7 @@
  *          → evaluation_begin → evaluation → evaluation_end
  *          → close
  *
- * Trained on several GPUs, every member (replicas.h) has a run of its own. Called on every member: open, begin_task, loss,
+ * Trained on several GPUs, every rank (replicas.h) has a run of its own. Called on every rank: open, begin_task, loss,
  * before_update, after_step, close. On the leader alone: end_task, evaluation_begin, evaluation_end, keep. What the leader
  * has (the trained groups, and through keep the method's own) is copied to the others before each begin_task, so hooks
  * have to compute the same everywhere: random numbers are drawn from (seed, task, step) alone.
@@ -26,9 +26,9 @@ struct batch;
 struct experiment;
 struct task;
 
-/* A method at work, on one member. */
+/* A method at work, on one rank. */
 struct method_run {
-    struct experiment *experiment; /* this member's */
+    struct experiment *experiment; /* this rank's */
     const struct options *options; /* the method's keys */
     void *state;                   /* state_size bytes, zero before open; the method's own */
     /* Device memory: what open takes stays until close; emptied before begin_task; emptied before every loss. */
@@ -52,17 +52,17 @@ struct method {
     void (*close)(struct method_run *run); /* also after an open that failed */
     /* resumed: the task's first iterations were done before a stop; groups are as they were then, and keep has run. */
     status (*begin_task)(struct method_run *run, const struct task *task, bool resumed, struct error *error);
-    /* Adds the loss to experiment->loss (device) and its gradients to the parameters, so that the sum over all members is
-     * the loss: what each of work.members computes whole is weighted by 1/members. A member may have no images. */
+    /* Adds the loss to experiment->loss (device) and its gradients to the parameters, so that the sum over all ranks is
+     * the loss: what each of work.ranks computes whole is weighted by 1/ranks. A rank may have no images. */
     status (*loss)(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
-    /* The gradients are now the sum over all members. iteration counts from 1. */
+    /* The gradients are now the sum over all ranks. iteration counts from 1. */
     status (*before_update)(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
     status (*after_step)(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
     status (*end_task)(struct method_run *run, const struct task *task, struct error *error);
     /* The weights to evaluate and to save, where they are not those that training goes on from: in, and out again. */
     status (*evaluation_begin)(struct method_run *run, struct error *error);
     status (*evaluation_end)(struct method_run *run, struct error *error);
-    /* Passes all of the method's own that a stop must not lose: the same function saves, restores and copies to members. */
+    /* Passes all of the method's own that a stop must not lose: the same function saves, restores and copies to ranks. */
     status (*keep)(struct method_run *run, const struct passage *passage, struct error *error);
 };
 

@@ -9,7 +9,7 @@
 #include "harness/train/trained.h"
 #include "harness/train/training.h"
 
-struct member {
+struct rank {
     struct replicas *replicas;
     struct experiment *experiment;
     struct training training;
@@ -21,8 +21,8 @@ struct member {
 
 struct replicas {
     struct experiment *leader;
-    struct process_group team;
-    struct member *members; /* members[0] is the leader, without a thread */
+    struct process_group group;
+    struct rank *ranks; /* ranks[0] is the leader, without a thread */
     size_t size;
     replicas_body body;
     pthread_mutex_t mutex;
@@ -34,21 +34,21 @@ struct replicas {
 
 /* --- Opening --- */
 
-static status open_members(struct replicas *r, struct error *error)
+static status open_ranks(struct replicas *r, struct error *error)
 {
     struct backend *backends[GPUS];
-    r->members[0] = (struct member){.replicas = r, .experiment = r->leader};
+    r->ranks[0] = (struct rank){.replicas = r, .experiment = r->leader};
     backends[0] = r->leader->backend;
     for (size_t i = 1; i < r->size; i++) {
-        r->members[i].replicas = r;
-        TRY(model_open_replica(&r->members[i].experiment, r->leader, i, error));
-        backends[i] = r->members[i].experiment->backend;
+        r->ranks[i].replicas = r;
+        TRY(model_open_replica(&r->ranks[i].experiment, r->leader, i, error));
+        backends[i] = r->ranks[i].experiment->backend;
     }
-    r->team.size = r->size;
-    TRY(backends[0]->ops->process_group_create(backends, &r->team, error));
+    r->group.size = r->size;
+    TRY(backends[0]->ops->process_group_create(backends, &r->group, error));
     for (size_t i = 0; i < r->size; i++) {
-        struct experiment *e = r->members[i].experiment;
-        e->work = (struct teamwork){.team = &r->team, .member = i, .members = r->size};
+        struct experiment *e = r->ranks[i].experiment;
+        e->work = (struct distributed_work){.group = &r->group, .rank = i, .ranks = r->size};
         e->replicas = r;
     }
     return backends[0]->ops->bind(backends[0], error);
@@ -65,12 +65,12 @@ status replicas_open(struct experiment *leader, struct error *error)
     struct replicas *r = calloc(1, sizeof *r);
     if (r == NULL)
         return error_set(error, ERROR_MEMORY, "replicas: no memory for their description");
-    *r = (struct replicas){.leader = leader, .size = size, .members = calloc(size, sizeof *r->members)};
+    *r = (struct replicas){.leader = leader, .size = size, .ranks = calloc(size, sizeof *r->ranks)};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
     leader->replicas = r;
-    status opened = r->members != NULL ? open_members(r, error)
-                                       : error_set(error, ERROR_MEMORY, "replicas: no memory for %zu", size);
+    status opened =
+        r->ranks != NULL ? open_ranks(r, error) : error_set(error, ERROR_MEMORY, "replicas: no memory for %zu", size);
     if (opened != OK) {
         error_context(error, "run.gpus=%zu", size);
         replicas_close(leader);
@@ -84,24 +84,24 @@ void replicas_close(struct experiment *leader)
     struct error ignored;
     if (r == NULL)
         return;
-    leader->backend->ops->process_group_destroy(leader->backend, &r->team);
-    for (size_t i = 1; r->members != NULL && i < r->size; i++)
-        model_close_replica(r->members[i].experiment);
+    leader->backend->ops->process_group_destroy(leader->backend, &r->group);
+    for (size_t i = 1; r->ranks != NULL && i < r->size; i++)
+        model_close_replica(r->ranks[i].experiment);
     leader->backend->ops->bind(leader->backend, &ignored);
     pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->mutex);
-    free(r->members);
+    free(r->ranks);
     free(r);
     leader->replicas = NULL;
-    leader->work = (struct teamwork){0};
+    leader->work = (struct distributed_work){0};
 }
 
-struct experiment *replicas_at(const struct replicas *r, size_t member)
+struct experiment *replicas_at(const struct replicas *r, size_t rank)
 {
-    return member < r->size ? r->members[member].experiment : NULL;
+    return rank < r->size ? r->ranks[rank].experiment : NULL;
 }
 
-/* --- What the leader has, to another member --- */
+/* --- What the leader has, to another rank --- */
 
 struct copying {
     struct backend *from, *to;
@@ -159,14 +159,14 @@ static status copy_state(const struct copying *c, struct experiment *to, struct 
 }
 
 /* What the method keeps goes to the others as it goes to a resume file, but through memory. */
-static status pass_to_members(struct replicas *r, struct archive *archive, struct error *error)
+static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
 {
     const struct method *method = r->leader->settings.method;
     struct passage passage = {.archive = archive, .backend = r->leader->backend, .saving = true};
     TRY(method->keep(&r->leader->method, &passage, error));
     passage.saving = false;
     for (size_t i = 1; i < r->size; i++) {
-        struct experiment *e = r->members[i].experiment;
+        struct experiment *e = r->ranks[i].experiment;
         passage.backend = e->backend;
         TRY(e->backend->ops->bind(e->backend, error));
         TRY(method->keep(&e->method, &passage, error));
@@ -180,18 +180,18 @@ static status copy_kept(struct replicas *r, struct error *error)
     if (r->leader->settings.method->keep == NULL)
         return OK;
     TRY(archive_create(&archive, error));
-    status result = pass_to_members(r, archive, error);
+    status result = pass_to_ranks(r, archive, error);
     archive_close(archive);
     return result;
 }
 
-static status copy_to_members(struct replicas *r, struct error *error)
+static status copy_to_ranks(struct replicas *r, struct error *error)
 {
     struct copying c = {.from = r->leader->backend, .chunk = malloc(CHUNK)};
     status result = c.chunk != NULL ? OK : error_set(error, ERROR_MEMORY, "replicas: no memory to copy weights");
     for (size_t i = 1; result == OK && i < r->size; i++) {
-        c.to = r->members[i].experiment->backend;
-        result = copy_state(&c, r->members[i].experiment, r->leader, error);
+        c.to = r->ranks[i].experiment->backend;
+        result = copy_state(&c, r->ranks[i].experiment, r->leader, error);
     }
     free(c.chunk);
     if (result == OK)
@@ -222,7 +222,7 @@ bool replicas_agree(struct replicas *r)
 static void leave(struct replicas *r, status result)
 {
     if (result != OK && result != ERROR_STOPPED)
-        r->leader->backend->ops->process_group_abort(r->leader->backend, &r->team);
+        r->leader->backend->ops->process_group_abort(r->leader->backend, &r->group);
     pthread_mutex_lock(&r->mutex);
     r->left = r->left || result != OK;
     pthread_cond_broadcast(&r->moved);
@@ -231,12 +231,12 @@ static void leave(struct replicas *r, status result)
 
 static void *follow(void *context)
 {
-    struct member *m = context;
-    struct backend *backend = m->experiment->backend;
-    m->result = backend->ops->bind(backend, &m->error);
-    if (m->result == OK)
-        m->result = m->replicas->body(&m->training, &m->error);
-    leave(m->replicas, m->result);
+    struct rank *rank = context;
+    struct backend *backend = rank->experiment->backend;
+    rank->result = backend->ops->bind(backend, &rank->error);
+    if (rank->result == OK)
+        rank->result = rank->replicas->body(&rank->training, &rank->error);
+    leave(rank->replicas, rank->result);
     return NULL;
 }
 
@@ -254,19 +254,19 @@ status replicas_start(struct replicas *r, const struct training *training, repli
 {
     if (r == NULL)
         return OK;
-    TRY(copy_to_members(r, error));
+    TRY(copy_to_ranks(r, error));
     r->arrived = 0;
     r->left = false;
     r->body = body;
     for (size_t i = 1; i < r->size; i++) {
-        struct member *m = &r->members[i];
-        m->training = (struct training){.experiment = m->experiment,
-                                        .task = training->task,
-                                        .first = training->first,
-                                        .after = forget_changes,
-                                        .context = m->experiment};
-        int number = pthread_create(&m->thread, NULL, follow, m);
-        m->started = number == 0;
+        struct rank *rank = &r->ranks[i];
+        rank->training = (struct training){.experiment = rank->experiment,
+                                           .task = training->task,
+                                           .first = training->first,
+                                           .after = forget_changes,
+                                           .context = rank->experiment};
+        int number = pthread_create(&rank->thread, NULL, follow, rank);
+        rank->started = number == 0;
         if (number != 0)
             return replicas_finish(
                 r, error_errno(error, number, "replicas: cannot start thread %zu of %zu", i, r->size - 1), error);
@@ -280,15 +280,15 @@ status replicas_finish(struct replicas *r, status result, struct error *error)
         return result;
     leave(r, result);
     for (size_t i = 1; i < r->size; i++) {
-        struct member *m = &r->members[i];
-        if (!m->started)
+        struct rank *rank = &r->ranks[i];
+        if (!rank->started)
             continue;
-        pthread_join(m->thread, NULL);
-        m->started = false;
-        if (m->result == OK || m->result == ERROR_STOPPED || (result != OK && result != ERROR_STOPPED))
+        pthread_join(rank->thread, NULL);
+        rank->started = false;
+        if (rank->result == OK || rank->result == ERROR_STOPPED || (result != OK && result != ERROR_STOPPED))
             continue;
-        result = m->result;
-        *error = m->error;
+        result = rank->result;
+        *error = rank->error;
     }
     return result;
 }
@@ -297,7 +297,7 @@ status replicas_finish(struct replicas *r, status result, struct error *error)
 
 float replicas_weight(const struct experiment *e)
 {
-    return e->work.members > 0 ? 1.0f / (float)e->work.members : 1.0f;
+    return e->work.ranks > 0 ? 1.0f / (float)e->work.ranks : 1.0f;
 }
 
 static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
@@ -317,9 +317,9 @@ static status clear_statistics(struct experiment *e, enum tower tower, struct er
 
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
 {
-    if (e->work.team == NULL || e->adapters == NULL)
+    if (e->work.group == NULL || e->adapters == NULL)
         return compute ? OK : e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
-    if (e->work.member > 0) { /* the leader has the counts of the steps before */
+    if (e->work.rank > 0) { /* the leader has the counts of the steps before */
         TRY(clear_counts(e, TOWER_IMAGE, error));
         TRY(clear_statistics(e, TOWER_IMAGE, error));
     }
@@ -337,7 +337,7 @@ static status reduce(struct experiment *e, enum reduction reduction, void *value
     return e->backend->ops->all_reduce(
         e->backend,
         &(struct all_reduce){
-            .group = e->work.team, .rank = e->work.member, .reduction = reduction, .values = values, .n = n},
+            .group = e->work.group, .rank = e->work.rank, .reduction = reduction, .values = values, .n = n},
         error);
 }
 
@@ -353,7 +353,7 @@ static status clear_leaders(struct experiment *e, enum tower tower, struct error
 static status reduce_statistics(struct experiment *e, enum tower tower, struct error *error)
 {
     struct statistic s;
-    if (e->work.member > 0)
+    if (e->work.rank > 0)
         TRY(clear_leaders(e, tower, error));
     for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
         if (s.integers || s.of_leader)
@@ -361,12 +361,12 @@ static status reduce_statistics(struct experiment *e, enum tower tower, struct e
     return OK;
 }
 
-/* Every member encodes all prompts: the leader's counts of the text tower stand for all. */
+/* Every rank encodes all prompts: the leader's counts of the text tower stand for all. */
 static status reduce_marks(struct experiment *e, enum tower tower, struct error *error)
 {
     struct adapter_marks marks = adapters_marks(e->adapters, tower);
     const struct parameters *group = e->adapters->towers[tower].parameters;
-    if (tower == TOWER_TEXT && e->work.member > 0) {
+    if (tower == TOWER_TEXT && e->work.rank > 0) {
         TRY(clear_counts(e, tower, error));
         TRY(clear_statistics(e, tower, error));
     }
@@ -377,7 +377,7 @@ static status reduce_marks(struct experiment *e, enum tower tower, struct error 
 
 status replicas_share(struct experiment *e, struct error *error)
 {
-    if (e->work.team == NULL)
+    if (e->work.group == NULL)
         return OK;
     TRY(reduce(e, SUM_FLOATS, e->loss, 1, error));
     for (int t = 0; e->groups & GROUP_ADAPTERS && t < TOWERS; t++)

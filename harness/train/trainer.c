@@ -188,7 +188,7 @@ static status run_iterations(struct iterations *i, struct error *error)
 static status tell_need(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct adapter_settings *adapter = &e->settings.adapter;
-    size_t images = loader_share_of(task->settings.batch, e->work.member, e->work.members).count,
+    size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
            bytes = cost_step_bytes(&e->clip->dimensions, images, e->prompts.count, e->prompts.positions, adapter->top_k,
                                    adapter->bottleneck);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
@@ -208,12 +208,12 @@ static status open_batches(struct iterations *i, struct error *error)
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
                                        .cache = e->cache,
-                                       .part = e->work.member,
-                                       .parts = e->work.members};
+                                       .part = e->work.rank,
+                                       .parts = e->work.ranks};
     return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);
 }
 
-/* The iterations of one member: the whole of them where it works alone. */
+/* The iterations of one rank: the whole of them where it works alone. */
 static status train_share(const struct training *training, struct error *error)
 {
     struct experiment *e = training->experiment;

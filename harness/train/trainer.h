@@ -14,7 +14,7 @@
 status train_task(const struct training *training, struct error *error);
 
 /* The cross-entropy of a batch against the task's prompts, with its gradients: what methods without a loss of their own do.
- * Weighted by this member's share of the batch; without images, nothing. */
+ * Weighted by this rank's share of the batch; without images, nothing. */
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
                            struct error *error);
 

@@ -56,8 +56,8 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     struct state *state = run->state;
     struct tensor scratch;
     (void)task;
-    calls.begun += run->experiment->work.member == 0;
-    calls.resumed += resumed && run->experiment->work.member == 0;
+    calls.begun += run->experiment->work.rank == 0;
+    calls.resumed += resumed && run->experiment->work.rank == 0;
     /* what a task takes must not be overwritten by what the trainer takes afterwards */
     TRY(tensor_take(&scratch, run->task_memory, TENSOR_F32, "scratch", 1, (size_t[]){64}, failure));
     if (resumed)
@@ -71,10 +71,10 @@ static status loss(struct method_run *run, const struct task *task, const struct
 {
     struct experiment *e = run->experiment;
     TRY(classification_loss(run, task, batch, failure));
-    float members = (float)(e->work.members > 0 ? e->work.members : 1);
+    float ranks = (float)(e->work.ranks > 0 ? e->work.ranks : 1);
     return e->backend->ops->penalty(e->backend,
                                     &(struct penalty){.n = weights(run)->values_count,
-                                                      .strength = 0.5f / members,
+                                                      .strength = 0.5f / ranks,
                                                       .values = weights(run)->values,
                                                       .anchor = ((struct state *)run->state)->anchor,
                                                       .gradients = weights(run)->gradients,
@@ -105,7 +105,7 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     const struct state *state = run->state;
     (void)failure;
     calls.ended++;
-    assert_int_equal(run->experiment->work.member, 0);
+    assert_int_equal(run->experiment->work.rank, 0);
     assert_int_equal(state->steps, task->settings.iterations);
     return OK;
 }
@@ -234,7 +234,7 @@ static void stops_change_nothing(void **context)
     small_run_close(&run);
 }
 
-/* 18 images in batches of 8, 8 and 2, of which the third member has 2, 2 and none; going on with a state that the others
+/* 18 images in batches of 8, 8 and 2, of which the third rank has 2, 2 and none; going on with a state that the others
  * have from the leader. */
 static void several_gpus_share_any_loss(void **context)
 {
@@ -262,10 +262,10 @@ static void several_gpus_share_any_loss(void **context)
     assert_true(squares <= 1e-6 * size);
     for (size_t i = 1; i < MEMBERS; i++) {
         struct experiment *e = replicas_at(run.experiment->replicas, i);
-        float *member = malloc(n * sizeof *member);
-        must(e->backend->ops->download(e->backend, member, e->clip->parameters->values, n * sizeof *member, &error));
-        assert_memory_equal(member, together, n * sizeof *member);
-        free(member);
+        float *other = malloc(n * sizeof *other);
+        must(e->backend->ops->download(e->backend, other, e->clip->parameters->values, n * sizeof *other, &error));
+        assert_memory_equal(other, together, n * sizeof *other);
+        free(other);
     }
     free(together);
     free(alone);

@@ -43,7 +43,7 @@ static status after(void *context, const struct step_report *report, struct erro
     return OK;
 }
 
-/* The second task: 18 images in batches of 8, 8 and 2, of which a third member has 2, 2 and none. */
+/* The second task: 18 images in batches of 8, 8 and 2, of which a third rank has 2, 2 and none. */
 static status train(struct small_run *run, struct outcome *o)
 {
     struct experiment *e = run->experiment;
@@ -129,12 +129,12 @@ static void expect_the_same(const char *method)
         must(train(&run, &together));
         look_at(run.experiment, &together);
         expect_close(&together, &alone);
-        for (size_t m = 1; m < gpus; m++) { /* weights of all members agree to the bit */
-            struct outcome member = {0};
-            look_at(replicas_at(run.experiment->replicas, m), &member);
+        for (size_t m = 1; m < gpus; m++) { /* weights of all ranks agree to the bit */
+            struct outcome other = {0};
+            look_at(replicas_at(run.experiment->replicas, m), &other);
             for (int t = 0; t < TOWERS; t++)
-                assert_memory_equal(member.values[t], together.values[t], member.n[t] * sizeof(float));
-            outcome_free(&member);
+                assert_memory_equal(other.values[t], together.values[t], other.n[t] * sizeof(float));
+            outcome_free(&other);
         }
         open_run(&run, false, gpus, method);
         must(train(&run, &again));
@@ -203,15 +203,15 @@ static status fail_third(struct backend *backend, const struct patchify *argumen
     return broken.real->patchify(backend, arguments, failure);
 }
 
-/* Nobody waits for a member that is gone; its error is the one that is told. */
-static void a_member_that_fails_is_told(void **state)
+/* Nobody waits for a rank that is gone; its error is the one reported. */
+static void a_rank_that_fails_is_reported(void **state)
 {
     (void)state;
-    for (size_t member = 0; member < 2 && member < gpus_there(); member++) {
+    for (size_t rank = 0; rank < 2 && rank < gpus_there(); rank++) {
         struct small_run run;
         struct outcome outcome = {0};
         open_run(&run, true, 2, "method.name=moe_adapters");
-        struct backend *backend = replicas_at(run.experiment->replicas, member)->backend;
+        struct backend *backend = replicas_at(run.experiment->replicas, rank)->backend;
         broken.real = backend->ops;
         broken.ops = *backend->ops;
         broken.ops.patchify = fail_third;
@@ -230,7 +230,7 @@ static struct {
     size_t losses;
 } disturbed;
 
-/* The share of one member in the loss of its third step is infinite. */
+/* The share of one rank in the loss of its third step is infinite. */
 static status disturb(struct backend *backend, const struct all_reduce *arguments, struct error *failure)
 {
     const float bad = INFINITY;
@@ -240,13 +240,13 @@ static status disturb(struct backend *backend, const struct all_reduce *argument
 }
 
 /* What is not finite on one is left out by all of them. */
-static void all_members_skip_together(void **state)
+static void all_ranks_skip_together(void **state)
 {
     (void)state;
     if (gpus_there() < 2)
         skip();
     struct small_run run;
-    struct outcome outcome = {0}, member = {0};
+    struct outcome outcome = {0}, other = {0};
     size_t skipped, first;
     small_run_open(&run, 1, (const char *const[]){"run.gpus=2", "training.on_nan=skip", "training.iterations=9", NULL});
     struct backend *backend = replicas_at(run.experiment->replicas, 1)->backend;
@@ -259,12 +259,12 @@ static void all_members_skip_together(void **state)
     backend->ops = disturbed.real;
     must(guard_skipped(run.experiment, &skipped, &first, &error));
     look_at(run.experiment, &outcome);
-    look_at(replicas_at(run.experiment->replicas, 1), &member);
+    look_at(replicas_at(run.experiment->replicas, 1), &other);
     for (int t = 0; t < TOWERS; t++)
-        assert_memory_equal(member.values[t], outcome.values[t], member.n[t] * sizeof(float));
+        assert_memory_equal(other.values[t], outcome.values[t], other.n[t] * sizeof(float));
     assert_true(skipped == 1 && first == 3);
     assert_true(isinf(outcome.loss[2]) && isfinite(outcome.loss[8]));
-    outcome_free(&member);
+    outcome_free(&other);
     outcome_free(&outcome);
     small_run_close(&run);
 }
@@ -272,9 +272,9 @@ static void all_members_skip_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_train_together),   cmocka_unit_test(all_weights_train_together),
-        cmocka_unit_test(stopping_and_going_on),     cmocka_unit_test(a_member_that_fails_is_told),
-        cmocka_unit_test(all_members_skip_together),
+        cmocka_unit_test(adapters_train_together), cmocka_unit_test(all_weights_train_together),
+        cmocka_unit_test(stopping_and_going_on),   cmocka_unit_test(a_rank_that_fails_is_reported),
+        cmocka_unit_test(all_ranks_skip_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
