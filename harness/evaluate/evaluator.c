@@ -29,7 +29,7 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
     for (size_t i = 0; i < images; i++)
         set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
-    return known_images_create(&set->routed, evaluator->known, images, error);
+    return cached_images_create(&set->routed, evaluator->cache, images, error);
 }
 
 status evaluator_create(struct evaluator **result, struct experiment *e, struct selector *selector, struct error *error)
@@ -42,7 +42,7 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
                                     .coders = selector != NULL ? selector->tasks : 0,
                                     .sets = calloc(e->task_count, sizeof *evaluator->sets)};
     status made = evaluator->sets != NULL
-                      ? known_create(&evaluator->known, e, error)
+                      ? feature_cache_create(&evaluator->cache, e, error)
                       : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
     if (made == OK)
         made = evaluator_refresh(evaluator, error);
@@ -74,20 +74,20 @@ void evaluator_destroy(struct evaluator *evaluator)
         free(set->predicted);
         free(set->router);
         free(set->right);
-        known_images_free(&set->routed);
+        cached_images_free(&set->routed);
     }
     free(evaluator->sets);
     label_space_free(&evaluator->labels);
-    known_destroy(evaluator->known);
+    feature_cache_destroy(evaluator->cache);
     shared_features_close(&evaluator->shared);
     free(evaluator);
 }
 
 status evaluator_refresh(struct evaluator *evaluator, struct error *error)
 {
-    evaluator->labels.known = evaluator->known;
+    evaluator->labels.cache = evaluator->cache;
     label_space_refresh(&evaluator->labels);
-    return known_refresh(evaluator->known, error);
+    return feature_cache_refresh(evaluator->cache, error);
 }
 
 /* --- Predictions --- */
@@ -181,8 +181,8 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                                            .features = room->features},
                                   error));
         for (size_t i = 0; result == OK && i < count; i++)
-            known_store(evaluator->known, &set->routed, room->list[done + i], router, room->chosen + i * choices,
-                        room->features + i * embed);
+            feature_cache_store(evaluator->cache, &set->routed, room->list[done + i], router,
+                                room->chosen + i * choices, room->features + i * embed);
     }
     batches_close(batches);
     return result;
@@ -244,7 +244,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     struct encoding_room room;
     status result = take_room(&room, evaluator, n, set->routed.choices, error);
     if (result == OK) {
-        size_t missing = known_missing(evaluator->known, &set->routed, items, n, router, room.list);
+        size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, room.list);
         result = encode_list(evaluator, set, &room, missing, router, stop, error);
     }
     NEXT(result, label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error));
@@ -329,7 +329,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
             if (set->router[i] == r)
                 items[count++] = (uint32_t)i;
         if (r < 0 && e->settings.keep_features) {
-            evaluator->known->images_asked += count;
+            evaluator->cache->images_asked += count;
             for (size_t i = 0; i < count; i++)
                 set->predicted[items[i]] = set->zero_shot[items[i]];
         } else if (count > 0) {

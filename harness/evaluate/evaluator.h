@@ -20,7 +20,7 @@ struct test_set {
     int32_t *labels;         /* in the label space */
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
     uint16_t *zero_shot;     /* predictions of the untouched CLIP */
-    struct known_images routed;
+    struct cached_images routed;
     float **errors; /* [coders] autoencoder errors [n], NULL: not computed yet */
     /* of the last evaluation */
     uint16_t *predicted;
@@ -33,7 +33,7 @@ struct evaluator {
     struct experiment *experiment;
     struct selector *selector;
     size_t coders; /* the selector's */
-    struct known *known;
+    struct feature_cache *cache;
     struct label_space labels;
     struct shared_features shared; /* of the untouched CLIP */
     struct test_set *sets;

@@ -1,63 +1,63 @@
-/* Features that went through adapters, kept for as long as the router and the experts on their way are what they were:
- * what has not changed is not computed again.
+/* Features computed through adapters, valid until the router or one of the experts they passed through changes.
  *
- *     TRY(known_create(&known, experiment, error));
- *     TRY(known_refresh(known, error));                         // after training or merging
- *     TRY(known_classes(known, j, router, arena, &classes, error));
- *     size_t missing = known_missing(known, &images, items, n, router, list);       // encode these, then
- *     known_store(known, &images, item, router, chosen, features);
+ *     TRY(feature_cache_create(&cache, experiment, error));
+ *     TRY(feature_cache_refresh(cache, error));                         // after training or merging
+ *     TRY(feature_cache_classes(cache, j, router, arena, &classes, error));
+ *     size_t missing = feature_cache_missing(cache, &images, items, n, router, list);       // encode these, then
+ *     feature_cache_store(cache, &images, item, router, chosen, features);
  */
-#ifndef MTIL_HARNESS_EVALUATE_KNOWN_H
-#define MTIL_HARNESS_EVALUATE_KNOWN_H
+#ifndef MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
+#define MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
 
 #include "adapters/files/identity.h"
 #include "harness/run/experiment.h"
 
-/* Of a set of images, each through the router that it took last. Host memory. */
-struct known_images {
+/* Of a set of images, each through the router it last used. Host memory. */
+struct cached_images {
     size_t n, embed, choices; /* choices: image blocks · K */
     int16_t *router;          /* [n], −1: not computed yet */
-    uint64_t *identity;       /* [n] of router and experts when it was computed */
+    uint64_t *identity;       /* [n], of the router and experts it was computed with */
     int32_t *chosen;          /* [n, choices] */
     float *features;          /* [n, embed] */
 };
 
 /* Of a task's classes through one router. */
-struct known_classes {
+struct cached_classes {
     uint64_t identity;
     int32_t *chosen; /* [prompts, text blocks, K] */
     float *features; /* [classes, embed]; NULL: not computed yet */
 };
 
-struct known {
+struct feature_cache {
     struct experiment *experiment;
-    bool keep; /* false: nothing is, and everything is computed again */
+    bool keep; /* false: nothing is cached */
     struct adapter_identity identity;
-    struct known_classes *classes; /* [tasks, routers] */
+    struct cached_classes *classes; /* [tasks, routers] */
     size_t routers;
-    size_t images_asked, images_encoded; /* since the beginning */
+    size_t images_asked, images_encoded; /* since creation */
 };
 
-status known_create(struct known **known, struct experiment *experiment, struct error *error);
-void known_destroy(struct known *known); /* NULL is allowed */
+status feature_cache_create(struct feature_cache **cache, struct experiment *experiment, struct error *error);
+void feature_cache_destroy(struct feature_cache *cache); /* NULL is allowed */
 
-/* Looks at the adapters as they are now. */
-status known_refresh(struct known *known, struct error *error);
+/* Reads the identities of the adapters as they are now: call it after training or merging. */
+status feature_cache_refresh(struct feature_cache *cache, struct error *error);
 
-status known_images_create(struct known_images *images, const struct known *known, size_t n, struct error *error);
-void known_images_free(struct known_images *images);
+status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,
+                            struct error *error);
+void cached_images_free(struct cached_images *images);
 
-/* Those of n items whose features through the router have to be computed: list [n]; returns how many. */
-size_t known_missing(struct known *known, const struct known_images *images, const uint32_t *items, size_t n,
-                     int router, uint32_t *list);
+/* Writes the items whose features through the router must be computed into list [n] and returns their number. */
+size_t feature_cache_missing(struct feature_cache *cache, const struct cached_images *images, const uint32_t *items,
+                             size_t n, int router, uint32_t *list);
 
-/* Keeps the features of one image; chosen is not read where router is −1. */
-void known_store(struct known *known, struct known_images *images, size_t item, int router, const int32_t *chosen,
-                 const float *features);
+/* Stores the features of one image; chosen is not read when router is −1. */
+void feature_cache_store(struct feature_cache *cache, struct cached_images *images, size_t item, int router,
+                         const int32_t *chosen, const float *features);
 
-/* Class features of task j through a router (−1: adapters off), [classes, embed] in the arena, computed unless they
- * are known. */
-status known_classes(struct known *known, size_t j, int router, struct arena *arena, struct tensor *features,
-                     struct error *error);
+/* Class features of task j through a router (−1: adapters off), [classes, embed] in the arena, computed unless
+ * cached. */
+status feature_cache_classes(struct feature_cache *cache, size_t j, int router, struct arena *arena,
+                             struct tensor *features, struct error *error);
 
 #endif

@@ -6,12 +6,12 @@
 static status join(struct label_space *space, int router, struct arena *arena, const struct tensor *joint,
                    struct error *error)
 {
-    struct experiment *e = space->known->experiment;
+    struct experiment *e = space->cache->experiment;
     size_t embed = e->clip->dimensions.embed;
     for (size_t t = 0; t < e->task_count; t++) {
         struct arena_mark mark = arena_mark(arena);
         struct tensor classes;
-        TRY(known_classes(space->known, t, router, arena, &classes, error));
+        TRY(feature_cache_classes(space->cache, t, router, arena, &classes, error));
         TRY(e->backend->ops->copy(e->backend, (float *)joint->data + e->tasks[t].first_class * embed, classes.data,
                                   tensor_bytes(&classes), error));
         arena_release(arena, mark);
@@ -22,7 +22,7 @@ static status join(struct label_space *space, int router, struct arena *arena, c
 /* Without adapters there is one answer for all tasks until the weights change. A copy is a convenience. */
 static status keep(struct label_space *space, const struct tensor *joint, struct error *error)
 {
-    const struct experiment *e = space->known->experiment;
+    const struct experiment *e = space->cache->experiment;
     space->joint = malloc(tensor_bytes(joint));
     if (space->joint == NULL)
         return OK;
@@ -35,7 +35,7 @@ static status keep(struct label_space *space, const struct tensor *joint, struct
 status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
                        struct error *error)
 {
-    struct experiment *e = space->known->experiment;
+    struct experiment *e = space->cache->experiment;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features of all tasks", 2,
                     (size_t[]){e->class_count, e->clip->dimensions.embed}, error));
     if (router < 0 && space->joint != NULL)
@@ -47,8 +47,8 @@ status label_space_all(struct label_space *space, int router, struct arena *aren
 status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
                             struct tensor *features, struct error *error)
 {
-    if (space->known->experiment->settings.label_space == LABEL_SPACE_TASK)
-        return known_classes(space->known, j, router, arena, features, error);
+    if (space->cache->experiment->settings.label_space == LABEL_SPACE_TASK)
+        return feature_cache_classes(space->cache, j, router, arena, features, error);
     return label_space_all(space, router, arena, features, error);
 }
 

@@ -1,7 +1,7 @@
 /* The classes that a test image is compared with: those of its own task, or, in X-TAIL, of all tasks one after the other,
  * where a name that two tasks have is two classes (evaluation.label_space).
  *
- *     struct label_space space = {.known = known};
+ *     struct label_space space = {.cache = cache};
  *     TRY(label_space_features(&space, j, router, &e->per_task, &classes, error));      // [classes, embed]
  *     label_space_refresh(&space);                                                      // the model has changed
  *     label_space_free(&space);
@@ -11,10 +11,10 @@
 #ifndef MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
 #define MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
 
-#include "harness/evaluate/known.h"
+#include "harness/evaluate/feature_cache.h"
 
 struct label_space {
-    struct known *known;
+    struct feature_cache *cache;
     float *joint; /* [all classes, embed] without adapters, for as long as the model is the same; NULL: not computed */
 };
 

@@ -14,8 +14,8 @@
 struct predictor {
     struct predictor_settings settings;
     struct experiment *e;
-    struct selector *selector; /* NULL: the router is given */
-    struct known *known;       /* keeps nothing */
+    struct selector *selector;   /* NULL: the router is given */
+    struct feature_cache *cache; /* keeps nothing */
     struct label_space labels;
     size_t routers;
     struct tensor *candidates; /* [routers + 1] class features, none first; data NULL: not computed yet */
@@ -39,8 +39,8 @@ static status open_parts(struct predictor *p, const struct log *log, struct erro
     p->e->stop = p->settings.stop;
     TRY(open_adapters(p, error));
     TRY(tasks_open_named(p->e, p->settings.card, error));
-    TRY(known_create(&p->known, p->e, error));
-    p->labels.known = p->known;
+    TRY(feature_cache_create(&p->cache, p->e, error));
+    p->labels.cache = p->cache;
     p->candidates = calloc(p->routers + 1, sizeof *p->candidates);
     return p->candidates != NULL ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for its routers");
 }
@@ -68,7 +68,7 @@ void predictor_close(struct predictor *p)
         return;
     free(p->candidates);
     label_space_free(&p->labels);
-    known_destroy(p->known);
+    feature_cache_destroy(p->cache);
     selector_destroy(p->selector);
     experiment_close(p->e);
     free(p);
@@ -208,7 +208,7 @@ static status take_candidates(struct predictor *p, int router, struct tensor **c
     if (all_labels(p, router))
         TRY(label_space_all(&p->labels, router, &p->e->model, &features, error));
     else
-        TRY(known_classes(p->known, (size_t)router, router, &p->e->model, &features, error));
+        TRY(feature_cache_classes(p->cache, (size_t)router, router, &p->e->model, &features, error));
     **classes = features;
     return OK;
 }

@@ -385,10 +385,10 @@ static status run_from_place(struct run *r, struct error *error)
     if (!resumed)
         TRY(save_place(r, 0, 0, error));
     TRY(run_tasks(r, place, error));
-    const struct known *known = r->evaluator->known;
-    if (known->images_asked > 0)
+    const struct feature_cache *cache = r->evaluator->cache;
+    if (cache->images_asked > 0)
         log_info(r->e->log, "of %zu answers after training, %zu had to be computed; the others cannot have changed",
-                 known->images_asked, known->images_encoded);
+                 cache->images_asked, cache->images_encoded);
     return store_commit(r->sequence->store, error);
 }
 

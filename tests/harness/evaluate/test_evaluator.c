@@ -145,10 +145,10 @@ static void change_expert(struct small_run *run, size_t expert)
 
 static size_t encoded_now(struct evaluator *evaluator, size_t checkpoint, size_t j)
 {
-    size_t before = evaluator->known->images_encoded;
+    size_t before = evaluator->cache->images_encoded;
     must(evaluator_refresh(evaluator, &error));
     must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
-    return evaluator->known->images_encoded - before;
+    return evaluator->cache->images_encoded - before;
 }
 
 static bool chose(const struct test_set *set, size_t image, size_t expert)
