@@ -15,7 +15,7 @@ struct kept {
 
 struct cache_part {
     struct cache *cache;
-    struct cache_wish of;
+    struct cache_key of;
     size_t count, users;
     _Atomic(struct kept *) *kept; /* [count]; NULL unless in memory */
     struct cache_file file;       /* empty: there is none, or not yet */
@@ -124,11 +124,10 @@ static void tell_damage(struct cache_part *part, size_t item)
              part->path, item);
 }
 
-static struct cache_part *find_part(const struct cache *cache, const struct cache_wish *wish)
+static struct cache_part *find_part(const struct cache *cache, const struct cache_key *key)
 {
     for (struct cache_part *part = cache->parts; part != NULL; part = part->next)
-        if (part->of.dataset == wish->dataset && part->of.split == wish->split &&
-            part->of.resolution == wish->resolution)
+        if (part->of.dataset == key->dataset && part->of.split == key->split && part->of.resolution == key->resolution)
             return part;
     return NULL;
 }
@@ -141,15 +140,14 @@ static void destroy_part(struct cache_part *part)
     free(part);
 }
 
-static status add_part(struct cache *cache, const struct cache_wish *wish, struct cache_part **added,
-                       struct error *error)
+static status add_part(struct cache *cache, const struct cache_key *key, struct cache_part **added, struct error *error)
 {
-    size_t count = dataset_size(wish->dataset, wish->split);
+    size_t count = dataset_size(key->dataset, key->split);
     struct cache_part *part = calloc(1, sizeof *part);
     bool in_memory = cache->kind == CACHE_MEMORY;
     if (part != NULL)
         *part = (struct cache_part){.cache = cache,
-                                    .of = *wish,
+                                    .of = *key,
                                     .count = count,
                                     .kept = in_memory ? calloc(count + 1, sizeof *part->kept) : NULL,
                                     .next = cache->parts};
@@ -176,13 +174,13 @@ static status open_file(struct cache_part *part, struct error *error)
 status cache_open(struct cache *cache, const struct dataset *dataset, enum split split, int resolution,
                   struct cache_part **result, struct error *error)
 {
-    struct cache_wish wish = {dataset, split, resolution};
+    struct cache_key key = {dataset, split, resolution};
     *result = NULL;
     if (cache == NULL || cache->kind == CACHE_NONE || (resolution == CACHE_WHOLE && !dataset_has_files(dataset, split)))
         return OK;
-    struct cache_part *part = find_part(cache, &wish);
+    struct cache_part *part = find_part(cache, &key);
     if (part == NULL)
-        TRY(add_part(cache, &wish, &part, error));
+        TRY(add_part(cache, &key, &part, error));
     if (cache->kind == CACHE_DISK)
         TRY(open_file(part, error));
     part->users++;

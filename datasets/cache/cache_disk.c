@@ -14,7 +14,7 @@
 /* A file in the making: the jobs decode an item each. */
 struct making {
     struct cache_disk *disk;
-    const struct cache_wish *wish;
+    const struct cache_key *key;
     struct cache_writer writer;
     size_t first;
     pthread_mutex_t mutex;
@@ -25,15 +25,15 @@ struct making {
 /* What cannot be decoded is left out: whoever wants it decodes it and is told why not. */
 static status make_image(const struct making *making, size_t item, struct image *image)
 {
-    const struct cache_wish *wish = making->wish;
+    const struct cache_key *key = making->key;
     struct image whole, crop;
-    TRY(dataset_read(wish->dataset, wish->split, item, &whole, NULL, NULL));
-    if (wish->resolution == CACHE_WHOLE) {
+    TRY(dataset_read(key->dataset, key->split, item, &whole, NULL, NULL));
+    if (key->resolution == CACHE_WHOLE) {
         *image = whole;
         return OK;
     }
-    status result = image_create(&crop, wish->resolution, wish->resolution, NULL);
-    NEXT(result, image_evaluation_crop(&whole, wish->resolution, crop.pixels, NULL));
+    status result = image_create(&crop, key->resolution, key->resolution, NULL);
+    NEXT(result, image_evaluation_crop(&whole, key->resolution, crop.pixels, NULL));
     image_free(&whole);
     if (result == OK)
         *image = crop;
@@ -72,8 +72,8 @@ static status make_items(struct making *making, struct error *error)
 {
     enum { EACH = 32 }; /* images a thread decodes between two reports */
     const struct cache_watcher *watcher = &making->disk->watcher;
-    const char *name = dataset_name(making->wish->dataset);
-    size_t count = dataset_size(making->wish->dataset, making->wish->split);
+    const char *name = dataset_name(making->key->dataset);
+    size_t count = dataset_size(making->key->dataset, making->key->split);
     struct threads *threads;
     TRY(threads_create(&threads, making->disk->threads, error));
     status result = OK;
@@ -100,11 +100,11 @@ struct place {
     struct cache_label label;
 };
 
-static status write_file(struct cache_disk *disk, const struct cache_wish *wish, const struct place *place,
-                         uint64_t room, struct cache_file *file, struct error *error)
+static status write_file(struct cache_disk *disk, const struct cache_key *key, const struct place *place, uint64_t room,
+                         struct cache_file *file, struct error *error)
 {
-    struct making making = {.disk = disk, .wish = wish};
-    size_t count = dataset_size(wish->dataset, wish->split);
+    struct making making = {.disk = disk, .key = key};
+    size_t count = dataset_size(key->dataset, key->split);
     TRY(cache_writer_open(&making.writer, place->path, &place->label, count, room, error));
     if (cache_file_open(file, place->path, &place->label, NULL) == OK) { /* another process was quicker */
         cache_writer_abandon(&making.writer);
@@ -121,31 +121,30 @@ static status write_file(struct cache_disk *disk, const struct cache_wish *wish,
     return cache_file_open(file, place->path, &place->label, error);
 }
 
-static status make_file(struct cache_disk *disk, const struct cache_wish *wish, const struct place *place,
+static status make_file(struct cache_disk *disk, const struct cache_key *key, const struct place *place,
                         struct cache_file *file, struct error *error)
 {
-    uint64_t room, side = (uint64_t)wish->resolution,
-                   crops = side * side * 3 * dataset_size(wish->dataset, wish->split);
+    uint64_t room, side = (uint64_t)key->resolution, crops = side * side * 3 * dataset_size(key->dataset, key->split);
     TRY(directory_create(disk->folder, error));
     TRY(cache_folder_room(disk->folder, place->path, disk->limit, &room, error));
     if (crops > room)
         return error_set(error, ERROR_IO, "%s: needs %llu MB, of which the disk and the cache's limit leave %llu",
                          place->path, (unsigned long long)(crops / 1000000), (unsigned long long)(room / 1000000));
-    return write_file(disk, wish, place, room, file, error);
+    return write_file(disk, key, place, room, file, error);
 }
 
-static status find_place(const struct cache_disk *disk, const struct cache_wish *wish, struct place *place,
+static status find_place(const struct cache_disk *disk, const struct cache_key *key, struct place *place,
                          struct error *error)
 {
     struct dataset_identity identity;
     struct cache_label *label = &place->label;
     *place = (struct place){0};
-    TRY(dataset_identify(wish->dataset, wish->split, &identity, error));
-    char *root = realpath(dataset_root(wish->dataset), NULL);
-    strncpy(label->dataset, dataset_name(wish->dataset), sizeof label->dataset - 1);
-    strncpy(label->root, root != NULL ? root : dataset_root(wish->dataset), sizeof label->root - 1);
-    label->split = (uint32_t)wish->split;
-    label->resolution = (uint32_t)wish->resolution;
+    TRY(dataset_identify(key->dataset, key->split, &identity, error));
+    char *root = realpath(dataset_root(key->dataset), NULL);
+    strncpy(label->dataset, dataset_name(key->dataset), sizeof label->dataset - 1);
+    strncpy(label->root, root != NULL ? root : dataset_root(key->dataset), sizeof label->root - 1);
+    label->split = (uint32_t)key->split;
+    label->resolution = (uint32_t)key->resolution;
     memcpy(label->content, identity.content, sizeof identity.content);
     strncpy(label->pixels, image_version(), sizeof label->pixels - 1);
     free(root);
@@ -153,7 +152,7 @@ static status find_place(const struct cache_disk *disk, const struct cache_wish 
     return place->path != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for a name");
 }
 
-static status open_or_make(struct cache_disk *disk, const struct cache_wish *wish, const struct place *place,
+static status open_or_make(struct cache_disk *disk, const struct cache_key *key, const struct place *place,
                            struct cache_file *file, struct error *error)
 {
     struct error problem;
@@ -165,7 +164,7 @@ static status open_or_make(struct cache_disk *disk, const struct cache_wish *wis
         log_info(disk->log, "%s; it is written anew", problem.message);
     if (disk->gave_up)
         return OK;
-    status result = make_file(disk, wish, place, file, &problem);
+    status result = make_file(disk, key, place, file, &problem);
     if (result == ERROR_STOPPED)
         return error_set(error, ERROR_STOPPED, "%s", problem.message);
     if (result == ERROR_BUSY) {
@@ -177,17 +176,17 @@ static status open_or_make(struct cache_disk *disk, const struct cache_wish *wis
     return OK;
 }
 
-status cache_disk_open(struct cache_disk *disk, const struct cache_wish *wish, struct cache_file *file, char **path,
+status cache_disk_open(struct cache_disk *disk, const struct cache_key *key, struct cache_file *file, char **path,
                        struct error *error)
 {
     struct place place;
     struct error problem;
     *file = (struct cache_file){0};
     *path = NULL;
-    if (find_place(disk, wish, &place, &problem) != OK) {
+    if (find_place(disk, key, &place, &problem) != OK) {
         log_debug(disk->log, "not cached: %s", problem.message);
         return OK;
     }
     *path = place.path;
-    return open_or_make(disk, wish, &place, file, error);
+    return open_or_make(disk, key, &place, file, error);
 }

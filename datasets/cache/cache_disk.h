@@ -14,7 +14,7 @@ struct cache_disk {
     bool gave_up; /* writing files, after a warning */
 };
 
-struct cache_wish {
+struct cache_key {
     const struct dataset *dataset;
     enum split split;
     int resolution;
@@ -23,7 +23,7 @@ struct cache_wish {
 /* file is of zeros where there is none: its images are generated, another process is writing it, or it cannot be
  * written, of which the first failure is warned about. Only being stopped is an error. The caller closes file and frees
  * path (NULL: there is no place for one). */
-status cache_disk_open(struct cache_disk *disk, const struct cache_wish *wish, struct cache_file *file, char **path,
+status cache_disk_open(struct cache_disk *disk, const struct cache_key *key, struct cache_file *file, char **path,
                        struct error *error);
 
 #endif

@@ -38,7 +38,7 @@ status layout_coop_split(const struct layout *layout, struct error *error);
 status layout_draw(struct layout *layout, struct error *error);
 void layout_free(struct layout *layout);
 
-/* ERROR_STOPPED when the settings' owner wishes so. */
+/* ERROR_STOPPED when the owner of the settings asks to stop. */
 status layout_go_on(const struct mini_settings *settings, const char *root, struct error *error);
 
 /* Writes text to path below the root and frees it. */

@@ -74,8 +74,8 @@ static struct placement place_on_cluster(const struct command_call *call, const 
     size_t cpus = number(call, "cpus") > 0 ? number(call, "cpus") : 1,
            jobs = number(call, "jobs") > 0 ? number(call, "jobs") : sweep_work(sweep);
     struct machine cluster = {.cores = cpus * jobs, .gpus = sweep->gpus > 0 ? jobs : 0}; /* like here */
-    struct placement_wish wish = {.runs = sweep_work(sweep), .jobs = jobs, .threads = cpus};
-    return placement_choose(&cluster, &wish);
+    struct placement_request request = {.runs = sweep_work(sweep), .jobs = jobs, .threads = cpus};
+    return placement_choose(&cluster, &request);
 }
 
 /* Of the runs to come, the most that one takes: all places are alike. */
@@ -94,12 +94,12 @@ static struct placement place(const struct command_call *call, const struct swee
 {
     struct machine machine = machine_look();
     machine.gpus = sweep->gpus;
-    struct placement_wish wish = {.runs = sweep_work(sweep) + sweep_count(sweep, SWEEP_ELSEWHERE),
-                                  .jobs = number(call, "jobs"),
-                                  .threads = sweep->configurations[0].threads,
-                                  .gpus = most_gpus(sweep),
-                                  .memory = sweep_cost_memory(sweep)};
-    return asked(call, "slurm") ? place_on_cluster(call, sweep) : placement_choose(&machine, &wish);
+    struct placement_request request = {.runs = sweep_work(sweep) + sweep_count(sweep, SWEEP_ELSEWHERE),
+                                        .jobs = number(call, "jobs"),
+                                        .threads = sweep->configurations[0].threads,
+                                        .gpus = most_gpus(sweep),
+                                        .memory = sweep_cost_memory(sweep)};
+    return asked(call, "slurm") ? place_on_cluster(call, sweep) : placement_choose(&machine, &request);
 }
 
 static bool any_measured(const struct sweep *sweep)
@@ -263,18 +263,18 @@ static status submit(const struct command_call *call, const struct sweep *sweep,
 {
     char job[SLURM_JOB];
     const struct options *given = call->options;
-    struct slurm_wish wish = {.request = request,
-                              .partition = options_text(given, "partition"),
-                              .time = options_text(given, "time"),
-                              .memory = options_text(given, "memory"),
-                              .arguments = options_text(given, "slurm-arg"),
-                              .cpus = number(call, "cpus"),
-                              .jobs = number(call, "jobs")};
+    struct slurm_options slurm = {.request = request,
+                                  .partition = options_text(given, "partition"),
+                                  .time = options_text(given, "time"),
+                                  .memory = options_text(given, "memory"),
+                                  .arguments = options_text(given, "slurm-arg"),
+                                  .cpus = number(call, "cpus"),
+                                  .jobs = number(call, "jobs")};
     if (sweep_work(sweep) == 0) {
         log_info(call->log, "nothing is left to be submitted; the same with --collect shows the results");
         return OK;
     }
-    TRY(slurm_submit(sweep, &wish, job, error));
+    TRY(slurm_submit(sweep, &slurm, job, error));
     log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows how far it is", job, sweep->folder, job);
     log_info(call->log, "its end joins the results into %s; so does the same command with --collect", sweep->database);
     return OK;

@@ -1,7 +1,7 @@
 /* What a sweep will take: measured in its finished runs where there are some, else estimated from the operations.
  *
  *     TRY(sweep_cost_estimate(sweep, store, log, progress, error));      // fills the configurations' cost, runs' spent
- *     struct placement placement = placement_choose(&machine, &wish);    // wish.memory: sweep_cost_memory(sweep)
+ *     struct placement placement = placement_choose(&machine, &request);    // request.memory: sweep_cost_memory(sweep)
  *     double seconds = sweep_cost_left(sweep, &placement);
  */
 #ifndef MTIL_HARNESS_SWEEP_COST_H

@@ -32,25 +32,25 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many runs of so many bytes have room; all of them when nothing is known. */
-static size_t fitting(const struct machine *machine, const struct placement_wish *wish)
+/* The number of runs that fit into memory; all of them when sizes are unknown. */
+static size_t fitting(const struct machine *machine, const struct placement_request *request)
 {
-    if (wish->memory <= 0 || machine->memory <= 0)
-        return wish->runs;
-    double count = 0.8 * machine->memory / wish->memory;
-    return count < (double)wish->runs ? (size_t)count : wish->runs;
+    if (request->memory <= 0 || machine->memory <= 0)
+        return request->runs;
+    double count = 0.8 * machine->memory / request->memory;
+    return count < (double)request->runs ? (size_t)count : request->runs;
 }
 
-struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish)
+struct placement placement_choose(const struct machine *machine, const struct placement_request *request)
 {
-    size_t threads = wish->threads > 0 ? wish->threads : 1, each = wish->gpus > 0 ? wish->gpus : 1,
+    size_t threads = request->threads > 0 ? request->threads : 1, each = request->gpus > 0 ? request->gpus : 1,
            places = machine->gpus > 0 ? machine->gpus / each : machine->cores / threads;
-    size_t jobs = wish->jobs > 0 ? wish->jobs : least(places, fitting(machine, wish));
-    jobs = least(jobs, wish->runs);
+    size_t jobs = request->jobs > 0 ? request->jobs : least(places, fitting(machine, request));
+    jobs = least(jobs, request->runs);
     return (struct placement){.jobs = jobs > 0 ? jobs : 1,
                               .cores = machine->cores,
                               .gpus = machine->gpus,
-                              .threads = wish->threads,
+                              .threads = request->threads,
                               .gpus_each = each};
 }
 

@@ -1,7 +1,7 @@
-/* Where runs that go on at the same time take their place: how many, how many threads each, and which GPU.
+/* Placement of runs that share a machine: how many at a time, how many threads each, and which GPU.
  *
  *     struct machine machine = machine_look();
- *     struct placement placement = placement_choose(&machine, &(struct placement_wish){.runs = 40, .memory = bytes});
+ *     struct placement placement = placement_choose(&machine, &(struct placement_request){.runs = 40, .memory = bytes});
  *     for (size_t slot = 0; slot < placement.jobs; slot++)
  *         placement_threads(&placement, slot) …                       // of the run in this slot
  */
@@ -16,9 +16,9 @@ struct machine {
     size_t gpus;   /* that the runs compute on; 0: on the cores */
 };
 
-struct machine machine_look(void); /* cores and memory; what the runs compute on is their suite's to say */
+struct machine machine_look(void); /* cores and memory; the suite decides what the runs compute on */
 
-struct placement_wish {
+struct placement_request {
     size_t runs;    /* to be placed */
     size_t jobs;    /* at a time; 0: as many as the machine has room for */
     size_t threads; /* of each; 0: the cores are shared out */
@@ -28,21 +28,22 @@ struct placement_wish {
 
 struct placement {
     size_t jobs;                 /* slots, at least 1 */
-    size_t cores, gpus, threads; /* as the machine's and the wish's */
+    size_t cores, gpus, threads; /* copied from machine and request */
     size_t gpus_each;            /* of a run, next to each other; at least 1 */
 };
 
-/* A wish for a number of jobs is granted; without one there are as many as cores and four fifths of the memory
- * carry: one core each does most, because no run then waits for its own threads. With GPUs there is one run on each, or on each so many. */
-struct placement placement_choose(const struct machine *machine, const struct placement_wish *wish);
+/* Takes the requested number of jobs. Without one: as many as there are cores, limited by four fifths of the free memory;
+ * one core each has the highest throughput, because no run then waits for its own threads. With GPUs: one run per GPU, or
+ * per request->gpus of them. */
+struct placement placement_choose(const struct machine *machine, const struct placement_request *request);
 
-/* At least 1; the slots' threads add up to the cores where there are no more jobs than cores and no wish. */
+/* At least 1; the slots' threads add up to the cores when there are at most as many jobs as cores and no thread count was requested. */
 size_t placement_threads(const struct placement *placement, size_t slot);
 
 /* Number of the GPU of a slot, the first of its GPUs; 0 where there is none. */
 size_t placement_gpu(const struct placement *placement, size_t slot);
 
-/* How many core seconds a run in slot 0 gets done in a second; on a GPU a second is one, whatever the threads. */
+/* Core seconds of work that the run in slot 0 does per second; 1 on a GPU. */
 double placement_speed(const struct placement *placement);
 
 #endif

@@ -13,7 +13,7 @@
 #include "harness/sweep/parts.h"
 
 enum {
-    SECONDS_TO_STOP = 120, /* between the wish to stop and the end of a job's time */
+    SECONDS_TO_STOP = 120, /* between the stop request and the end of a job's time */
     USUAL_ARRAY = 1001     /* Slurm's default of MaxArraySize */
 };
 
@@ -49,21 +49,21 @@ static void add_setting(struct text *text, const char *name, const char *value)
 /* --- Scripts --- */
 
 /* What both jobs are told; settings of a line each, so that one can be changed by hand. */
-static void add_head(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish,
+static void add_head(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
                      const struct places *places, const char *suffix, const char *log)
 {
     const char *slash = strrchr(sweep->suite, '/'), *name = slash != NULL ? slash + 1 : sweep->suite;
     text_add(text, "#SBATCH --job-name=\"mtil-%.*s%s\"\n", (int)strcspn(name, "."), name, suffix);
     text_add(text, "#SBATCH --output=\"%s/logs/%s\"\n#SBATCH --open-mode=append\n", places->folder, log);
-    add_setting(text, "partition", wish->partition);
-    add_setting(text, "time", wish->time);
-    for (const char *word = wish->arguments; word != NULL && *(word += strspn(word, " ")) != 0;
+    add_setting(text, "partition", options->partition);
+    add_setting(text, "time", options->time);
+    for (const char *word = options->arguments; word != NULL && *(word += strspn(word, " ")) != 0;
          word += strcspn(word, " "))
         text_add(text, "#SBATCH %.*s\n", (int)strcspn(word, " "), word);
 }
 
 /* "0-3,7,9-11": the runs to be computed. */
-static void add_array(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish)
+static void add_array(struct text *text, const struct sweep *sweep, const struct slurm_options *options)
 {
     text_add(text, "#SBATCH --array=");
     const char *separator = "";
@@ -76,8 +76,8 @@ static void add_array(struct text *text, const struct sweep *sweep, const struct
         text_add(text, first == i ? "%s%zu" : "%s%zu-%zu", separator, first, i);
         separator = ",";
     }
-    if (wish->jobs > 0)
-        text_add(text, "%%%zu", wish->jobs);
+    if (options->jobs > 0)
+        text_add(text, "%%%zu", options->jobs);
     text_add(text, "\n");
 }
 
@@ -105,7 +105,7 @@ static void add_place(struct text *text, const char *name, const char *path)
     text_free(&word);
 }
 
-static status write_batch(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish,
+static status write_batch(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
                           const struct places *places, struct error *error)
 {
     text_add(
@@ -113,11 +113,11 @@ static status write_batch(struct text *text, const struct sweep *sweep, const st
         "#!/bin/bash\n"
         "# A sweep's runs, one per task of the array; written by mtil sweep --slurm, which submits those that are\n"
         "# not finished. Each goes on where it was stopped and has a database of its own: collect.sh joins them.\n");
-    add_head(text, sweep, wish, places, "", "%a.log");
-    add_array(text, sweep, wish);
-    if (wish->cpus > 0)
-        text_add(text, "#SBATCH --cpus-per-task=%zu\n", wish->cpus);
-    add_setting(text, "mem", wish->memory);
+    add_head(text, sweep, options, places, "", "%a.log");
+    add_array(text, sweep, options);
+    if (options->cpus > 0)
+        text_add(text, "#SBATCH --cpus-per-task=%zu\n", options->cpus);
+    add_setting(text, "mem", options->memory);
     text_add(
         text,
         "# Before its time is over, a run is asked to save and stop; a job that the cluster takes back starts again.\n"
@@ -139,19 +139,19 @@ static status write_batch(struct text *text, const struct sweep *sweep, const st
     return OK;
 }
 
-static void write_collect(struct text *text, const struct sweep *sweep, const struct slurm_wish *wish,
+static void write_collect(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
                           const struct places *places)
 {
     text_add(text, "#!/bin/bash\n# Joins the databases of a sweep's runs; written by mtil sweep --slurm.\n");
-    add_head(text, sweep, wish, places, "-collect", "collect.log");
+    add_head(text, sweep, options, places, "-collect", "collect.log");
     text_add(text, "\nset -eu\ncd");
     add_word(text, places->here);
     text_add(text, "\nexec");
     add_word(text, places->program);
-    text_add(text, " sweep --collect%s", wish->request->values == GRID_LITERAL ? " --grid=false" : "");
+    text_add(text, " sweep --collect%s", options->request->values == GRID_LITERAL ? " --grid=false" : "");
     add_word(text, sweep->suite);
-    for (size_t i = 0; i < wish->request->count; i++)
-        add_word(text, wish->request->words[i]);
+    for (size_t i = 0; i < options->request->count; i++)
+        add_word(text, options->request->words[i]);
     text_add(text, "\n");
 }
 
@@ -167,12 +167,12 @@ static status save_script(const char *path, struct text *text, status made, stru
     return made;
 }
 
-static status write_scripts(const struct sweep *sweep, const struct slurm_wish *wish, const struct places *places,
+static status write_scripts(const struct sweep *sweep, const struct slurm_options *options, const struct places *places,
                             struct error *error)
 {
     struct text batch = {0}, collect = {0};
-    TRY(save_script(places->batch, &batch, write_batch(&batch, sweep, wish, places, error), error));
-    write_collect(&collect, sweep, wish, places);
+    TRY(save_script(places->batch, &batch, write_batch(&batch, sweep, options, places, error), error));
+    write_collect(&collect, sweep, options, places);
     return save_script(places->collect, &collect, OK, error);
 }
 
@@ -226,9 +226,9 @@ static void free_places(struct places *places)
 }
 
 /* They become lines of a script. */
-static status check_wish(const struct slurm_wish *wish, struct error *error)
+static status check_words(const struct slurm_options *options, struct error *error)
 {
-    const char *const words[] = {wish->partition, wish->time, wish->memory, wish->arguments};
+    const char *const words[] = {options->partition, options->time, options->memory, options->arguments};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i] != NULL && strpbrk(words[i], "\"\\\n") != NULL)
             return error_set(error, ERROR_ARGUMENT,
@@ -285,12 +285,12 @@ static status refuse_queued(const struct sweep *sweep, const char *path, struct 
         sweep->folder, job, job, job);
 }
 
-static status submit_both(const struct sweep *sweep, const struct slurm_wish *wish, const struct places *places,
+static status submit_both(const struct sweep *sweep, const struct slurm_options *options, const struct places *places,
                           char job[SLURM_JOB], struct error *error)
 {
     char dependency[SLURM_JOB + 32], collecting[SLURM_JOB];
     TRY(refuse_queued(sweep, places->job, error));
-    TRY(write_scripts(sweep, wish, places, error));
+    TRY(write_scripts(sweep, options, places, error));
     if (submit(NULL, places->batch, job, error) != OK)
         return sweep->run_count > USUAL_ARRAY
                    ? error_context(error, "%zu runs, and a cluster's MaxArraySize is %d if nobody raised it",
@@ -303,12 +303,13 @@ static status submit_both(const struct sweep *sweep, const struct slurm_wish *wi
     return OK;
 }
 
-status slurm_submit(const struct sweep *sweep, const struct slurm_wish *wish, char job[SLURM_JOB], struct error *error)
+status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, char job[SLURM_JOB],
+                    struct error *error)
 {
     struct places places = {.batch = NULL};
-    TRY(check_wish(wish, error));
+    TRY(check_words(options, error));
     status result = find_places(sweep, &places, error);
-    NEXT(result, submit_both(sweep, wish, &places, job, error));
+    NEXT(result, submit_both(sweep, options, &places, job, error));
     free_places(&places);
     return result;
 }

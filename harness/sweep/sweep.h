@@ -39,7 +39,7 @@ struct sweep_configuration {
     char hash[DIGEST_SIZE];  /* of settings and inputs (inputs.h) */
     char asked[DIGEST_SIZE]; /* of settings and paths, whatever lies there */
     size_t first, runs;      /* in sweep->runs */
-    size_t threads;          /* as the suite wishes; 0: it does not */
+    size_t threads;          /* that the suite asks for; 0: unset */
     size_t gpus;             /* that a run of it takes, where it computes on GPUs */
     bool shares;             /* the suite leaves run.cache open: runs on this machine share it, as files */
     bool moves;              /* it leaves run.device open: any GPU of this machine will do */

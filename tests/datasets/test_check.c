@@ -176,7 +176,7 @@ static void raw_images_are_checked_too(void **state)
     check_free(&found);
 }
 
-static void wish_to_stop_is_heard(void **state)
+static void a_stop_request_is_heard(void **state)
 {
     struct trial *trial = *state;
     struct check found;
@@ -206,7 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(duplicates_are_the_same_pixels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_files_and_empty_classes_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(raw_images_are_checked_too, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wish_to_stop_is_heard, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stop_request_is_heard, set_up, tear_down),
         cmocka_unit_test(published_sizes_are_known_for_every_listed_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,13 +102,14 @@ static void expect_words(struct outcome outcome, const char *const *words)
 /* Jobs compute what a sweep on this machine computes; settings of a job come to the scripts as they were given. */
 static void jobs_compute_the_same(void **state)
 {
-    static const char wish[] = "sweep tiny.yaml --grid policy=none,most_used seed=1..2 --slurm --partition gpu --time "
-                               "12:00:00 --memory 16G --cpus 1 --jobs 3 --slurm-arg --account=lab",
+    static const char sweep_words[] =
+        "sweep tiny.yaml --grid policy=none,most_used seed=1..2 --slurm --partition gpu --time "
+        "12:00:00 --memory 16G --cpus 1 --jobs 3 --slurm-arg --account=lab",
                       rows[] = "SELECT policy, seed, after_task, task, correct FROM runs JOIN evaluations USING (run) "
                                "ORDER BY 1, 2, 3, 4";
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     struct text alone = {0};
-    expect_words(program_ends(workshop, wish, 0),
+    expect_words(program_ends(workshop, sweep_words, 0),
                  WORDS("4 missing", "3 at a time, 1 thread each", "job 42", "--collect"));
     expect_text(workshop, "runs/sweep-tiny-*/batch.sh",
                 WORDS("\n#SBATCH --array=0-3%3\n", "\n#SBATCH --partition=\"gpu\"\n", "\n#SBATCH --time=\"12:00:00\"\n",
@@ -124,7 +125,7 @@ static void jobs_compute_the_same(void **state)
     rows_expect(workshop, "results.db", rows, alone.data);
     text_free(&alone);
     free(path);
-    expect_words(program_ends(workshop, wish, 0), WORDS("4 finished", "nothing is left to be submitted"));
+    expect_words(program_ends(workshop, sweep_words, 0), WORDS("4 finished", "nothing is left to be submitted"));
     expect_words(program_ends(workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..2", 0),
                  WORDS("4 finished"));
     assert_int_equal(workshop_leftovers(workshop), 0);

@@ -49,7 +49,7 @@ float *small_run_values(const struct small_run *run, const float *device, size_t
 /* The adapters' values of a tower. */
 float *small_run_adapters(const struct small_run *run, enum tower tower);
 
-/* Counts what the backend is asked for from now on, and raises a wish to stop at the n-th of it (0: never). One at a
+/* Counts what the backend is asked for from now on, and raises a stop request at the n-th of it (0: never). One at a
  * time. */
 struct backend_spy {
     size_t encodings, updates, predictions; /* batches of images, optimizer steps of a group, batches of predictions */

@@ -17,7 +17,7 @@ struct root {
     char path[64];
     struct threads *threads;
     size_t reports;  /* calls of progress */
-    size_t patience; /* reports until it wishes to stop; 0: never */
+    size_t patience; /* reports until it asks to stop; 0: never */
 };
 
 static void count_reports(void *context, const char *dataset, size_t done, size_t total)
