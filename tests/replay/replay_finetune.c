@@ -166,7 +166,7 @@ static status before_update(struct method_run *run, const struct task *task, siz
     struct replay *p = run->experiment->recorded->context;
     if (p->r.method->before_update != NULL)
         TRY(p->r.method->before_update(run, task, iteration, error));
-    if (run->experiment->work.member > 0)
+    if (run->experiment->work.rank > 0)
         return OK;
     TRY(download(p, p->now, weights_of(p)->values, error));
     compare_distance(p, iteration - 1);
