@@ -50,15 +50,15 @@ static status own_router(const struct evaluation *v, const char *task, int *rout
 static status choose_routers(struct evaluation *v, struct error *error)
 {
     const struct experiment *e = v->experiment;
-    v->routers = calloc(e->task_count, sizeof *v->routers);
+    v->routers = calloc(e->data.task_count, sizeof *v->routers);
     if (v->routers == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
-    for (size_t j = 0; j < e->task_count; j++) {
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->data.task_count);
+    for (size_t j = 0; j < e->data.task_count; j++) {
         v->routers[j] = v->choice.router == ROUTER_POSITION ? (int)j
                         : v->choice.router == ROUTER_AUTO   ? ROUTER_NONE
                                                             : v->choice.router;
         if (v->choice.router == ROUTER_OWN)
-            TRY(own_router(v, e->tasks[j].settings.name, &v->routers[j], error));
+            TRY(own_router(v, e->data.tasks[j].settings.name, &v->routers[j], error));
     }
     return OK;
 }
@@ -79,7 +79,8 @@ static status open_adapters(struct evaluation *v, struct error *error)
     struct experiment *e = v->experiment;
     const struct saved_adapters *saved = &v->choice.saved;
     TRY(choose_routers(v, error));
-    TRY(saved_adapters_load(saved, e->clip, &e->model, v->routers, e->task_count, &e->adapters, error));
+    TRY(saved_adapters_load(saved, e->model.clip, &e->model.memory, v->routers, e->data.task_count, &e->model.adapters,
+                            error));
     if (v->choice.router != ROUTER_AUTO)
         return OK;
     TRY(selector_open(&v->selector, e, saved->file, &saved->card, error));
@@ -93,7 +94,7 @@ static status open_weights(struct evaluation *v, struct error *error)
     char *path = weights_path(v->weights);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for a path");
-    status result = clip_reload(v->experiment->clip, path, error);
+    status result = clip_reload(v->experiment->model.clip, path, error);
     free(path);
     return result == OK ? evaluator_refresh(v->evaluator, error) : result;
 }
@@ -102,14 +103,14 @@ static void report(const struct evaluation *v, const char *activity, size_t j)
 {
     const struct experiment *e = v->experiment;
     progress_report(v->call->progress, &(struct progress_state){.activity = activity,
-                                                                .subject = e->tasks[j].settings.name,
+                                                                .subject = e->data.tasks[j].settings.name,
                                                                 .step = j + 1,
-                                                                .steps = e->task_count});
+                                                                .steps = e->data.task_count});
 }
 
 static status zero_shot_row(struct evaluation *v, struct error *error)
 {
-    for (size_t j = 0; j < v->experiment->task_count; j++) {
+    for (size_t j = 0; j < v->experiment->data.task_count; j++) {
         report(v, "zero-shot", j);
         TRY(evaluator_zero_shot(v->evaluator, j, v->call->stop, error));
         v->zero_shot[j] = v->evaluator->sets[j].correct;
@@ -135,7 +136,7 @@ static double percent(size_t correct, size_t images)
 static void add_averages(const struct evaluation *v, struct table *table)
 {
     double accuracy = 0, zero_shot = 0;
-    size_t tasks = v->experiment->task_count;
+    size_t tasks = v->experiment->data.task_count;
     for (size_t j = 0; j < tasks; j++) {
         const struct test_set *set = &v->evaluator->sets[j];
         accuracy += percent(set->correct, set->n) / (double)tasks;
@@ -156,7 +157,7 @@ static status show(const struct evaluation *v, struct error *error)
     table_add_column(&table, &(struct table_column){.title = "correct"});
     table_add_column(&table, &(struct table_column){.title = "accuracy", .decimals = 2});
     table_add_column(&table, &(struct table_column){.title = "zero-shot", .decimals = 2});
-    for (size_t j = 0; j < v->experiment->task_count; j++) {
+    for (size_t j = 0; j < v->experiment->data.task_count; j++) {
         const struct test_set *set = &v->evaluator->sets[j];
         table_add_text(&table, set->task->settings.name);
         table_add_integer(&table, (int64_t)set->n);
@@ -172,16 +173,16 @@ static status show(const struct evaluation *v, struct error *error)
 
 static status evaluate(struct evaluation *v, struct error *error)
 {
-    v->zero_shot = calloc(v->experiment->task_count, sizeof *v->zero_shot);
+    v->zero_shot = calloc(v->experiment->data.task_count, sizeof *v->zero_shot);
     if (v->zero_shot == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", v->experiment->task_count);
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", v->experiment->data.task_count);
     if (v->choice.file != NULL)
         TRY(open_adapters(v, error));
     TRY(evaluator_create(&v->evaluator, v->experiment, v->selector, error));
     TRY(zero_shot_row(v, error));
     if (v->weights != NULL)
         TRY(open_weights(v, error));
-    for (size_t j = 0; j < v->experiment->task_count; j++)
+    for (size_t j = 0; j < v->experiment->data.task_count; j++)
         TRY(evaluate_task(v, j, error));
     progress_end(v->call->progress);
     return show(v, error);
@@ -198,9 +199,9 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
     TRY(result);
     result = experiment_open_frozen(&v->experiment, suite, call->log, error);
     if (result == OK) {
-        log_info(call->log, "computing on %s", v->experiment->backend->description);
+        log_info(call->log, "computing on %s", v->experiment->model.backend->description);
         struct cache_progress decoding = {call->progress, call->stop};
-        cache_progress_begin(v->experiment->cache, &decoding);
+        cache_progress_begin(v->experiment->data.cache, &decoding);
         result = tasks_leave_out_unreadable(v->experiment, call->progress, call->stop, error);
         NEXT(result, evaluate(v, error));
         progress_end(call->progress);

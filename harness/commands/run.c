@@ -34,10 +34,10 @@ static status show_summary(const struct command_call *call, struct store *store,
 static void show_start(const struct command_call *call, const struct experiment *e)
 {
     log_info(call->log, "%s, seed %llu: %s on %s", suite_name(e->suite), (unsigned long long)e->seed,
-             e->settings.method->name, e->backend->description);
-    if (e->cut != NULL)
+             e->settings.method->name, e->model.backend->description);
+    if (e->data.cut != NULL)
         log_info(call->log, "%s in %zu tasks: mean cosine of class names %.4f within tasks, %.4f between",
-                 e->whole.settings.name, e->task_count, e->cut->within, e->cut->between);
+                 e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
 }
 
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
@@ -93,8 +93,8 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
-        if (e->cut != NULL)
-            label_split_print(e->cut, e->whole.dataset, call->out);
+        if (e->data.cut != NULL)
+            label_split_print(e->data.cut, e->data.whole.dataset, call->out);
         estimate_print(&estimate, settings_seeds(suite), call->out);
     }
     experiment_close(e);

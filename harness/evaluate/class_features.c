@@ -13,19 +13,20 @@ size_t class_prompts(const struct task *task)
 static status mean_of_templates(struct experiment *e, const struct tensor *each, size_t classes, void *features,
                                 struct error *error)
 {
-    const struct backend_ops *ops = e->backend->ops;
+    const struct backend_ops *ops = e->model.backend->ops;
     struct tensor normal, mean;
-    size_t embed = e->clip->dimensions.embed, templates = each->shape[0] / classes;
-    TRY(tensor_take(&normal, &e->step, TENSOR_F32, "normalised prompts", 2, each->shape, error));
-    TRY(tensor_take(&mean, &e->step, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
-    TRY(ops->normalize(e->backend, &(struct normalize){.x = matrix_of(each), .y = matrix_of(&normal)}, error));
+    size_t embed = e->model.clip->dimensions.embed, templates = each->shape[0] / classes;
+    TRY(tensor_take(&normal, &e->model.step_memory, TENSOR_F32, "normalised prompts", 2, each->shape, error));
+    TRY(tensor_take(&mean, &e->model.step_memory, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
+    TRY(ops->normalize(e->model.backend, &(struct normalize){.x = matrix_of(each), .y = matrix_of(&normal)}, error));
     TRY(ops->mean_positions(
-        e->backend,
+        e->model.backend,
         &(struct mean_positions){
             .batch = classes, .positions = templates, .width = embed, .x = normal.data, .out = mean.data},
         error));
-    return ops->normalize(
-        e->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
+    return ops->normalize(e->model.backend,
+                          &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)},
+                          error);
 }
 
 /* features [classes, embed] of `classes` classes, tokens class by class */
@@ -38,10 +39,10 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     struct tower_pass pass;
     struct tensor each;
     size_t prompts = classes * templates;
-    arena_reset(&e->step);
-    TRY(texts_create(&texts, e->clip, &e->step, tokens, prompts, error));
+    arena_reset(&e->model.step_memory);
+    TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, tokens, prompts, error));
     TRY(routing_begin(&routing, e, TOWER_TEXT, prompts, router, &encoding, error));
-    status result = clip_encode_texts(e->clip, &encoding, &texts, &pass, &each, error);
+    status result = clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &each, error);
     TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
     TRY(result);
     return mean_of_templates(e, &each, classes, features, error);
@@ -50,11 +51,12 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
 static status not_finite(const struct experiment *e, const struct task *task, int router, const struct tensor *features,
                          struct error *error)
 {
-    size_t embed = e->clip->dimensions.embed, n = tensor_elements(features);
+    size_t embed = e->model.clip->dimensions.embed, n = tensor_elements(features);
     float *values = malloc(tensor_bytes(features));
     if (values == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu class features", features->shape[0]);
-    status result = e->backend->ops->download(e->backend, values, features->data, tensor_bytes(features), error);
+    status result =
+        e->model.backend->ops->download(e->model.backend, values, features->data, tensor_bytes(features), error);
     size_t at = not_finite_at(values, n);
     free(values);
     TRY(result);
@@ -70,9 +72,9 @@ status class_features(struct experiment *e, const struct task *task, int router,
 {
     enum { PROMPTS = 256 }; /* encoded at a time */
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->clip->dimensions.context, embed = e->clip->dimensions.embed;
+           context = e->model.clip->dimensions.context, embed = e->model.clip->dimensions.embed;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
-           choices = router < 0 ? 0 : e->clip->dimensions.text_blocks * e->adapters->settings.top_k;
+           choices = router < 0 ? 0 : e->model.clip->dimensions.text_blocks * e->model.adapters->settings.top_k;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
     for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;

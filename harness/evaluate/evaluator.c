@@ -12,7 +12,7 @@
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
                          struct error *error)
 {
-    const struct clip_dimensions *n = &evaluator->experiment->clip->dimensions;
+    const struct clip_dimensions *n = &evaluator->experiment->model.clip->dimensions;
     size_t images = dataset_size(task->dataset, SPLIT_TEST);
     *set = (struct test_set){.task = task,
                              .n = images,
@@ -40,16 +40,16 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
     *evaluator = (struct evaluator){.experiment = e,
                                     .selector = selector,
                                     .coders = selector != NULL ? selector->tasks : 0,
-                                    .sets = calloc(e->task_count, sizeof *evaluator->sets)};
+                                    .sets = calloc(e->data.task_count, sizeof *evaluator->sets)};
     status made = evaluator->sets != NULL
                       ? feature_cache_create(&evaluator->cache, e, error)
-                      : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
+                      : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->data.task_count);
     if (made == OK)
         made = evaluator_refresh(evaluator, error);
     if (made == OK)
         made = shared_features_open(&evaluator->shared, e, error);
-    for (size_t j = 0; made == OK && j < e->task_count; j++)
-        made = create_set(evaluator, &evaluator->sets[j], &e->tasks[j], error);
+    for (size_t j = 0; made == OK && j < e->data.task_count; j++)
+        made = create_set(evaluator, &evaluator->sets[j], &e->data.tasks[j], error);
     if (made != OK) {
         evaluator_destroy(evaluator);
         return made;
@@ -62,7 +62,7 @@ void evaluator_destroy(struct evaluator *evaluator)
 {
     if (evaluator == NULL)
         return;
-    for (size_t j = 0; evaluator->sets != NULL && j < evaluator->experiment->task_count; j++) {
+    for (size_t j = 0; evaluator->sets != NULL && j < evaluator->experiment->data.task_count; j++) {
         struct test_set *set = &evaluator->sets[j];
         for (size_t k = 0; set->errors != NULL && k < evaluator->coders; k++)
             free(set->errors[k]);
@@ -97,10 +97,11 @@ static status predict(struct experiment *e, const struct tensor *images, const s
 {
     struct class_head c;
     struct tensor predicted;
-    TRY(class_head_logits(e->backend, &e->step, images, classes, EVALUATION_SCALE, &c, error));
-    TRY(tensor_take(&predicted, &e->step, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(e->backend->ops->argmax(e->backend, &(struct argmax){.x = matrix_of(&c.logits), .out = predicted.data}, error));
-    return e->backend->ops->download(e->backend, best, predicted.data, tensor_bytes(&predicted), error);
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, images, classes, EVALUATION_SCALE, &c, error));
+    TRY(tensor_take(&predicted, &e->model.step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
+    TRY(e->model.backend->ops->argmax(e->model.backend,
+                                      &(struct argmax){.x = matrix_of(&c.logits), .out = predicted.data}, error));
+    return e->model.backend->ops->download(e->model.backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
 /* Features of the next batch's images, host [count, embed], and the experts that each chose, [count, blocks, K] or
@@ -113,16 +114,16 @@ static status encode_batch(struct experiment *e, struct batches *batches, int ro
     struct batch batch;
     struct tower_pass pass;
     struct tensor encoded;
-    arena_reset(&e->step);
+    arena_reset(&e->model.step_memory);
     TRY(batches_take(batches, &batch, error));
     *count = batch.count;
     TRY(routing_begin(&routing, e, TOWER_IMAGE, batch.count, router, &encoding, error));
-    status result =
-        clip_encode_images(e->clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &encoded, error);
+    status result = clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass,
+                                       &encoded, error);
     batches_advance(batches);
     TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
     TRY(result);
-    return e->backend->ops->download(e->backend, features, encoded.data, tensor_bytes(&encoded), error);
+    return e->model.backend->ops->download(e->model.backend, features, encoded.data, tensor_bytes(&encoded), error);
 }
 
 /* What encoding a list of images needs besides the model. */
@@ -136,7 +137,7 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
                         struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    size_t batch = experiment_evaluation_batch(e), embed = e->clip->dimensions.embed;
+    size_t batch = experiment_evaluation_batch(e), embed = e->model.clip->dimensions.embed;
     *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
                                    .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
@@ -160,9 +161,9 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                        .split = SPLIT_TEST,
                                        .items = room->list,
                                        .item_count = n,
-                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
                                        .batch = experiment_evaluation_batch(e),
-                                       .cache = e->cache};
+                                       .cache = e->data.cache};
     struct batches *batches = NULL;
     size_t embed = set->routed.embed, choices = set->routed.choices;
     status result =
@@ -214,7 +215,7 @@ static status predict_features(struct experiment *e, struct test_set *set, const
                                size_t n, const struct tensor *classes, uint16_t *predicted, struct error *error)
 {
     enum { ROWS = 1024 };
-    size_t embed = e->clip->dimensions.embed;
+    size_t embed = e->model.clip->dimensions.embed;
     int32_t best[ROWS];
     float *rows = malloc(array_size(ROWS, embed * sizeof *rows));
     status result = rows != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for %d features", ROWS);
@@ -224,9 +225,10 @@ static status predict_features(struct experiment *e, struct test_set *set, const
         for (size_t i = 0; i < count; i++)
             memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
                    embed * sizeof *rows);
-        arena_reset(&e->step);
-        result = tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
-        NEXT(result, e->backend->ops->upload(e->backend, images.data, rows, tensor_bytes(&images), error));
+        arena_reset(&e->model.step_memory);
+        result =
+            tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
+        NEXT(result, e->model.backend->ops->upload(e->model.backend, images.data, rows, tensor_bytes(&images), error));
         NEXT(result, predict(e, &images, classes, best, error));
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
@@ -239,7 +241,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
                             int router, const struct stop *stop, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
-    struct arena_mark mark = arena_mark(&e->per_task);
+    struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
     struct encoding_room room;
     status result = take_room(&room, evaluator, n, set->routed.choices, error);
@@ -247,10 +249,11 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
         size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, room.list);
         result = encode_list(evaluator, set, &room, missing, router, stop, error);
     }
-    NEXT(result, label_space_features(&evaluator->labels, set->task->index, router, &e->per_task, &classes, error));
+    NEXT(result,
+         label_space_features(&evaluator->labels, set->task->index, router, &e->model.task_memory, &classes, error));
     NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, set->predicted, error));
     free_room(&room);
-    arena_release(&e->per_task, mark);
+    arena_release(&e->model.task_memory, mark);
     return result;
 }
 
@@ -266,11 +269,11 @@ static void count_right(struct test_set *set)
 static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
-    struct arena_mark mark = arena_mark(&e->per_task);
+    struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
-    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->per_task, &classes, error));
+    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
     TRY(predict_features(e, set, set->features, NULL, set->n, &classes, set->zero_shot, error));
-    arena_release(&e->per_task, mark);
+    arena_release(&e->model.task_memory, mark);
     return OK;
 }
 
@@ -321,7 +324,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
     if (items == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
     const struct experiment *e = evaluator->experiment;
-    int routers = e->adapters != NULL ? (int)e->adapters->settings.tasks : 0;
+    int routers = e->model.adapters != NULL ? (int)e->model.adapters->settings.tasks : 0;
     status result = OK;
     for (int r = -1; result == OK && r < routers; r++) {
         size_t count = 0;
@@ -360,7 +363,7 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error)
 {
-    if (evaluator->experiment->groups & GROUPS_TOWERS)
+    if (evaluator->experiment->model.groups & GROUPS_TOWERS)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

@@ -12,15 +12,15 @@ status feature_cache_create(struct feature_cache **result, struct experiment *e,
     if (cache == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the feature cache");
     cache->experiment = e;
-    cache->keep = e->settings.keep_features && e->adapters != NULL;
+    cache->keep = e->settings.keep_features && e->model.adapters != NULL;
     status made = OK;
     if (cache->keep) {
-        cache->routers = e->adapters->settings.tasks;
-        cache->classes = calloc(array_size(e->task_count, cache->routers), sizeof *cache->classes);
+        cache->routers = e->model.adapters->settings.tasks;
+        cache->classes = calloc(array_size(e->data.task_count, cache->routers), sizeof *cache->classes);
         if (cache->classes == NULL)
-            made = error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->task_count);
+            made = error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->data.task_count);
         if (made == OK)
-            made = adapter_identity_create(&cache->identity, e->adapters, error);
+            made = adapter_identity_create(&cache->identity, e->model.adapters, error);
     }
     if (made != OK) {
         feature_cache_destroy(cache);
@@ -34,7 +34,7 @@ void feature_cache_destroy(struct feature_cache *cache)
 {
     if (cache == NULL)
         return;
-    for (size_t i = 0; cache->classes != NULL && i < cache->experiment->task_count * cache->routers; i++) {
+    for (size_t i = 0; cache->classes != NULL && i < cache->experiment->data.task_count * cache->routers; i++) {
         free(cache->classes[i].chosen);
         free(cache->classes[i].features);
     }
@@ -53,12 +53,12 @@ status feature_cache_refresh(struct feature_cache *cache, struct error *error)
 status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,
                             struct error *error)
 {
-    const struct clip_dimensions *d = &cache->experiment->clip->dimensions;
+    const struct clip_dimensions *d = &cache->experiment->model.clip->dimensions;
     *images = (struct cached_images){.n = n, .embed = d->embed};
     images->features = malloc(array_size(n, d->embed * sizeof *images->features));
     bool made = images->features != NULL;
     if (made && cache->keep) {
-        images->choices = d->image_blocks * cache->experiment->adapters->settings.top_k;
+        images->choices = d->image_blocks * cache->experiment->model.adapters->settings.top_k;
         images->router = malloc(array_size(n, sizeof *images->router));
         images->identity = malloc(array_size(n, sizeof *images->identity));
         images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen));
@@ -119,8 +119,8 @@ void feature_cache_store(struct feature_cache *cache, struct cached_images *imag
 static uint64_t classes_identity(const struct feature_cache *cache, const struct task *task, int router,
                                  const int32_t *chosen)
 {
-    size_t prompts = class_prompts(task),
-           choices = cache->experiment->clip->dimensions.text_blocks * cache->experiment->adapters->settings.top_k;
+    size_t prompts = class_prompts(task), choices = cache->experiment->model.clip->dimensions.text_blocks *
+                                                    cache->experiment->model.adapters->settings.top_k;
     uint64_t digest = 0;
     for (size_t p = 0; p < prompts; p++) {
         uint64_t one = adapter_identity_of(&cache->identity, TOWER_TEXT, (size_t)router, chosen + p * choices);
@@ -132,8 +132,8 @@ static uint64_t classes_identity(const struct feature_cache *cache, const struct
 static status take_classes(const struct feature_cache *cache, struct cached_classes *classes, const struct task *task,
                            struct error *error)
 {
-    const struct clip_dimensions *d = &cache->experiment->clip->dimensions;
-    size_t choices = d->text_blocks * cache->experiment->adapters->settings.top_k;
+    const struct clip_dimensions *d = &cache->experiment->model.clip->dimensions;
+    size_t choices = d->text_blocks * cache->experiment->model.adapters->settings.top_k;
     classes->chosen = malloc(array_size(class_prompts(task), choices * sizeof *classes->chosen));
     classes->features = malloc(array_size(dataset_classes(task->dataset), d->embed * sizeof *classes->features));
     if (classes->chosen != NULL && classes->features != NULL)
@@ -153,8 +153,8 @@ static status compute_classes(struct feature_cache *cache, struct cached_classes
         TRY(take_classes(cache, classes, task, error));
     result = class_features(e, task, router, arena, classes->chosen, features, error);
     if (result == OK)
-        result =
-            e->backend->ops->download(e->backend, classes->features, features->data, tensor_bytes(features), error);
+        result = e->model.backend->ops->download(e->model.backend, classes->features, features->data,
+                                                 tensor_bytes(features), error);
     if (result != OK) { /* an incomplete set is not usable */
         free(classes->chosen);
         free(classes->features);
@@ -169,13 +169,14 @@ status feature_cache_classes(struct feature_cache *cache, size_t j, int router, 
                              struct tensor *features, struct error *error)
 {
     struct experiment *e = cache->experiment;
-    const struct task *task = &e->tasks[j];
+    const struct task *task = &e->data.tasks[j];
     if (!cache->keep || router < 0)
         return class_features(e, task, router, arena, NULL, features, error);
     struct cached_classes *classes = &cache->classes[j * cache->routers + (size_t)router];
     if (classes->features == NULL || classes->identity != classes_identity(cache, task, router, classes->chosen))
         return compute_classes(cache, classes, task, router, arena, features, error);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2,
-                    (size_t[]){dataset_classes(task->dataset), e->clip->dimensions.embed}, error));
-    return e->backend->ops->upload(e->backend, features->data, classes->features, tensor_bytes(features), error);
+                    (size_t[]){dataset_classes(task->dataset), e->model.clip->dimensions.embed}, error));
+    return e->model.backend->ops->upload(e->model.backend, features->data, classes->features, tensor_bytes(features),
+                                         error);
 }

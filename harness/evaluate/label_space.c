@@ -7,13 +7,13 @@ static status join(struct label_space *space, int router, struct arena *arena, c
                    struct error *error)
 {
     struct experiment *e = space->cache->experiment;
-    size_t embed = e->clip->dimensions.embed;
-    for (size_t t = 0; t < e->task_count; t++) {
+    size_t embed = e->model.clip->dimensions.embed;
+    for (size_t t = 0; t < e->data.task_count; t++) {
         struct arena_mark mark = arena_mark(arena);
         struct tensor classes;
         TRY(feature_cache_classes(space->cache, t, router, arena, &classes, error));
-        TRY(e->backend->ops->copy(e->backend, (float *)joint->data + e->tasks[t].first_class * embed, classes.data,
-                                  tensor_bytes(&classes), error));
+        TRY(e->model.backend->ops->copy(e->model.backend, (float *)joint->data + e->data.tasks[t].first_class * embed,
+                                        classes.data, tensor_bytes(&classes), error));
         arena_release(arena, mark);
     }
     return OK;
@@ -26,7 +26,8 @@ static status keep(struct label_space *space, const struct tensor *joint, struct
     space->joint = malloc(tensor_bytes(joint));
     if (space->joint == NULL)
         return OK;
-    status result = e->backend->ops->download(e->backend, space->joint, joint->data, tensor_bytes(joint), error);
+    status result =
+        e->model.backend->ops->download(e->model.backend, space->joint, joint->data, tensor_bytes(joint), error);
     if (result != OK)
         label_space_refresh(space);
     return result;
@@ -37,9 +38,10 @@ status label_space_all(struct label_space *space, int router, struct arena *aren
 {
     struct experiment *e = space->cache->experiment;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features of all tasks", 2,
-                    (size_t[]){e->class_count, e->clip->dimensions.embed}, error));
+                    (size_t[]){e->data.class_count, e->model.clip->dimensions.embed}, error));
     if (router < 0 && space->joint != NULL)
-        return e->backend->ops->upload(e->backend, features->data, space->joint, tensor_bytes(features), error);
+        return e->model.backend->ops->upload(e->model.backend, features->data, space->joint, tensor_bytes(features),
+                                             error);
     TRY(join(space, router, arena, features, error));
     return router < 0 ? keep(space, features, error) : OK;
 }

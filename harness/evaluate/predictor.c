@@ -28,8 +28,9 @@ static status open_adapters(struct predictor *p, struct error *error)
     const struct saved_adapters *saved = p->settings.adapters;
     if (saved == NULL)
         return OK;
-    TRY(saved_adapters_load(saved, p->e->clip, &p->e->model, &p->settings.router, 1, &p->e->adapters, error));
-    p->routers = p->e->adapters->settings.tasks;
+    TRY(saved_adapters_load(saved, p->e->model.clip, &p->e->model.memory, &p->settings.router, 1, &p->e->model.adapters,
+                            error));
+    p->routers = p->e->model.adapters->settings.tasks;
     return p->settings.selects ? selector_open(&p->selector, p->e, saved->file, &saved->card, error) : OK;
 }
 
@@ -76,7 +77,7 @@ void predictor_close(struct predictor *p)
 
 size_t predictor_resolution(const struct predictor *p)
 {
-    return p->e->clip->dimensions.resolution;
+    return p->e->model.clip->dimensions.resolution;
 }
 
 size_t predictor_batch(const struct predictor *p)
@@ -88,7 +89,7 @@ size_t predictor_batch(const struct predictor *p)
 
 const char *predictor_device(const struct predictor *p)
 {
-    return p->e->backend->description;
+    return p->e->model.backend->description;
 }
 
 /* --- Features --- */
@@ -113,11 +114,11 @@ static status stopped(const struct predictor *p, struct error *error)
 static status upload_images(struct experiment *e, const uint8_t *pixels, const uint32_t *items, size_t n,
                             struct tensor *images, struct error *error)
 {
-    size_t r = e->clip->dimensions.resolution, bytes = r * r * 3;
-    TRY(tensor_take(images, &e->step, TENSOR_U8, "images", 4, (size_t[]){n, r, r, 3}, error));
+    size_t r = e->model.clip->dimensions.resolution, bytes = r * r * 3;
+    TRY(tensor_take(images, &e->model.step_memory, TENSOR_U8, "images", 4, (size_t[]){n, r, r, 3}, error));
     for (size_t i = 0; i < n; i++)
-        TRY(e->backend->ops->upload(e->backend, (uint8_t *)images->data + i * bytes,
-                                    pixels + (items != NULL ? items[i] : i) * bytes, bytes, error));
+        TRY(e->model.backend->ops->upload(e->model.backend, (uint8_t *)images->data + i * bytes,
+                                          pixels + (items != NULL ? items[i] : i) * bytes, bytes, error));
     return OK;
 }
 
@@ -126,18 +127,18 @@ static status encode_frozen(const struct predictor *p, const uint8_t *pixels, si
                             struct error *error)
 {
     struct experiment *e = p->e;
-    struct encoding encoding = {.arena = &e->step, .whole = means != NULL};
+    struct encoding encoding = {.arena = &e->model.step_memory, .whole = means != NULL};
     struct image_batch batch = {0};
     struct tower_pass pass;
     struct tensor output, mean;
-    arena_reset(&e->step);
+    arena_reset(&e->model.step_memory);
     TRY(upload_images(e, pixels, NULL, n, &batch.images, error));
-    TRY(clip_encode_images(e->clip, &encoding, &batch, &pass, &output, error));
-    TRY(e->backend->ops->download(e->backend, frozen, output.data, tensor_bytes(&output), error));
+    TRY(clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error));
+    TRY(e->model.backend->ops->download(e->model.backend, frozen, output.data, tensor_bytes(&output), error));
     if (means == NULL)
         return OK;
-    TRY(clip_mean_patches(e->clip, &e->step, &pass, &mean, error));
-    return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
+    TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
+    return e->model.backend->ops->download(e->model.backend, means, mean.data, tensor_bytes(&mean), error);
 }
 
 static status encode_routed(const struct predictor *p, const uint8_t *pixels, const uint32_t *items, size_t n,
@@ -149,13 +150,13 @@ static status encode_routed(const struct predictor *p, const uint8_t *pixels, co
     struct image_batch batch = {0};
     struct tower_pass pass;
     struct tensor output;
-    arena_reset(&e->step);
+    arena_reset(&e->model.step_memory);
     TRY(upload_images(e, pixels, items, n, &batch.images, error));
     TRY(routing_begin(&routing, e, TOWER_IMAGE, n, router, &encoding, error));
-    status result = clip_encode_images(e->clip, &encoding, &batch, &pass, &output, error);
+    status result = clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error);
     TRY(routing_end(&routing, NULL, error));
     TRY(result);
-    return e->backend->ops->download(e->backend, features, output.data, tensor_bytes(&output), error);
+    return e->model.backend->ops->download(e->model.backend, features, output.data, tensor_bytes(&output), error);
 }
 
 /* --- Routers --- */
@@ -163,7 +164,7 @@ static status encode_routed(const struct predictor *p, const uint8_t *pixels, co
 static status select_routers(struct predictor *p, const uint8_t *pixels, size_t n, struct features *f,
                              struct error *error)
 {
-    const struct clip_dimensions *d = &p->e->clip->dimensions;
+    const struct clip_dimensions *d = &p->e->model.clip->dimensions;
     size_t batch = experiment_evaluation_batch(p->e), bytes = d->resolution * d->resolution * 3;
     for (size_t first = 0, count; first < n; first += count) {
         count = n - first < batch ? n - first : batch;
@@ -196,7 +197,8 @@ static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t 
 /* The only task's where there is no task per router. */
 static bool all_labels(const struct predictor *p, int router)
 {
-    return p->settings.all_labels || router < 0 || (size_t)router >= p->e->task_count || p->e->task_count == 1;
+    return p->settings.all_labels || router < 0 || (size_t)router >= p->e->data.task_count ||
+           p->e->data.task_count == 1;
 }
 
 static status take_candidates(struct predictor *p, int router, struct tensor **classes, struct error *error)
@@ -206,9 +208,9 @@ static status take_candidates(struct predictor *p, int router, struct tensor **c
         return OK;
     struct tensor features;
     if (all_labels(p, router))
-        TRY(label_space_all(&p->labels, router, &p->e->model, &features, error));
+        TRY(label_space_all(&p->labels, router, &p->e->model.memory, &features, error));
     else
-        TRY(feature_cache_classes(p->cache, (size_t)router, router, &p->e->model, &features, error));
+        TRY(feature_cache_classes(p->cache, (size_t)router, router, &p->e->model.memory, &features, error));
     **classes = features;
     return OK;
 }
@@ -218,11 +220,11 @@ static void name_class(const struct predictor *p, int router, size_t class_index
     size_t task = all_labels(p, router) ? 0 : (size_t)router;
     rank->task = task;
     rank->class_index = class_index;
-    while (all_labels(p, router) && rank->task + 1 < p->e->task_count &&
-           class_index >= p->e->tasks[rank->task + 1].first_class)
+    while (all_labels(p, router) && rank->task + 1 < p->e->data.task_count &&
+           class_index >= p->e->data.tasks[rank->task + 1].first_class)
         rank->task++;
     if (all_labels(p, router))
-        rank->class_index -= p->e->tasks[rank->task].first_class;
+        rank->class_index -= p->e->data.tasks[rank->task].first_class;
 }
 
 /* The `top` highest logits, as the evaluation's prediction the first of equal ones; logits are used up. */
@@ -253,14 +255,16 @@ static status compare(const struct predictor *p, int router, const struct tensor
     struct tensor images;
     struct class_head c;
     size_t count = classes->shape[0];
-    arena_reset(&e->step);
-    TRY(tensor_take(&images, &e->step, TENSOR_F32, "features", 2, (size_t[]){n, e->clip->dimensions.embed}, error));
-    TRY(e->backend->ops->upload(e->backend, images.data, features, tensor_bytes(&images), error));
-    TRY(class_head_logits(e->backend, &e->step, &images, classes, EVALUATION_SCALE, &c, error));
+    arena_reset(&e->model.step_memory);
+    TRY(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2,
+                    (size_t[]){n, e->model.clip->dimensions.embed}, error));
+    TRY(e->model.backend->ops->upload(e->model.backend, images.data, features, tensor_bytes(&images), error));
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, &images, classes, EVALUATION_SCALE, &c, error));
     float *logits = malloc(tensor_bytes(&c.logits));
     if (logits == NULL)
         return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu classes", count);
-    status result = e->backend->ops->download(e->backend, logits, c.logits.data, tensor_bytes(&c.logits), error);
+    status result =
+        e->model.backend->ops->download(e->model.backend, logits, c.logits.data, tensor_bytes(&c.logits), error);
     for (size_t i = 0; result == OK && i < n * count; i++)
         if (!isfinite(logits[i]))
             result = error_set(error, ERROR_FORMAT,
@@ -287,7 +291,7 @@ static size_t list_items(const struct features *f, size_t n, int router)
 static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n, int router, struct features *f,
                             struct answer *answers, struct error *error)
 {
-    size_t embed = p->e->clip->dimensions.embed, batch = experiment_evaluation_batch(p->e),
+    size_t embed = p->e->model.clip->dimensions.embed, batch = experiment_evaluation_batch(p->e),
            all = list_items(f, n, router);
     struct tensor *classes;
     if (all == 0)
@@ -308,7 +312,7 @@ static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n
 
 static status take_features(struct features *f, const struct predictor *p, size_t n, struct error *error)
 {
-    const struct clip_dimensions *d = &p->e->clip->dimensions;
+    const struct clip_dimensions *d = &p->e->model.clip->dimensions;
     size_t coders = p->selector != NULL ? p->selector->trained : 0;
     *f = (struct features){.frozen = malloc(array_size(n, d->embed * sizeof *f->frozen)),
                            .means = malloc(array_size(n, d->image_width * sizeof *f->means)),

@@ -7,14 +7,14 @@ status routing_begin(struct routing *routing, struct experiment *e, enum tower t
                      struct encoding *encoding, struct error *error)
 {
     *routing = (struct routing){.experiment = e, .tower = tower, .count = count};
-    *encoding = (struct encoding){.arena = &e->step, .state = e->state};
+    *encoding = (struct encoding){.arena = &e->model.step_memory, .state = e->model.state};
     if (router < 0)
         return OK;
-    size_t shape[] = {e->adapters->towers[tower].blocks, count, e->adapters->settings.top_k};
-    TRY(tensor_take(&routing->choices, &e->step, TENSOR_I32, "chosen experts", 3, shape, error));
-    TRY(experiment_fill(e, &e->step, count, router, &encoding->router, error));
-    adapters_keep_choices(e->adapters, tower, routing->choices.data);
-    routing->hook = adapters_hook(e->adapters, tower);
+    size_t shape[] = {e->model.adapters->towers[tower].blocks, count, e->model.adapters->settings.top_k};
+    TRY(tensor_take(&routing->choices, &e->model.step_memory, TENSOR_I32, "chosen experts", 3, shape, error));
+    TRY(experiment_fill(e, &e->model.step_memory, count, router, &encoding->router, error));
+    adapters_keep_choices(e->model.adapters, tower, routing->choices.data);
+    routing->hook = adapters_hook(e->model.adapters, tower);
     encoding->hook = &routing->hook;
     return OK;
 }
@@ -24,15 +24,15 @@ status routing_end(struct routing *routing, int32_t *chosen, struct error *error
     struct experiment *e = routing->experiment;
     if (routing->choices.data == NULL)
         return OK;
-    adapters_keep_choices(e->adapters, routing->tower, NULL);
+    adapters_keep_choices(e->model.adapters, routing->tower, NULL);
     if (chosen == NULL)
         return OK;
     size_t blocks = routing->choices.shape[0], top_k = routing->choices.shape[2];
     int32_t *by_block = malloc(tensor_bytes(&routing->choices));
     if (by_block == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the experts of %zu samples", routing->count);
-    status result =
-        e->backend->ops->download(e->backend, by_block, routing->choices.data, tensor_bytes(&routing->choices), error);
+    status result = e->model.backend->ops->download(e->model.backend, by_block, routing->choices.data,
+                                                    tensor_bytes(&routing->choices), error);
     for (size_t b = 0; result == OK && b < blocks; b++)
         for (size_t i = 0; i < routing->count; i++)
             memcpy(chosen + (i * blocks + b) * top_k, by_block + (b * routing->count + i) * top_k,

@@ -63,8 +63,9 @@ static status find_origin(struct shared_features *shared, struct error *error)
     TRY(result);
     TRY(read_program(shared->program, error));
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->backend->arithmetic, e->clip->dimensions.image_heads,
-             e->clip->dimensions.text_heads, (int)e->clip->activation);
+    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->model.backend->arithmetic,
+             e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
+             (int)e->model.clip->activation);
     add_processor(&text);
     if (!text.failed)
         digest_text(text.data, shared->origin);
@@ -77,7 +78,7 @@ status shared_features_open(struct shared_features *shared, struct experiment *e
 {
     *shared = (struct shared_features){.experiment = experiment};
     const struct cache_settings *cache = &experiment->settings.cache;
-    if (cache->kind != CACHE_DISK || experiment->backend->arithmetic == NULL)
+    if (cache->kind != CACHE_DISK || experiment->model.backend->arithmetic == NULL)
         return OK;
     shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
     return find_origin(shared, error); /* without a folder nothing is shared; the cache of images has told */
@@ -107,7 +108,8 @@ static struct place find_place(const struct shared_features *shared, const struc
     if (shared->folder == NULL || dataset_identify(task->dataset, SPLIT_TEST, &identity, NULL) != OK)
         return place;
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list, shared->experiment->clip->dimensions.resolution);
+    text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list,
+             shared->experiment->model.clip->dimensions.resolution);
     if (!text.failed)
         digest_text(text.data, name);
     text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
@@ -178,8 +180,8 @@ status shared_features_take(struct shared_features *shared, const struct task *t
                             const struct stop *stop, struct error *error)
 {
     struct experiment *e = shared->experiment;
-    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->clip->dimensions.image_width,
-           feature_count = n * e->clip->dimensions.embed;
+    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->model.clip->dimensions.image_width,
+           feature_count = n * e->model.clip->dimensions.embed;
     struct place place = find_place(shared, task);
     bool read = place.path != NULL && read_file(shared, &place, means, mean_count, features, feature_count);
     status result = OK;

@@ -1,6 +1,6 @@
 /* Every task alone, from the weights that the run starts from: the upper bound of the tables. */
 #include "harness/methods/methods.h"
-#include "harness/run/model.h"
+#include "harness/run/model_opening.h"
 #include "harness/train/trained.h"
 
 static const struct option options[] = {{.name = "train",
@@ -21,7 +21,8 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     if (resumed)
         return OK;
     TRY(model_restart(e, error));
-    return e->adapters != NULL ? adapters_begin_task(e->adapters, task->index, error) : trained_groups_reset(e, error);
+    return e->model.adapters != NULL ? adapters_begin_task(e->model.adapters, task->index, error)
+                                     : trained_groups_reset(e, error);
 }
 
 const struct method method_finetune = {.name = "finetune",

@@ -9,7 +9,7 @@ status guided_open(struct method_run *run, const char *folder, struct error *err
 {
     struct guided *g = run->state;
     TRY(reference_images_open(&g->images, folder, error));
-    return teacher_open(&g->teacher, run->experiment->clip, run->memory, error);
+    return teacher_open(&g->teacher, run->experiment->model.clip, run->memory, error);
 }
 
 void guided_close(struct method_run *run)
@@ -29,10 +29,10 @@ status guided_begin_task(struct method_run *run, const struct task *task, bool r
         g->done = 0;
         TRY(trained_groups_reset(e, error));
         if (g->follows)
-            TRY(teacher_copy(&g->teacher, e->clip, error));
+            TRY(teacher_copy(&g->teacher, e->model.clip, error));
     }
     TRY(tensor_take(&g->texts, run->task_memory, TENSOR_F32, "the teacher's text features", 2,
-                    (size_t[]){count, e->clip->dimensions.embed}, error));
+                    (size_t[]){count, e->model.clip->dimensions.embed}, error));
     TRY(teacher_texts(&g->teacher, tokens, &g->texts, run->step_memory, error));
     return reference_images_begin(&g->images, e, task, batch > 0 ? batch : task->settings.batch, (size_t)g->done,
                                   run->task_memory, error);
@@ -50,15 +50,15 @@ status guided_loss(struct method_run *run, const struct task *task, const struct
     arena_release(run->step_memory, mark);
     TRY(teacher_images(&g->teacher, &g->images.batch, run->step_memory, &images, error));
     return distillation_add(
-        &(struct distillation){.student = e->clip,
+        &(struct distillation){.student = e->model.clip,
                                .images = &g->images.batch,
                                .teacher_images = &images,
                                .teacher_texts = &g->texts,
-                               .scale = e->logit_scale,
+                               .scale = e->model.logit_scale,
                                .temperature = (float)options_real(run->options, "temperature"),
                                .image_weight = weight * (float)options_real(run->options, "image_weight"),
                                .text_weight = weight * (float)options_real(run->options, "text_weight"),
-                               .loss = e->loss},
+                               .loss = e->model.loss},
         run->step_memory, error);
 }
 

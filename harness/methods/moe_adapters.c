@@ -15,7 +15,7 @@ static status open_policy(struct method_run *run, struct error *error)
     struct experiment *e = run->experiment;
     struct state *state = run->state;
     const struct merge_plan *plan = &e->settings.merge;
-    TRY(adapters_collect(e->adapters, merge_needs(plan), run->memory, error));
+    TRY(adapters_collect(e->model.adapters, merge_needs(plan), run->memory, error));
     if (plan->policy->state_size == 0)
         return OK;
     state->policy = calloc(1, plan->policy->state_size);
@@ -32,7 +32,7 @@ static void close_policy(struct method_run *run)
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    return resumed ? OK : adapters_begin_task(run->experiment->adapters, task->index, error);
+    return resumed ? OK : adapters_begin_task(run->experiment->model.adapters, task->index, error);
 }
 
 static status merge(struct method_run *run, const struct task *task, enum merge_moment moment, size_t iteration,
@@ -43,7 +43,7 @@ static status merge(struct method_run *run, const struct task *task, enum merge_
                               .options = e->settings.merge.policy_options,
                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
                               .state = ((struct state *)run->state)->policy};
-    return adapters_merge(e->adapters, &e->settings.merge, &call, &e->changes, error);
+    return adapters_merge(e->model.adapters, &e->settings.merge, &call, &e->changes, error);
 }
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
@@ -57,7 +57,7 @@ static status end_task(struct method_run *run, const struct task *task, struct e
 {
     struct experiment *e = run->experiment;
     TRY(merge(run, task, MERGE_AFTER_TASK, 0, error));
-    return adapters_freeze(e->adapters, e->settings.adapter.freeze_top_k, &e->changes, error);
+    return adapters_freeze(e->model.adapters, e->settings.adapter.freeze_top_k, &e->changes, error);
 }
 
 static status keep(struct method_run *run, const struct passage *passage, struct error *error)

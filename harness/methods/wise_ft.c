@@ -18,7 +18,7 @@ static const struct option options[] = {{.name = "alpha",
 
 static struct parameters *weights_of(const struct method_run *run)
 {
-    return run->experiment->clip->parameters;
+    return run->experiment->model.clip->parameters;
 }
 
 static status open_start(struct method_run *run, struct error *error)

@@ -54,7 +54,7 @@ static status pass_selector(const struct passage *p, struct selector *selector, 
         snprintf(prefix, sizeof prefix, "selector.%zu", k);
         TRY(pass_parameters(p, prefix, selector->coders[k]->parameters, false, error));
     }
-    size_t tasks = selector->experiment->task_count;
+    size_t tasks = selector->experiment->data.task_count;
     selector->trained = trained;
     return passage_host(p, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
 }
@@ -66,11 +66,12 @@ static status pass_all(const struct passage *p, struct experiment *e, struct sel
     struct trained_group group;
     bool optimizer = place->iteration > 0;
     if (optimizer)
-        TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->guard / sizeof(int32_t), e->guard, error));
+        TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->model.guard / sizeof(int32_t), e->model.guard,
+                       error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
         TRY(pass_parameters(p, group.name, group.parameters, optimizer, error));
-    if (e->groups & GROUP_ADAPTERS)
-        TRY(pass_adapters(p, e->adapters, error));
+    if (e->model.groups & GROUP_ADAPTERS)
+        TRY(pass_adapters(p, e->model.adapters, error));
     if (selector != NULL)
         TRY(pass_selector(p, selector, place->task, error));
     return method->keep != NULL ? method->keep(&e->method, p, error) : OK;
@@ -94,7 +95,7 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
     struct archive *archive;
     struct labels labels;
     TRY(archive_create(&archive, error));
-    struct passage p = {.archive = archive, .backend = experiment->backend, .saving = true};
+    struct passage p = {.archive = archive, .backend = experiment->model.backend, .saving = true};
     status result = pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error);
     make_labels(&labels, experiment, place);
     const struct safetensors_metadata metadata[] = {{"program", "mtil " MTIL_VERSION},
@@ -128,8 +129,8 @@ static status read_place(const struct archive *archive, const struct experiment 
     int64_t t, i, n;
     bool numbers = task != NULL && iteration != NULL && rows != NULL && parse_integer(task, &t) &&
                    parse_integer(iteration, &i) && parse_integer(rows, &n);
-    if (!numbers || t < 0 || (size_t)t > e->task_count || i < 0 ||
-        (size_t)i > ((size_t)t < e->task_count ? e->tasks[t].settings.iterations : 0))
+    if (!numbers || t < 0 || (size_t)t > e->data.task_count || i < 0 ||
+        (size_t)i > ((size_t)t < e->data.task_count ? e->data.tasks[t].settings.iterations : 0))
         return error_set(error, ERROR_FORMAT,
                          "%s: resume file without a valid task and iteration; delete it to start this run afresh",
                          path);
@@ -161,7 +162,7 @@ status checkpoint_load(struct experiment *e, struct selector *selector, const ch
     if (archive_open(&archive, path, error) != OK)
         return error_context(error, "cannot resume; delete the file to start this run afresh");
     status result = read_labels(archive, e, path, place, error);
-    struct passage p = {.archive = archive, .backend = e->backend};
+    struct passage p = {.archive = archive, .backend = e->model.backend};
     if (result == OK)
         result = pass_all(&p, e, selector, place, error);
     archive_close(archive);
@@ -175,7 +176,7 @@ void checkpoint_remove_finished(const struct experiment *e, const char *path)
     struct error ignored;
     if (!file_exists(path) || archive_open(&archive, path, &ignored) != OK)
         return;
-    if (read_labels(archive, e, path, &place, &ignored) == OK && place.task == e->task_count)
+    if (read_labels(archive, e, path, &place, &ignored) == OK && place.task == e->data.task_count)
         unlink(path);
     archive_close(archive);
 }

@@ -40,67 +40,68 @@ status product_rate(struct backend *backend, struct arena *arena, double *rate, 
 
 static size_t longest_prompt(const struct experiment *e, const struct task *task)
 {
-    size_t context = e->clip->dimensions.context, longest = 0;
+    size_t context = e->model.clip->dimensions.context, longest = 0;
     for (size_t c = 0; c < dataset_classes(task->dataset); c++)
         for (size_t l = 0; l < context; l++)
-            if (task->prompts[c * context + l] == tokenizer_end(e->tokenizer) && l + 1 > longest)
+            if (task->prompts[c * context + l] == tokenizer_end(e->model.tokenizer) && l + 1 > longest)
                 longest = l + 1;
     return longest;
 }
 
 static double training_cost(const struct experiment *e, const struct task *task)
 {
-    const struct clip_dimensions *n = &e->clip->dimensions;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct adapter_settings *a = &e->settings.adapter;
     size_t classes = dataset_classes(task->dataset), positions = longest_prompt(e, task), batch = task->settings.batch;
     double steps = (double)task->settings.iterations;
-    if (e->groups == GROUPS_NONE)
+    if (e->model.groups == GROUPS_NONE)
         return 0;
-    if (e->groups & GROUP_ADAPTERS)
+    if (e->model.groups & GROUP_ADAPTERS)
         return steps * cost_adapter_step(n, batch, classes, positions, a->top_k, a->bottleneck);
-    return steps * ((e->groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
-                    (e->groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, classes, positions));
+    return steps * ((e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
+                    (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, classes, positions));
 }
 
 /* The zero-shot pass over every test image, and for every checkpoint the images of the tasks that were trained. */
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
-    const struct clip_dimensions *n = &e->clip->dimensions;
-    double image = cost_images(n, 1) + (e->groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, e->settings.adapter.top_k,
-                                                                                        e->settings.adapter.bottleneck)
-                                                                   : 0);
-    double images = (double)dataset_size(e->tasks[k].dataset, SPLIT_TEST);
-    double checkpoints = e->groups == GROUPS_NONE    ? 0
-                         : e->settings.method->alone ? 1
-                         : e->groups & GROUPS_TOWERS ? (double)e->task_count
-                                                     : (double)(e->task_count - k);
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    double image =
+        cost_images(n, 1) + (e->model.groups & GROUP_ADAPTERS
+                                 ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck)
+                                 : 0);
+    double images = (double)dataset_size(e->data.tasks[k].dataset, SPLIT_TEST);
+    double checkpoints = e->model.groups == GROUPS_NONE    ? 0
+                         : e->settings.method->alone       ? 1
+                         : e->model.groups & GROUPS_TOWERS ? (double)e->data.task_count
+                                                           : (double)(e->data.task_count - k);
     return images * (cost_images(n, 1) + checkpoints * image);
 }
 
 status estimate_run(struct experiment *e, struct estimate *estimate, struct error *error)
 {
-    const struct clip_dimensions *n = &e->clip->dimensions;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
     *estimate = (struct estimate){0};
     size_t largest = 0;
-    for (size_t k = 0; k < e->task_count; k++) {
-        const struct task *task = &e->tasks[k];
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        const struct task *task = &e->data.tasks[k];
         estimate->training += training_cost(e, task);
         estimate->evaluation += evaluation_cost(e, k);
         size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
                                        e->settings.adapter.top_k, e->settings.adapter.bottleneck);
-        largest = e->groups != GROUPS_NONE && bytes > largest ? bytes : largest;
+        largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;
     }
     double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);
-    double copies = e->groups == GROUPS_NONE ? 0 : e->groups & GROUP_ADAPTERS ? 4 : 3;
+    double copies = e->model.groups == GROUPS_NONE ? 0 : e->model.groups & GROUP_ADAPTERS ? 4 : 3;
     estimate->memory = weights + copies * trained + (double)largest;
-    double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->task_count
+    double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
     estimate->disk = trained * (kept + 3); /* a resume file within a task has Adam's moments too */
     const struct cache_settings *cache = &e->settings.cache;
     estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
     estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
-    return product_rate(e->backend, &e->step, &estimate->rate, error);
+    return product_rate(e->model.backend, &e->model.step_memory, &estimate->rate, error);
 }
 
 static void print_room(FILE *out, const char *what, double bytes, const char *of, double cached)

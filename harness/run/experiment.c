@@ -4,10 +4,11 @@
 
 status experiment_choose_groups(struct experiment *e, unsigned groups, struct error *error)
 {
-    e->groups = groups;
-    const int32_t flags[CLIP_FLAGS] = {[CLIP_FLAG_IMAGE] = (e->groups & GROUP_IMAGE_TOWER) != 0,
-                                       [CLIP_FLAG_TEXT] = (e->groups & GROUP_TEXT_TOWER) != 0};
-    return e->backend->ops->upload(e->backend, e->clip->parameters->flags, flags, sizeof flags, error);
+    e->model.groups = groups;
+    const int32_t flags[CLIP_FLAGS] = {[CLIP_FLAG_IMAGE] = (e->model.groups & GROUP_IMAGE_TOWER) != 0,
+                                       [CLIP_FLAG_TEXT] = (e->model.groups & GROUP_TEXT_TOWER) != 0};
+    return e->model.backend->ops->upload(e->model.backend, e->model.clip->parameters->flags, flags, sizeof flags,
+                                         error);
 }
 
 size_t experiment_evaluation_batch(const struct experiment *e)
@@ -19,7 +20,7 @@ status experiment_set_step(struct experiment *e, size_t task, size_t step, doubl
 {
     struct step_state state = {
         .seed = e->seed, .task = (uint32_t)task, .step = (uint32_t)step, .learning_rate = (float)rate};
-    return e->backend->ops->upload(e->backend, e->state, &state, sizeof state, error);
+    return e->model.backend->ops->upload(e->model.backend, e->model.state, &state, sizeof state, error);
 }
 
 status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int32_t value, const int32_t **filled,
@@ -28,7 +29,8 @@ status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int3
     struct tensor memory;
     TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
     *filled = memory.data;
-    return e->backend->ops->arange(e->backend, &(struct arange){.count = n, .first = value, .out = memory.data}, error);
+    return e->model.backend->ops->arange(e->model.backend,
+                                         &(struct arange){.count = n, .first = value, .out = memory.data}, error);
 }
 
 char *experiment_model_name(const struct experiment *e)

@@ -3,25 +3,12 @@
 #ifndef MTIL_HARNESS_RUN_EXPERIMENT_H
 #define MTIL_HARNESS_RUN_EXPERIMENT_H
 
-#include "datasets/survey.h"
 #include "harness/config/settings.h"
-#include "harness/run/file_digest.h"
+#include "harness/run/data.h"
+#include "harness/run/model.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 #include "harness/train/method.h"
-#include "models/clip.h"
-#include "models/tokenizer.h"
-
-struct task {
-    size_t index;
-    size_t first_class; /* of its classes in the label space: 0, or, in one of all tasks, after those of tasks before */
-    struct task_settings settings;
-    char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
-    struct dataset *dataset;
-    struct survey survey;  /* of the dataset; zeros until tasks_survey */
-    int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
-    int32_t *test_prompts; /* host [classes, templates, context] */
-};
 
 /* The place of an experiment among those that train together on several GPUs: replicas.h. */
 struct distributed_work {
@@ -35,30 +22,14 @@ struct experiment {
     uint64_t seed;
     char identity[DIGEST_SIZE];        /* the suite's hash until the inputs are known (inputs.h), then theirs */
     char identity_before[DIGEST_SIZE]; /* of a run that goes on with mended data; "": it does not */
-    struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
-    size_t evaluation_batch;
-    unsigned groups;          /* that are trained: set of enum parameter_group */
-    struct method_run method; /* state NULL: nothing is trained here */
     const struct log *log;
     const struct stop *stop; /* looked at in what takes long and is given no other; NULL: never */
-    struct tokenizer *tokenizer;
-    struct backend *backend;
-    struct arena model, per_task, step; /* for the run, for a task, for a step: method.h says when they are emptied */
+    struct model model;
+    struct data data;
+    struct method_run method; /* state NULL: nothing is trained here */
+    size_t evaluation_batch;
     struct distributed_work work;
-    struct replicas *replicas; /* that train along; NULL: none */
-    struct clip *clip;
-    struct adapters *adapters;      /* NULL unless the method trains them */
-    struct step_state *state;       /* device */
-    float *loss;                    /* device, one value */
-    struct step_guard *guard;       /* device; guard.h */
-    int32_t *found;                 /* device, one value: what guard.h found not to be finite */
-    int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
-    float logit_scale;              /* exp, read when the training of a task begins: no method changes it */
-    size_t task_count, class_count; /* classes of all tasks together */
-    struct task *tasks;
-    struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
-    struct task whole;
-    struct cache *cache;             /* of their decoded images */
+    struct replicas *replicas;       /* that train along; NULL: none */
     const struct recorded *recorded; /* stands in for datasets and texts, in replays; NULL: nothing does */
     struct expert_changes changes;   /* merges, skips and freezes that the results do not have yet */
     /* the text features' inputs of the current task, in the task's arena */

@@ -11,7 +11,7 @@ static struct watched_split *watched(const struct image_watch *watch, size_t tas
 static status look(const struct image_watch *watch, size_t task, enum split split, struct watched_split *found,
                    struct error *error)
 {
-    const struct dataset *dataset = watch->experiment->tasks[task].dataset;
+    const struct dataset *dataset = watch->experiment->data.tasks[task].dataset;
     struct dataset_identity identity;
     found->files = dataset_has_files(dataset, split);
     if (!found->files)
@@ -24,10 +24,10 @@ static status look(const struct image_watch *watch, size_t task, enum split spli
 status image_watch_open(struct image_watch *watch, const struct experiment *experiment, struct error *error)
 {
     *watch = (struct image_watch){.experiment = experiment,
-                                  .splits = calloc(experiment->task_count * SPLITS + 1, sizeof *watch->splits)};
+                                  .splits = calloc(experiment->data.task_count * SPLITS + 1, sizeof *watch->splits)};
     if (watch->splits == NULL)
-        return error_set(error, ERROR_MEMORY, "run: no memory to watch %zu tasks", experiment->task_count);
-    for (size_t task = 0; task < experiment->task_count; task++)
+        return error_set(error, ERROR_MEMORY, "run: no memory to watch %zu tasks", experiment->data.task_count);
+    for (size_t task = 0; task < experiment->data.task_count; task++)
         for (int split = 0; split < SPLITS; split++)
             TRY(look(watch, task, (enum split)split, watched(watch, task, (enum split)split), error));
     return OK;
@@ -35,16 +35,16 @@ status image_watch_open(struct image_watch *watch, const struct experiment *expe
 
 status image_watch_after_survey(struct image_watch *watch, struct error *error)
 {
-    for (size_t task = 0; task < watch->experiment->task_count; task++)
+    for (size_t task = 0; task < watch->experiment->data.task_count; task++)
         for (int split = 0; split < SPLITS; split++)
-            if (watch->experiment->tasks[task].survey.splits[split].unreadable > 0)
+            if (watch->experiment->data.tasks[task].survey.splits[split].unreadable > 0)
                 TRY(look(watch, task, (enum split)split, watched(watch, task, (enum split)split), error));
     return OK;
 }
 
 static status check_split(const struct image_watch *watch, size_t task, enum split split, struct error *error)
 {
-    const struct task_settings *s = &watch->experiment->tasks[task].settings;
+    const struct task_settings *s = &watch->experiment->data.tasks[task].settings;
     const struct watched_split *expected = watched(watch, task, split);
     struct watched_split found;
     TRY(look(watch, task, split, &found, error));
@@ -59,7 +59,7 @@ static status check_split(const struct image_watch *watch, size_t task, enum spl
 
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error)
 {
-    for (size_t k = 0; k < watch->experiment->task_count; k++) {
+    for (size_t k = 0; k < watch->experiment->data.task_count; k++) {
         TRY(check_split(watch, k, SPLIT_TEST, error));
         if (k <= task)
             TRY(check_split(watch, k, SPLIT_TRAIN, error));

@@ -87,8 +87,8 @@ static status add_configuration(const struct reading *r, const char *weights, st
     struct clip_config config;
     char words[96], hash[DIGEST_SIZE];
     if (e != NULL)
-        config =
-            (struct clip_config){e->clip->dimensions.image_heads, e->clip->dimensions.text_heads, e->clip->activation};
+        config = (struct clip_config){e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
+                                      e->model.clip->activation};
     else
         TRY(clip_config_of(&config, weights, &r->settings->stated, error));
     snprintf(words, sizeof words, "%zu %zu %s", config.image_heads, config.text_heads,
@@ -104,11 +104,11 @@ static status add_files(const struct reading *r, struct error *error)
     char *weights = weights_path(r->settings->weights), *vocabulary = vocabulary_path(r->settings->vocabulary);
     status result = weights != NULL && vocabulary != NULL ? OK : no_memory(error);
     if (result == OK)
-        result = add_file(r, "weights", weights, e != NULL ? &e->weights_read : NULL, error);
+        result = add_file(r, "weights", weights, e != NULL ? &e->model.weights_read : NULL, error);
     if (result == OK)
         result = add_configuration(r, weights, error);
     if (result == OK)
-        result = add_file(r, "vocabulary", vocabulary, e != NULL ? &e->vocabulary_read : NULL, error);
+        result = add_file(r, "vocabulary", vocabulary, e != NULL ? &e->model.vocabulary_read : NULL, error);
     free(weights);
     free(vocabulary);
     return result;
@@ -201,7 +201,8 @@ static status add_dataset(const struct reading *r, size_t k, size_t count, struc
     struct task_settings s;
     settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
     if (r->experiment != NULL && !cut && r->settings->shots == 0)
-        return add_survey(r, (int64_t)k, r->experiment->tasks[k].dataset, &r->experiment->tasks[k].survey, error);
+        return add_survey(r, (int64_t)k, r->experiment->data.tasks[k].dataset, &r->experiment->data.tasks[k].survey,
+                          error);
     return survey_again(r, cut ? -1 : (int64_t)k, &s, &(struct surveyor_subject){s.name, k + 1, count}, error);
 }
 
@@ -275,8 +276,8 @@ char *inputs_describe(const struct input_row *row, const struct experiment *e)
     static const struct {
         const char *kind, *words;
     } datasets[] = {{"prompts", "class names and templates"}, {"train", "training images"}, {"test", "test images"}};
-    bool known = row->task >= 0 && row->task < (int64_t)e->task_count;
-    const char *task = known ? e->tasks[row->task].settings.name : e->whole.settings.name;
+    bool known = row->task >= 0 && row->task < (int64_t)e->data.task_count;
+    const char *task = known ? e->data.tasks[row->task].settings.name : e->data.whole.settings.name;
     for (size_t i = 0; i < sizeof datasets / sizeof *datasets; i++)
         if (strcmp(row->kind, datasets[i].kind) == 0)
             return path_format("the %s of %s (%s)", datasets[i].words, task != NULL ? task : "a task", row->path);

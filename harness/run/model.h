@@ -1,25 +1,27 @@
-/* The model of an experiment: backend, memory, CLIP, adapters, tokenizer, and what a step needs on the device. The experiment's
- * settings, seed and groups say what is opened.
- */
+/* A model on a device, with the memory that computing with it takes. model_opening.h opens one. */
 #ifndef MTIL_HARNESS_RUN_MODEL_H
 #define MTIL_HARNESS_RUN_MODEL_H
 
-#include "harness/run/experiment.h"
+#include "adapters/adapter.h"
+#include "harness/run/file_digest.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
 
-status model_open(struct experiment *experiment, struct error *error);
-status model_open_tokenizer(struct experiment *experiment, struct error *error);
-void model_close_method(struct experiment *experiment);
-void model_close(
-    struct experiment *experiment); /* with its method; also one that was opened half-way; the tokenizer stays */
-
-/* The model once more, with its method, on the GPU that comes `number` places after its own; datasets and cache are shared.
- * For replicas.h. */
-status model_open_replica(struct experiment **replica, const struct experiment *leader, size_t number,
-                          struct error *error);
-void model_close_replica(struct experiment *replica); /* NULL is allowed */
-
-/* The weights that the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that train
- * every task alone. */
-status model_restart(struct experiment *experiment, struct error *error);
+struct model {
+    struct backend *backend;
+    struct arena memory, task_memory,
+        step_memory; /* for the run, a task, a step: method.h says when they are emptied */
+    struct clip *clip;
+    struct adapters *adapters; /* NULL unless the method trains them, or somebody opened some */
+    struct tokenizer *tokenizer;
+    struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
+    unsigned groups;                                 /* that are trained: set of enum parameter_group */
+    float logit_scale;              /* exp, read when the training of a task begins: no method changes it */
+    struct step_state *state;       /* device */
+    float *loss;                    /* device, one value */
+    struct step_guard *guard;       /* device; guard.h */
+    int32_t *found;                 /* device, one value: what guard.h found not to be finite */
+    int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
+};
 
 #endif

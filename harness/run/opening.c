@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/run/model.h"
+#include "harness/run/model_opening.h"
 #include "harness/run/tasks.h"
 #include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
@@ -13,8 +13,9 @@ static void choose_evaluation_batch(struct experiment *e)
 {
     enum { USUAL = 64, MOST = 512 };
     const struct adapter_settings *adapter = &e->settings.adapter;
-    size_t left = e->backend->ops->memory_left(e->backend),
-           each = cost_evaluation_bytes(&e->clip->dimensions, 1, adapter->top_k, adapter->bottleneck), batch = MOST;
+    size_t left = e->model.backend->ops->memory_left(e->model.backend),
+           each = cost_evaluation_bytes(&e->model.clip->dimensions, 1, adapter->top_k, adapter->bottleneck),
+           batch = MOST;
     while (batch > 1 && batch > left / 2 / each)
         batch /= 2;
     e->evaluation_batch = e->settings.evaluation_batch > 0 ? e->settings.evaluation_batch
@@ -27,7 +28,7 @@ static status open_cache(struct experiment *e, struct error *error)
 {
     struct cache_settings settings = e->settings.cache;
     settings.log = e->log;
-    return cache_create(&e->cache, &settings, error);
+    return cache_create(&e->data.cache, &settings, error);
 }
 
 static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen,
@@ -40,7 +41,7 @@ static status open_experiment(struct experiment **result, const struct suite *su
     memcpy(e->identity, suite_settings_hash(suite), sizeof e->identity);
     status opened = settings_read(&e->settings, suite, error);
     if (opened == OK) {
-        e->groups = frozen ? GROUPS_NONE : e->settings.method->groups(e->settings.method_options);
+        e->model.groups = frozen ? GROUPS_NONE : e->settings.method->groups(e->settings.method_options);
         opened = model_open(e, error);
     }
     if (opened == OK)
@@ -102,8 +103,9 @@ status experiment_open_recorded(struct experiment **result, const struct setting
     struct experiment *e = calloc(1, sizeof *e);
     if (e == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for its description");
-    *e = (struct experiment){.settings = *settings, .recorded = recorded, .tasks = tasks, .task_count = task_count};
-    e->groups = settings->method->groups(settings->method_options);
+    *e = (struct experiment){
+        .settings = *settings, .recorded = recorded, .data.tasks = tasks, .data.task_count = task_count};
+    e->model.groups = settings->method->groups(settings->method_options);
     status opened = model_open(e, error);
     if (opened == OK)
         opened = method_open(e, error);
@@ -122,10 +124,10 @@ void experiment_close(struct experiment *e)
     if (e == NULL)
         return;
     replicas_close(e);
-    model_close_method(e);   /* before what it reads from */
-    cache_destroy(e->cache); /* before the datasets, whose images it keeps */
+    model_close_method(e);        /* before what it reads from */
+    cache_destroy(e->data.cache); /* before the datasets, whose images it keeps */
     tasks_close(e);
-    tokenizer_close(e->tokenizer);
+    tokenizer_close(e->model.tokenizer);
     model_close(e);
     free(e);
 }

@@ -55,11 +55,11 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .selection = selection_name(e),
         .order = e->settings.order,
         .model = model,
-        .backend = e->backend->ops->name,
-        .precision = precision_name(e->backend->precision),
+        .backend = e->model.backend->ops->name,
+        .precision = precision_name(e->model.backend->precision),
         .program_version = MTIL_VERSION,
         .seed = (int64_t)e->seed,
-        .tasks = (int64_t)e->task_count,
+        .tasks = (int64_t)e->data.task_count,
         .trainable_parameters = (int64_t)trained_values(e),
     };
     if (result == OK)
@@ -89,9 +89,9 @@ static status record_classes(const struct recorder *r, const struct task *task, 
 /* Of tasks that one dataset was cut into: their classes, and how alike they are. */
 static status record_cut(const struct recorder *r, struct error *error)
 {
-    const struct label_split *cut = r->experiment->cut;
+    const struct label_split *cut = r->experiment->data.cut;
     for (size_t k = 0; cut != NULL && k < cut->tasks; k++) {
-        TRY(record_classes(r, &r->experiment->tasks[k], error));
+        TRY(record_classes(r, &r->experiment->data.tasks[k], error));
         for (size_t other = k; other < cut->tasks; other++)
             TRY(store_add_task_similarity(r->store, r->run, (int64_t)k, (int64_t)other,
                                           cut->cosines[k * cut->tasks + other], error));
@@ -116,9 +116,9 @@ static struct task_row describe_task(const struct task *task, char digest[DIGEST
 
 status record_tasks(const struct recorder *r, struct error *error)
 {
-    for (size_t k = 0; k < r->experiment->task_count; k++) {
+    for (size_t k = 0; k < r->experiment->data.task_count; k++) {
         char digest[DIGEST_SIZE];
-        struct task_row row = describe_task(&r->experiment->tasks[k], digest);
+        struct task_row row = describe_task(&r->experiment->data.tasks[k], digest);
         TRY(store_add_task(r->store, r->run, &row, error));
     }
     return record_cut(r, error);
@@ -126,9 +126,9 @@ status record_tasks(const struct recorder *r, struct error *error)
 
 status record_mended(const struct recorder *r, const struct inputs *inputs, struct error *error)
 {
-    for (size_t k = 0; k < r->experiment->task_count; k++) {
+    for (size_t k = 0; k < r->experiment->data.task_count; k++) {
         char digest[DIGEST_SIZE];
-        struct task_row row = describe_task(&r->experiment->tasks[k], digest);
+        struct task_row row = describe_task(&r->experiment->data.tasks[k], digest);
         TRY(store_change_task(r->store, r->run, &row, error));
     }
     return store_run_change_inputs(r->store, r->run, inputs->hash, inputs->rows, inputs->count, error);
@@ -149,7 +149,7 @@ status record_session(const struct recorder *r, struct error *error)
     struct text command = {0}, libraries = {0}, cpu = {0}, gpu = {0};
     struct gpus gpus = {0};
     struct error none;
-    bool computes_there = strcmp(r->experiment->backend->ops->name, "cpu") != 0;
+    bool computes_there = strcmp(r->experiment->model.backend->ops->name, "cpu") != 0;
     program_add_command_line(&command);
     program_add_libraries(&libraries);
     program_add_cpu(&cpu);
@@ -176,7 +176,7 @@ status record_session(const struct recorder *r, struct error *error)
 static status record_routers(const struct recorder *r, int64_t after_task, const struct test_set *set,
                              struct error *error)
 {
-    size_t tasks = r->experiment->task_count;
+    size_t tasks = r->experiment->data.task_count;
     uint64_t *counts = calloc(tasks + 1, sizeof *counts);
     if (counts == NULL)
         return error_set(error, ERROR_MEMORY, "results: no memory for %zu routers", tasks);
@@ -259,7 +259,7 @@ status record_changes(const struct recorder *r, size_t task, size_t iteration, s
 
 status record_counts(const struct recorder *r, size_t task, struct error *error)
 {
-    struct adapters *adapters = r->experiment->adapters;
+    struct adapters *adapters = r->experiment->model.adapters;
     if (adapters == NULL)
         return OK;
     int32_t counts[ADAPTER_EXPERTS];

@@ -27,9 +27,10 @@ static status describe_task(struct adapter_task *description, const struct task 
 static status describe(struct adapter_card *card, const struct experiment *e, const struct selector *selector,
                        size_t task, struct error *error)
 {
-    TRY(adapter_card_create(card, e->task_count, error));
-    for (size_t k = 0; k < e->task_count; k++)
-        TRY(describe_task(&card->tasks[k], &e->tasks[k], e->settings.method->alone ? k == task : k <= task, error));
+    TRY(adapter_card_create(card, e->data.task_count, error));
+    for (size_t k = 0; k < e->data.task_count; k++)
+        TRY(describe_task(&card->tasks[k], &e->data.tasks[k], e->settings.method->alone ? k == task : k <= task,
+                          error));
     if (selector != NULL) {
         card->code = e->settings.selector.code;
         card->per_batch = selector->decision == DECIDE_PER_BATCH;
@@ -48,7 +49,7 @@ static status write_described(const struct experiment *e, const struct selector 
     if (selector != NULL)
         result = selector_tensors_create(&tensors, selector->coders, selector->thresholds, selector->trained, error);
     if (result == OK)
-        result = adapters_save(e->adapters,
+        result = adapters_save(e->model.adapters,
                                &(struct adapter_extra){.tensors = tensors.list,
                                                        .tensor_count = tensors.count,
                                                        .metadata = metadata.list,
@@ -64,7 +65,7 @@ status saved_adapters_write(const struct experiment *e, const struct selector *s
 {
     struct adapter_card card = {0};
     char digest[CLIP_DIGEST_SIZE], *model = experiment_model_name(e);
-    status result = model != NULL ? clip_digest(e->clip, digest, error)
+    status result = model != NULL ? clip_digest(e->model.clip, digest, error)
                                   : error_set(error, ERROR_MEMORY, "%s: no memory for the model's name", path);
     if (result == OK)
         result = describe(&card, e, selector, task, error);

@@ -103,7 +103,7 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
 /* Training is taken as four fifths of a task's work, evaluation as the rest. */
 static double share_done(const struct run *r, double of_task)
 {
-    return ((double)r->task->index + of_task) / (double)r->e->task_count;
+    return ((double)r->task->index + of_task) / (double)r->e->data.task_count;
 }
 
 static status after_iteration(void *context, const struct step_report *report, struct error *error)
@@ -124,7 +124,7 @@ static status after_iteration(void *context, const struct step_report *report, s
         &(struct progress_state){.activity = "train",
                                  .subject = r->task->settings.name,
                                  .task = task + 1,
-                                 .tasks = r->e->task_count,
+                                 .tasks = r->e->data.task_count,
                                  .step = report->iteration,
                                  .steps = report->iterations,
                                  .loss = r->last_loss,
@@ -157,7 +157,7 @@ static status record_skipped_steps(struct run *r, size_t task, struct error *err
 static status train(struct run *r, size_t task, size_t first, struct error *error)
 {
     double start = now();
-    r->task = &r->e->tasks[task];
+    r->task = &r->e->data.tasks[task];
     struct training training = {.experiment = r->e,
                                 .task = r->task,
                                 .first = first,
@@ -179,21 +179,22 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
 
 static void report_evaluation(struct run *r, const char *activity, size_t j)
 {
-    double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->task_count) : 0;
-    progress_report(r->sequence->progress, &(struct progress_state){.activity = activity,
-                                                                    .task = r->task != NULL ? r->task->index + 1 : 0,
-                                                                    .tasks = r->task != NULL ? r->e->task_count : 0,
-                                                                    .step = j + 1,
-                                                                    .steps = r->e->task_count,
-                                                                    .done = base});
+    double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->data.task_count) : 0;
+    progress_report(r->sequence->progress,
+                    &(struct progress_state){.activity = activity,
+                                             .task = r->task != NULL ? r->task->index + 1 : 0,
+                                             .tasks = r->task != NULL ? r->e->data.task_count : 0,
+                                             .step = j + 1,
+                                             .steps = r->e->data.task_count,
+                                             .done = base});
 }
 
 static status zero_shot_row(struct run *r, bool record, struct error *error)
 {
     double start = now();
     int64_t images = 0;
-    for (size_t j = 0; j < r->e->task_count; j++) {
-        if (!record && r->e->groups & GROUPS_TOWERS) /* the weights are no longer untouched, and nobody asks */
+    for (size_t j = 0; j < r->e->data.task_count; j++) {
+        if (!record && r->e->model.groups & GROUPS_TOWERS) /* the weights are no longer untouched, and nobody asks */
             continue;
         report_evaluation(r, "zero-shot", j);
         TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
@@ -206,14 +207,14 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
 
 static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
 {
-    bool alone_with_adapters = r->e->settings.method->alone && r->e->groups & GROUP_ADAPTERS;
+    bool alone_with_adapters = r->e->settings.method->alone && r->e->model.groups & GROUP_ADAPTERS;
     report_evaluation(r, "evaluate", j);
     if (alone_with_adapters)
         TRY(evaluator_with_router(r->evaluator, j, (int)checkpoint, r->sequence->stop, error));
     else
         TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
     return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j],
-                             (r->e->groups & GROUP_ADAPTERS) != 0, error);
+                             (r->e->model.groups & GROUP_ADAPTERS) != 0, error);
 }
 
 static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
@@ -222,7 +223,7 @@ static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
     int64_t images = 0;
     bool alone = r->e->settings.method->alone;
     TRY(evaluator_refresh(r->evaluator, error));
-    for (size_t j = alone ? checkpoint : 0; j < (alone ? checkpoint + 1 : r->e->task_count); j++) {
+    for (size_t j = alone ? checkpoint : 0; j < (alone ? checkpoint + 1 : r->e->data.task_count); j++) {
         TRY(evaluate_task(r, checkpoint, j, error));
         images += (int64_t)r->evaluator->sets[j].n;
     }
@@ -235,25 +236,25 @@ static status train_selector(struct run *r, size_t task, struct error *error)
     if (r->selector == NULL)
         return OK;
     double start = now();
-    TRY(selector_train(r->selector, &r->e->tasks[task], r->sequence->stop, error));
+    TRY(selector_train(r->selector, &r->e->data.tasks[task], r->sequence->stop, error));
     TRY(record_threshold(&r->recorder, r->selector, task, error));
-    return record_time(r, (int64_t)task, (int64_t)r->e->tasks[task].settings.iterations, "selector", start,
+    return record_time(r, (int64_t)task, (int64_t)r->e->data.tasks[task].settings.iterations, "selector", start,
                        (int64_t)r->e->settings.selector.iterations, 0, error);
 }
 
 static status save_weights(struct run *r, size_t task, struct error *error)
 {
     enum checkpoints keep = r->e->settings.checkpoints;
-    if (keep == CHECKPOINTS_NONE || r->e->groups == GROUPS_NONE)
+    if (keep == CHECKPOINTS_NONE || r->e->model.groups == GROUPS_NONE)
         return OK;
-    bool adapters = (r->e->groups & GROUP_ADAPTERS) != 0;
+    bool adapters = (r->e->model.groups & GROUP_ADAPTERS) != 0;
     const char *kind = adapters ? "adapters" : "weights";
     char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
                                          : path_format("%s/%s.safetensors", r->folder, kind);
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
-    status result =
-        adapters ? saved_adapters_write(r->e, r->selector, task, path, error) : clip_save(r->e->clip, path, error);
+    status result = adapters ? saved_adapters_write(r->e, r->selector, task, path, error)
+                             : clip_save(r->e->model.clip, path, error);
     if (result == OK)
         result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
     free(path);
@@ -327,15 +328,15 @@ static void close_run(struct run *r)
 
 static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
 {
-    if (r->e->groups == GROUPS_NONE)
+    if (r->e->model.groups == GROUPS_NONE)
         return OK;
-    for (size_t task = place.task; task < r->e->task_count; task++) {
+    for (size_t task = place.task; task < r->e->data.task_count; task++) {
         TRY(train(r, task, task == place.task ? place.iteration : 0, error));
         TRY(train_selector(r, task, error));
         TRY(evaluate_and_save(r, task, error));
         TRY(save_place(r, task + 1, 0, error));
-        if (stop_requested(r->sequence->stop) && task + 1 < r->e->task_count)
-            return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, r->e->task_count);
+        if (stop_requested(r->sequence->stop) && task + 1 < r->e->data.task_count)
+            return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, r->e->data.task_count);
     }
     return OK;
 }
@@ -378,7 +379,7 @@ static status run_from_place(struct run *r, struct error *error)
                          resumed ? (int64_t)place.iteration : 0, error));
     if (resumed)
         log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1,
-                 r->e->task_count, place.iteration, r->resume);
+                 r->e->data.task_count, place.iteration, r->resume);
     store_begin(r->sequence->store);
     TRY(record_tasks(&r->recorder, error));
     TRY(zero_shot_row(r, !resumed, error));
@@ -422,7 +423,7 @@ static void tell_watchers(void *context, const struct progress_news *news)
     const struct run *r = context;
     const struct progress_state *state = news->state;
     struct live live = {.task = (int64_t)state->task,
-                        .tasks = (int64_t)r->e->task_count,
+                        .tasks = (int64_t)r->e->data.task_count,
                         .step = (int64_t)state->step,
                         .steps = (int64_t)state->steps,
                         .loss = isfinite(state->loss) ? state->loss : 0,
@@ -460,13 +461,13 @@ static status work(struct run *r, struct error *error)
     struct cache_progress decoding = {s->progress, s->stop};
     r->e->stop = s->stop;
     progress_listen(s->progress, tell_watchers, r);
-    cache_progress_begin(r->e->cache, &decoding);
+    cache_progress_begin(r->e->data.cache, &decoding);
     status result = record_session(&r->recorder, error);
     if (result == OK)
         result = open_run(r, error);
     if (result == OK)
         result = run_from_place(r, error);
-    cache_progress_end(r->e->cache);
+    cache_progress_end(r->e->data.cache);
     progress_listen(s->progress, NULL, NULL);
     return end_run(r, result, error);
 }

@@ -9,11 +9,11 @@
 static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
                               size_t template_index, int32_t *row, struct error *error)
 {
-    size_t tokens, context = e->clip->dimensions.context;
+    size_t tokens, context = e->model.clip->dimensions.context;
     char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
     if (prompt == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
-    status result = tokenizer_encode(e->tokenizer, prompt, row, context, &tokens, error);
+    status result = tokenizer_encode(e->model.tokenizer, prompt, row, context, &tokens, error);
     if (result == OK && tokens > context)
         log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
                  tokens, context);
@@ -25,7 +25,7 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
 static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
 {
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->clip->dimensions.context;
+           context = e->model.clip->dimensions.context;
     task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
     task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
     if (task->prompts == NULL || task->test_prompts == NULL)
@@ -134,30 +134,30 @@ static status open_task(struct experiment *e, struct task *task, size_t index, c
 /* Task k of a cut: "cifar100-1" for k = 0. */
 static status open_part(struct experiment *e, size_t k, size_t *classes, struct error *error)
 {
-    struct task *task = &e->tasks[k];
+    struct task *task = &e->data.tasks[k];
     size_t count = 0;
-    for (size_t c = 0; c < e->cut->classes; c++)
-        if (e->cut->task_of[c] == k)
+    for (size_t c = 0; c < e->data.cut->classes; c++)
+        if (e->data.cut->task_of[c] == k)
             classes[count++] = c;
     task->index = k;
-    task->settings = e->whole.settings;
-    task->part_name = path_format("%s-%zu", e->whole.settings.name, k + 1);
+    task->settings = e->data.whole.settings;
+    task->part_name = path_format("%s-%zu", e->data.whole.settings.name, k + 1);
     if (task->part_name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", e->whole.settings.name);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", e->data.whole.settings.name);
     task->settings.name = task->part_name;
-    TRY(dataset_select(&task->dataset, e->whole.dataset, classes, count, error));
+    TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
     return tokenize_prompts(e, task, error);
 }
 
 static status open_parts(struct experiment *e, struct error *error)
 {
-    TRY(open_task(e, &e->whole, 0, options_list_item(suite_options(e->suite, "data"), "order", 0), error));
-    TRY(label_split_create(&e->cut, e, &e->whole, error));
-    size_t *classes = malloc(array_size(e->cut->classes, sizeof *classes));
-    status result = classes != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory", e->whole.settings.name);
+    TRY(open_task(e, &e->data.whole, 0, options_list_item(suite_options(e->suite, "data"), "order", 0), error));
+    TRY(label_split_create(&e->data.cut, e, &e->data.whole, error));
+    size_t *classes = malloc(array_size(e->data.cut->classes, sizeof *classes));
+    status result = classes != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory", e->data.whole.settings.name);
     for (size_t k = 0; result == OK && k < e->settings.task_count; k++) {
-        e->task_count = k + 1;
+        e->data.task_count = k + 1;
         result = open_part(e, k, classes, error);
     }
     free(classes);
@@ -168,27 +168,27 @@ static status open_parts(struct experiment *e, struct error *error)
 static status number_classes(struct experiment *e, struct error *error)
 {
     bool all = e->settings.label_space == LABEL_SPACE_ALL;
-    for (size_t k = 0; k < e->task_count; k++) {
-        e->tasks[k].first_class = all ? e->class_count : 0;
-        e->class_count += dataset_classes(e->tasks[k].dataset);
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        e->data.tasks[k].first_class = all ? e->data.class_count : 0;
+        e->data.class_count += dataset_classes(e->data.tasks[k].dataset);
     }
-    if (all && e->class_count > UINT16_MAX)
+    if (all && e->data.class_count > UINT16_MAX)
         return error_set(error, ERROR_ARGUMENT,
                          "evaluation.label_space: all: the tasks have %zu classes together; expected at most %d",
-                         e->class_count, UINT16_MAX);
+                         e->data.class_count, UINT16_MAX);
     return OK;
 }
 
 static status open_tasks(struct experiment *e, struct error *error)
 {
-    e->tasks = calloc(e->settings.task_count, sizeof *e->tasks);
-    if (e->tasks == NULL)
+    e->data.tasks = calloc(e->settings.task_count, sizeof *e->data.tasks);
+    if (e->data.tasks == NULL)
         return error_set(error, ERROR_MEMORY, "suite: no memory for %zu tasks", e->settings.task_count);
     if (e->settings.split.by_labels)
         return open_parts(e, error);
     for (size_t k = 0; k < e->settings.task_count; k++) {
-        e->task_count = k + 1;
-        TRY(open_task(e, &e->tasks[k], k, options_list_item(suite_options(e->suite, "data"), "order", k), error));
+        e->data.task_count = k + 1;
+        TRY(open_task(e, &e->data.tasks[k], k, options_list_item(suite_options(e->suite, "data"), "order", k), error));
     }
     return OK;
 }
@@ -210,15 +210,15 @@ static status open_named(const struct experiment *e, struct task *task, const st
 
 status tasks_open_named(struct experiment *e, const struct adapter_card *card, struct error *error)
 {
-    e->tasks = calloc(card->task_count, sizeof *e->tasks);
-    if (e->tasks == NULL)
+    e->data.tasks = calloc(card->task_count, sizeof *e->data.tasks);
+    if (e->data.tasks == NULL)
         return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu tasks", card->task_count);
     for (size_t k = 0; k < card->task_count; k++) {
-        e->task_count = k + 1;
-        e->tasks[k].index = k;
-        e->tasks[k].first_class = e->class_count;
-        TRY(open_named(e, &e->tasks[k], &card->tasks[k], error));
-        e->class_count += card->tasks[k].classes.count;
+        e->data.task_count = k + 1;
+        e->data.tasks[k].index = k;
+        e->data.tasks[k].first_class = e->data.class_count;
+        TRY(open_named(e, &e->data.tasks[k], &card->tasks[k], error));
+        e->data.class_count += card->tasks[k].classes.count;
     }
     return OK;
 }
@@ -233,9 +233,9 @@ static void close_task(struct task *task)
 
 void tasks_close(struct experiment *e)
 {
-    for (size_t k = 0; k < e->task_count; k++)
-        close_task(&e->tasks[k]);
-    free(e->tasks);
-    label_split_destroy(e->cut);
-    close_task(&e->whole);
+    for (size_t k = 0; k < e->data.task_count; k++)
+        close_task(&e->data.tasks[k]);
+    free(e->data.tasks);
+    label_split_destroy(e->data.cut);
+    close_task(&e->data.whole);
 }

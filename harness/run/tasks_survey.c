@@ -5,7 +5,7 @@
 
 static status survey_task(struct experiment *e, struct task *task, struct surveyor *surveyor, struct error *error)
 {
-    struct surveyor_subject subject = {task->settings.name, task->index + 1, e->task_count};
+    struct surveyor_subject subject = {task->settings.name, task->index + 1, e->data.task_count};
     status result = surveyor_look(surveyor, &task->survey, task->dataset, &subject, error);
     if (result != OK)
         return result == ERROR_STOPPED ? result : error_context(error, "task %s", task->settings.name);
@@ -20,14 +20,14 @@ status tasks_survey(struct experiment *e, struct surveyor *surveyor, struct erro
     struct error problem;
     size_t unfit = 0;
     status result = OK;
-    for (size_t k = 0; (result == OK || result == ERROR_FORMAT) && k < e->task_count; k++) {
-        status found = survey_task(e, &e->tasks[k], surveyor, &problem);
+    for (size_t k = 0; (result == OK || result == ERROR_FORMAT) && k < e->data.task_count; k++) {
+        status found = survey_task(e, &e->data.tasks[k], surveyor, &problem);
         if (found == OK)
             continue;
         if (result == OK || found != ERROR_FORMAT)
             *error = problem;
         result = found;
-        text_add(&names, "%s%s", unfit++ > 0 ? ", " : "", e->tasks[k].settings.name);
+        text_add(&names, "%s%s", unfit++ > 0 ? ", " : "", e->data.tasks[k].settings.name);
     }
     if (result == ERROR_FORMAT && unfit > 1)
         error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.failed ? "…" : names.data);
@@ -39,8 +39,8 @@ status tasks_leave_out_unreadable(struct experiment *e, struct progress *progres
                                   struct error *error)
 {
     bool skips = false;
-    for (size_t k = 0; k < e->task_count; k++)
-        skips = skips || dataset_skips_unreadable(e->tasks[k].dataset);
+    for (size_t k = 0; k < e->data.task_count; k++)
+        skips = skips || dataset_skips_unreadable(e->data.tasks[k].dataset);
     if (!skips)
         return OK;
     struct surveyor surveyor;

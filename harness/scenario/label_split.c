@@ -10,11 +10,12 @@ enum { UNITS = 1 << 16 }; /* of a cosine, so that last bits, which differ betwee
 
 static status read_features(struct experiment *e, const struct task *whole, float *features, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&e->per_task);
+    struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
-    status result = class_features(e, whole, -1, &e->per_task, NULL, &classes, error);
-    NEXT(result, e->backend->ops->download(e->backend, features, classes.data, tensor_bytes(&classes), error));
-    arena_release(&e->per_task, mark);
+    status result = class_features(e, whole, -1, &e->model.task_memory, NULL, &classes, error);
+    NEXT(result,
+         e->model.backend->ops->download(e->model.backend, features, classes.data, tensor_bytes(&classes), error));
+    arena_release(&e->model.task_memory, mark);
     return result;
 }
 
@@ -29,7 +30,7 @@ static double dot(const float *a, const float *b, size_t n)
 /* cosines [classes, classes] in units */
 static status measure(struct experiment *e, const struct task *whole, int32_t *cosines, struct error *error)
 {
-    size_t classes = dataset_classes(whole->dataset), embed = e->clip->dimensions.embed;
+    size_t classes = dataset_classes(whole->dataset), embed = e->model.clip->dimensions.embed;
     float *features = malloc(array_size(classes, embed * sizeof *features));
     if (features == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for the features of %zu class names", whole->settings.name,

@@ -22,8 +22,8 @@ static status create(struct selector **result, struct experiment *e, size_t task
                       ? OK
                       : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", tasks);
     for (size_t k = 0; made == OK && k < tasks; k++)
-        made = autoencoder_create(&selector->coders[k], e->backend, &e->model, e->clip->dimensions.image_width, code,
-                                  mode, error);
+        made = autoencoder_create(&selector->coders[k], e->model.backend, &e->model.memory,
+                                  e->model.clip->dimensions.image_width, code, mode, error);
     if (made != OK) {
         selector_destroy(selector);
         return made;
@@ -35,7 +35,7 @@ static status create(struct selector **result, struct experiment *e, size_t task
 status selector_create(struct selector **selector, struct experiment *e, struct error *error)
 {
     const struct selector_settings *s = &e->settings.selector;
-    TRY(create(selector, e, e->task_count, s->code, PARAMETERS_TRAINED, error));
+    TRY(create(selector, e, e->data.task_count, s->code, PARAMETERS_TRAINED, error));
     (*selector)->decision = s->decision;
     (*selector)->decision_batch = s->decision_batch;
     return OK;
@@ -46,7 +46,7 @@ status selector_open(struct selector **result, struct experiment *e, const struc
 {
     struct selector *selector;
     size_t tasks;
-    TRY(selector_file_check(file, e->clip->dimensions.image_width, card->code, &tasks, error));
+    TRY(selector_file_check(file, e->model.clip->dimensions.image_width, card->code, &tasks, error));
     if (tasks == 0 || tasks > card->task_count || !card->tasks[tasks - 1].trained)
         return error_set(error, ERROR_FORMAT,
                          "%s: expected selector.thresholds for the first trained ones of its %zu tasks, found %zu",
@@ -79,25 +79,26 @@ void selector_destroy(struct selector *selector)
 static status encode_next(struct experiment *e, struct batches *batches, float *means, float *features, size_t *count,
                           struct error *error)
 {
-    struct encoding encoding = {.arena = &e->step, .whole = true};
+    struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
     struct batch batch;
     struct tower_pass pass;
     struct tensor output, mean;
-    arena_reset(&e->step);
+    arena_reset(&e->model.step_memory);
     TRY(batches_take(batches, &batch, error));
     *count = batch.count;
-    TRY(clip_encode_images(e->clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &output, error));
-    TRY(clip_mean_patches(e->clip, &e->step, &pass, &mean, error));
+    TRY(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &output,
+                           error));
+    TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
     batches_advance(batches);
     if (features != NULL)
-        TRY(e->backend->ops->download(e->backend, features, output.data, tensor_bytes(&output), error));
-    return e->backend->ops->download(e->backend, means, mean.data, tensor_bytes(&mean), error);
+        TRY(e->model.backend->ops->download(e->model.backend, features, output.data, tensor_bytes(&output), error));
+    return e->model.backend->ops->download(e->model.backend, means, mean.data, tensor_bytes(&mean), error);
 }
 
 static status encode_all(struct experiment *e, struct batches *batches, const struct loader_settings *settings,
                          size_t n, float *means, float *features, const struct stop *stop, struct error *error)
 {
-    size_t width = e->clip->dimensions.image_width, embed = e->clip->dimensions.embed;
+    size_t width = e->model.clip->dimensions.image_width, embed = e->model.clip->dimensions.embed;
     struct guarded_images images = {.dataset = settings->dataset, .split = settings->split, .items = settings->items};
     for (; images.first < n; images.first += images.n) {
         if (stop_requested(stop))
@@ -123,10 +124,10 @@ status frozen_features(struct experiment *e, const struct dataset *dataset, enum
                                        .split = split,
                                        .items = items,
                                        .item_count = n,
-                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
                                        .batch = batch,
                                        /* Training images are read once, test images for every row of the matrix. */
-                                       .cache = split == SPLIT_TEST ? e->cache : NULL};
+                                       .cache = split == SPLIT_TEST ? e->data.cache : NULL};
     struct batches *batches;
     TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
     status result = encode_all(e, batches, &settings, n, means, features, stop, error);
@@ -151,9 +152,9 @@ static float quantile(float *values, size_t n, double share)
 
 static status upload_rows(struct experiment *e, const float *rows, size_t n, struct tensor *tensor, struct error *error)
 {
-    TRY(tensor_take(tensor, &e->step, TENSOR_F32, "selector features", 2,
-                    (size_t[]){n, e->clip->dimensions.image_width}, error));
-    return e->backend->ops->upload(e->backend, tensor->data, rows, tensor_bytes(tensor), error);
+    TRY(tensor_take(tensor, &e->model.step_memory, TENSOR_F32, "selector features", 2,
+                    (size_t[]){n, e->model.clip->dimensions.image_width}, error));
+    return e->model.backend->ops->upload(e->model.backend, tensor->data, rows, tensor_bytes(tensor), error);
 }
 
 /* n rows of features, drawn epoch by epoch. */
@@ -161,7 +162,7 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
                           const float *features, size_t n, struct error *error)
 {
     const struct selector_settings *s = &e->settings.selector;
-    size_t width = e->clip->dimensions.image_width, batch = s->batch < n ? s->batch : n,
+    size_t width = e->model.clip->dimensions.image_width, batch = s->batch < n ? s->batch : n,
            per_epoch = (n + batch - 1) / batch;
     uint32_t *order = malloc(array_size(n, sizeof *order));
     float *rows = malloc(array_size(batch * width, sizeof *rows));
@@ -183,10 +184,11 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
             rng_permutation(&rng, n, order);
         for (size_t k = 0; k < count; k++)
             memcpy(rows + k * width, features + order[first + k] * width, width * sizeof *rows);
-        arena_reset(&e->step);
+        arena_reset(&e->model.step_memory);
         result = upload_rows(e, rows, count, &tensor, error);
         NEXT(result, experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)drops), error));
-        NEXT(result, autoencoder_train_step(coder, &e->step, &tensor, e->state, &rule, &loss, error));
+        NEXT(result,
+             autoencoder_train_step(coder, &e->model.step_memory, &tensor, e->model.state, &rule, &loss, error));
         if (result == OK && !isfinite(loss))
             result =
                 error_set(error, ERROR_ARGUMENT,
@@ -266,7 +268,7 @@ status selector_fit(struct selector *selector, const struct task *task, const fl
     TRY(parameters_reset(coder->parameters, error));
     TRY(train_coder(e, coder, task, features, used, error));
     TRY(check_coder(e, coder, task, error));
-    TRY(set_threshold(selector, task, features + used * e->clip->dimensions.image_width, held_out, error));
+    TRY(set_threshold(selector, task, features + used * e->model.clip->dimensions.image_width, held_out, error));
     selector->trained = task->index + 1;
     return OK;
 }
@@ -277,7 +279,7 @@ status selector_train(struct selector *selector, const struct task *task, const 
     struct selector_items chosen = {0};
     TRY(choose_items(e, task, &chosen, error));
     size_t n = chosen.used + chosen.held_out;
-    float *means = malloc(array_size(n, e->clip->dimensions.image_width * sizeof *means));
+    float *means = malloc(array_size(n, e->model.clip->dimensions.image_width * sizeof *means));
     status result = means != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
     NEXT(result, frozen_features(e, task->dataset, SPLIT_TRAIN, chosen.items, n, means, NULL, stop, error));
     NEXT(result, selector_fit(selector, task, means, chosen.used, chosen.held_out, error));
@@ -291,17 +293,17 @@ status selector_errors(struct selector *selector, size_t k, const float *feature
 {
     enum { ROWS = 4096 };
     struct experiment *e = selector->experiment;
-    size_t width = e->clip->dimensions.image_width;
+    size_t width = e->model.clip->dimensions.image_width;
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         struct tensor tensor;
-        arena_reset(&e->step);
+        arena_reset(&e->model.step_memory);
         TRY(upload_rows(e, features + first * width, count, &tensor, error));
-        TRY(autoencoder_errors(selector->coders[k], &e->step, &tensor, errors + first, error));
+        TRY(autoencoder_errors(selector->coders[k], &e->model.step_memory, &tensor, errors + first, error));
     }
     if (not_finite_at(errors, n) < n)
         return error_set(error, ERROR_FORMAT, "selector: the errors of the autoencoder of %s are not finite",
-                         e->tasks[k].settings.name);
+                         e->data.tasks[k].settings.name);
     return OK;
 }
 

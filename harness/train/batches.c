@@ -19,7 +19,7 @@ struct batches {
 
 static size_t image_bytes(const struct batches *b)
 {
-    size_t r = b->experiment->clip->dimensions.resolution;
+    size_t r = b->experiment->model.clip->dimensions.resolution;
     return r * r * 3;
 }
 
@@ -28,7 +28,7 @@ static size_t decoding_threads(const struct experiment *e)
 {
     size_t ranks = e->work.ranks > 0 ? e->work.ranks : 1,
            threads = (e->settings.threads > 0 ? e->settings.threads : threads_available()) / ranks;
-    return e->backend->asynchronous && threads > 0 ? threads : 1;
+    return e->model.backend->asynchronous && threads > 0 ? threads : 1;
 }
 
 static status open_loader(struct batches *b, struct error *error)
@@ -42,7 +42,7 @@ static status open_loader(struct batches *b, struct error *error)
 static status open_queue(struct batches *b, size_t batch, struct error *error)
 {
     enum { ALIGNMENT = 64 };
-    struct backend *backend = b->experiment->backend;
+    struct backend *backend = b->experiment->model.backend;
     b->pixels_from = (batch * sizeof(int32_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     size_t pixels = array_size(batch, image_bytes(b));
     if (pixels > SIZE_MAX - b->pixels_from)
@@ -75,7 +75,7 @@ status batches_open(struct batches **result, struct experiment *e, const struct 
 
 static status send_next(struct batches *b, struct error *error)
 {
-    struct backend *backend = b->experiment->backend;
+    struct backend *backend = b->experiment->model.backend;
     void *host;
     TRY(backend->ops->staging_acquire(backend, &b->queue, &host, error));
     TRY(loader_read(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, NULL, &b->count, error));
@@ -92,7 +92,7 @@ void batches_advance(struct batches *b)
 
 static status copy_to(struct batches *b, const struct tensor *tensor, const void *from, struct error *error)
 {
-    struct backend *backend = b->experiment->backend;
+    struct backend *backend = b->experiment->model.backend;
     return backend->ops->copy(backend, tensor->data, from, tensor_bytes(tensor), error);
 }
 
@@ -109,7 +109,7 @@ static void place(const struct batches *b, size_t total, struct batch *batch)
 static status take_room(const struct batches *b, struct arena *arena, enum tensor_type type, struct batch *batch,
                         struct tensor *labels, struct error *error)
 {
-    size_t r = b->experiment->clip->dimensions.resolution, n = batch->count;
+    size_t r = b->experiment->model.clip->dimensions.resolution, n = batch->count;
     if (batch->images.data == NULL)
         TRY(tensor_take(&batch->images, arena, type, "images", 4,
                         type == TENSOR_U8 ? (size_t[]){n, r, r, 3} : (size_t[]){n, 3, r, r}, error));
@@ -124,8 +124,8 @@ static status take_recorded(struct batches *b, struct arena *arena, struct batch
                             struct error *error)
 {
     const struct recorded *recorded = b->experiment->recorded;
-    struct backend *backend = b->experiment->backend;
-    size_t r = b->experiment->clip->dimensions.resolution;
+    struct backend *backend = b->experiment->model.backend;
+    size_t r = b->experiment->model.clip->dimensions.resolution;
     struct recorded_batch found;
     TRY(recorded->batch(recorded->context, &b->settings, b->next++, &found, error));
     place(b, found.count, batch);
@@ -139,7 +139,7 @@ static status take_recorded(struct batches *b, struct arena *arena, struct batch
 static status take(struct batches *b, struct arena *arena, struct batch *batch, struct tensor *labels,
                    struct error *error)
 {
-    struct backend *backend = b->experiment->backend;
+    struct backend *backend = b->experiment->model.backend;
     const void *entry;
     if (b->experiment->recorded != NULL)
         return take_recorded(b, arena, batch, labels, error);
@@ -161,7 +161,7 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
 {
     struct tensor labels;
     batch->images.data = NULL;
-    return take(b, &b->experiment->step, batch, &labels, error);
+    return take(b, &b->experiment->model.step_memory, batch, &labels, error);
 }
 
 status batches_take_images(struct batches *b, struct arena *arena, struct tensor *images, struct error *error)
@@ -177,6 +177,6 @@ void batches_close(struct batches *b)
     if (b == NULL)
         return;
     loader_destroy(b->loader);
-    b->experiment->backend->ops->staging_close(b->experiment->backend, &b->queue);
+    b->experiment->model.backend->ops->staging_close(b->experiment->model.backend, &b->queue);
     free(b);
 }

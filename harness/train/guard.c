@@ -11,21 +11,21 @@
 status guard_create(struct experiment *e, struct error *error)
 {
     struct tensor memory;
-    TRY(tensor_take(&memory, &e->model, TENSOR_U8, "guard", 1, (size_t[]){sizeof *e->guard}, error));
-    e->guard = memory.data;
-    TRY(tensor_take(&memory, &e->model, TENSOR_I32, "found", 1, (size_t[]){1}, error));
-    e->found = memory.data;
-    for (int t = 0; e->adapters != NULL && t < TOWERS; t++) {
-        size_t n = adapters_marks(e->adapters, (enum tower)t).n;
-        TRY(tensor_take(&memory, &e->model, TENSOR_I32, "counts before a step", 1, &n, error));
-        e->counts_before[t] = memory.data;
+    TRY(tensor_take(&memory, &e->model.memory, TENSOR_U8, "guard", 1, (size_t[]){sizeof *e->model.guard}, error));
+    e->model.guard = memory.data;
+    TRY(tensor_take(&memory, &e->model.memory, TENSOR_I32, "found", 1, (size_t[]){1}, error));
+    e->model.found = memory.data;
+    for (int t = 0; e->model.adapters != NULL && t < TOWERS; t++) {
+        size_t n = adapters_marks(e->model.adapters, (enum tower)t).n;
+        TRY(tensor_take(&memory, &e->model.memory, TENSOR_I32, "counts before a step", 1, &n, error));
+        e->model.counts_before[t] = memory.data;
     }
     return guard_begin_task(e, error);
 }
 
 status guard_begin_task(struct experiment *e, struct error *error)
 {
-    return e->backend->ops->zero(e->backend, e->guard, sizeof *e->guard, error);
+    return e->model.backend->ops->zero(e->model.backend, e->model.guard, sizeof *e->model.guard, error);
 }
 
 /* --- A step --- */
@@ -37,42 +37,42 @@ static bool skips(const struct task *task)
 
 status guard_begin_step(struct experiment *e, const struct task *task, struct error *error)
 {
-    const struct backend_ops *ops = e->backend->ops;
+    const struct backend_ops *ops = e->model.backend->ops;
     if (!skips(task))
         return OK;
-    TRY(ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
-    for (int t = 0; e->adapters != NULL && t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(e->adapters, (enum tower)t);
-        TRY(ops->copy(e->backend, e->counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
+    TRY(ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
+    for (int t = 0; e->model.adapters != NULL && t < TOWERS; t++) {
+        struct adapter_marks marks = adapters_marks(e->model.adapters, (enum tower)t);
+        TRY(ops->copy(e->model.backend, e->model.counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
     }
     return OK;
 }
 
 static status find(const struct experiment *e, const float *values, size_t n, int32_t *found, struct error *error)
 {
-    return e->backend->ops->find_not_finite(e->backend,
-                                            &(struct find_not_finite){.n = n, .values = values, .found = found}, error);
+    return e->model.backend->ops->find_not_finite(
+        e->model.backend, &(struct find_not_finite){.n = n, .values = values, .found = found}, error);
 }
 
 status guard_end_step(struct experiment *e, const struct task *task, struct error *error)
 {
     struct trained_group group;
-    struct hold_step hold = {.guard = e->guard, .state = e->state};
-    TRY(find(e, e->loss, 1, &e->guard->held, error));
+    struct hold_step hold = {.guard = e->model.guard, .state = e->model.state};
+    TRY(find(e, e->model.loss, 1, &e->model.guard->held, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        TRY(find(e, group.parameters->gradients, group.parameters->values_count, &e->guard->held, error));
-    for (int t = 0; skips(task) && e->adapters != NULL && t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(e->adapters, (enum tower)t);
+        TRY(find(e, group.parameters->gradients, group.parameters->values_count, &e->model.guard->held, error));
+    for (int t = 0; skips(task) && e->model.adapters != NULL && t < TOWERS; t++) {
+        struct adapter_marks marks = adapters_marks(e->model.adapters, (enum tower)t);
         hold.lists[t].n = marks.n;
         hold.lists[t].counts = marks.counts;
-        hold.lists[t].before = e->counts_before[t];
+        hold.lists[t].before = e->model.counts_before[t];
     }
-    return e->backend->ops->hold_step(e->backend, &hold, error);
+    return e->model.backend->ops->hold_step(e->model.backend, &hold, error);
 }
 
 struct update_rule guard_rule(const struct experiment *e, const struct task *task, struct update_rule rule)
 {
-    rule.guard = e->guard;
+    rule.guard = e->model.guard;
     rule.clear_held = skips(task);
     return rule;
 }
@@ -81,7 +81,7 @@ struct update_rule guard_rule(const struct experiment *e, const struct task *tas
 
 static status read_guard(const struct experiment *e, struct step_guard *guard, struct error *error)
 {
-    return e->backend->ops->download(e->backend, guard, e->guard, sizeof *guard, error);
+    return e->model.backend->ops->download(e->model.backend, guard, e->model.guard, sizeof *guard, error);
 }
 
 /* What of a tensor is looked at. */
@@ -104,17 +104,17 @@ struct trained_tensor {
 
 static bool trained_tensor_at(const struct experiment *e, size_t index, struct trained_tensor *tensor)
 {
-    if (e->groups & GROUP_ADAPTERS && index < adapters_tensor_count(e->adapters)) {
+    if (e->model.groups & GROUP_ADAPTERS && index < adapters_tensor_count(e->model.adapters)) {
         struct adapter_tensor t;
-        adapters_tensor_at(e->adapters, index, &t);
+        adapters_tensor_at(e->model.adapters, index, &t);
         *tensor = (struct trained_tensor){
-            .group = e->adapters->towers[t.tower].parameters, .offset = t.offset, .size = t.size};
+            .group = e->model.adapters->towers[t.tower].parameters, .offset = t.offset, .size = t.size};
         snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
         return true;
     }
-    if (e->groups & GROUPS_TOWERS && index < e->clip->parameters->count) {
-        const struct parameter *p = &e->clip->parameters->list[index];
-        *tensor = (struct trained_tensor){.group = e->clip->parameters, .offset = p->offset, .size = p->size};
+    if (e->model.groups & GROUPS_TOWERS && index < e->model.clip->parameters->count) {
+        const struct parameter *p = &e->model.clip->parameters->list[index];
+        *tensor = (struct trained_tensor){.group = e->model.clip->parameters, .offset = p->offset, .size = p->size};
         snprintf(tensor->name, sizeof tensor->name, "%s", p->name);
         return true;
     }
@@ -178,10 +178,10 @@ status guard_check(const struct experiment *e, const struct task *task, size_t i
     struct step_guard guard;
     char name[192];
     if (skips(task)) /* what the last step found is settled */
-        TRY(e->backend->ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
+        TRY(e->model.backend->ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
-            TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->guard->held, error));
+            TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->model.guard->held, error));
     TRY(read_guard(e, &guard, error));
     if (!guard.held)
         return OK;
@@ -206,9 +206,9 @@ status guard_skipped(const struct experiment *e, size_t *steps, size_t *first, s
 status guard_finite(const struct experiment *e, const float *values, size_t n, bool *finite, struct error *error)
 {
     int32_t found;
-    TRY(e->backend->ops->zero(e->backend, e->found, sizeof *e->found, error));
-    TRY(find(e, values, n, e->found, error));
-    TRY(e->backend->ops->download(e->backend, &found, e->found, sizeof found, error));
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.found, sizeof *e->model.found, error));
+    TRY(find(e, values, n, e->model.found, error));
+    TRY(e->model.backend->ops->download(e->model.backend, &found, e->model.found, sizeof found, error));
     *finite = !found;
     return OK;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "adapters/statistics.h"
-#include "harness/run/model.h"
+#include "harness/run/model_opening.h"
 #include "harness/train/trained.h"
 #include "harness/train/training.h"
 
@@ -38,11 +38,11 @@ static status open_ranks(struct replicas *r, struct error *error)
 {
     struct backend *backends[GPUS];
     r->ranks[0] = (struct rank){.replicas = r, .experiment = r->leader};
-    backends[0] = r->leader->backend;
+    backends[0] = r->leader->model.backend;
     for (size_t i = 1; i < r->size; i++) {
         r->ranks[i].replicas = r;
         TRY(model_open_replica(&r->ranks[i].experiment, r->leader, i, error));
-        backends[i] = r->ranks[i].experiment->backend;
+        backends[i] = r->ranks[i].experiment->model.backend;
     }
     r->group.size = r->size;
     TRY(backends[0]->ops->process_group_create(backends, &r->group, error));
@@ -57,9 +57,9 @@ static status open_ranks(struct replicas *r, struct error *error)
 status replicas_open(struct experiment *leader, struct error *error)
 {
     size_t size = leader->settings.gpus;
-    if (size <= 1 || leader->groups == GROUPS_NONE)
+    if (size <= 1 || leader->model.groups == GROUPS_NONE)
         return OK;
-    if (!leader->backend->asynchronous)
+    if (!leader->model.backend->asynchronous)
         log_warn(leader->log, "run.gpus=%zu, but there is no GPU: as many replicas share the cores, which is no faster",
                  size);
     struct replicas *r = calloc(1, sizeof *r);
@@ -84,10 +84,10 @@ void replicas_close(struct experiment *leader)
     struct error ignored;
     if (r == NULL)
         return;
-    leader->backend->ops->process_group_destroy(leader->backend, &r->group);
+    leader->model.backend->ops->process_group_destroy(leader->model.backend, &r->group);
     for (size_t i = 1; r->ranks != NULL && i < r->size; i++)
         model_close_replica(r->ranks[i].experiment);
-    leader->backend->ops->bind(leader->backend, &ignored);
+    leader->model.backend->ops->bind(leader->model.backend, &ignored);
     pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->mutex);
     free(r->ranks);
@@ -150,11 +150,11 @@ static status copy_marks(const struct copying *c, const struct adapters *to, con
 static status copy_state(const struct copying *c, struct experiment *to, struct experiment *from, struct error *error)
 {
     struct trained_group source, target;
-    TRY(copy_memory(c, to->guard, from->guard, sizeof *from->guard, error));
+    TRY(copy_memory(c, to->model.guard, from->model.guard, sizeof *from->model.guard, error));
     for (size_t i = 0; trained_group_at(from, i, &source) && trained_group_at(to, i, &target); i++)
         TRY(copy_group(c, target.parameters, source.parameters, error));
-    for (int t = 0; from->groups & GROUP_ADAPTERS && t < TOWERS; t++)
-        TRY(copy_marks(c, to->adapters, from->adapters, (enum tower)t, error));
+    for (int t = 0; from->model.groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        TRY(copy_marks(c, to->model.adapters, from->model.adapters, (enum tower)t, error));
     return OK;
 }
 
@@ -162,13 +162,13 @@ static status copy_state(const struct copying *c, struct experiment *to, struct 
 static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
 {
     const struct method *method = r->leader->settings.method;
-    struct passage passage = {.archive = archive, .backend = r->leader->backend, .saving = true};
+    struct passage passage = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
     TRY(method->keep(&r->leader->method, &passage, error));
     passage.saving = false;
     for (size_t i = 1; i < r->size; i++) {
         struct experiment *e = r->ranks[i].experiment;
-        passage.backend = e->backend;
-        TRY(e->backend->ops->bind(e->backend, error));
+        passage.backend = e->model.backend;
+        TRY(e->model.backend->ops->bind(e->model.backend, error));
         TRY(method->keep(&e->method, &passage, error));
     }
     return OK;
@@ -187,10 +187,10 @@ static status copy_kept(struct replicas *r, struct error *error)
 
 static status copy_to_ranks(struct replicas *r, struct error *error)
 {
-    struct copying c = {.from = r->leader->backend, .chunk = malloc(CHUNK)};
+    struct copying c = {.from = r->leader->model.backend, .chunk = malloc(CHUNK)};
     status result = c.chunk != NULL ? OK : error_set(error, ERROR_MEMORY, "replicas: no memory to copy weights");
     for (size_t i = 1; result == OK && i < r->size; i++) {
-        c.to = r->ranks[i].experiment->backend;
+        c.to = r->ranks[i].experiment->model.backend;
         result = copy_state(&c, r->ranks[i].experiment, r->leader, error);
     }
     free(c.chunk);
@@ -222,7 +222,7 @@ bool replicas_agree(struct replicas *r)
 static void leave(struct replicas *r, status result)
 {
     if (result != OK && result != ERROR_STOPPED)
-        r->leader->backend->ops->process_group_abort(r->leader->backend, &r->group);
+        r->leader->model.backend->ops->process_group_abort(r->leader->model.backend, &r->group);
     pthread_mutex_lock(&r->mutex);
     r->left = r->left || result != OK;
     pthread_cond_broadcast(&r->moved);
@@ -232,7 +232,7 @@ static void leave(struct replicas *r, status result)
 static void *follow(void *context)
 {
     struct rank *rank = context;
-    struct backend *backend = rank->experiment->backend;
+    struct backend *backend = rank->experiment->model.backend;
     rank->result = backend->ops->bind(backend, &rank->error);
     if (rank->result == OK)
         rank->result = rank->replicas->body(&rank->training, &rank->error);
@@ -302,23 +302,24 @@ float replicas_weight(const struct experiment *e)
 
 static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(e->adapters, tower);
-    return e->backend->ops->zero(e->backend, marks.counts, marks.n * sizeof(int32_t), error);
+    struct adapter_marks marks = adapters_marks(e->model.adapters, tower);
+    return e->model.backend->ops->zero(e->model.backend, marks.counts, marks.n * sizeof(int32_t), error);
 }
 
 static status clear_statistics(struct experiment *e, enum tower tower, struct error *error)
 {
     struct statistic s;
-    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+    for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
         if (s.integers)
-            TRY(e->backend->ops->zero(e->backend, s.data, s.n * sizeof(float), error));
+            TRY(e->model.backend->ops->zero(e->model.backend, s.data, s.n * sizeof(float), error));
     return OK;
 }
 
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
 {
-    if (e->work.group == NULL || e->adapters == NULL)
-        return compute ? OK : e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
+    if (e->work.group == NULL || e->model.adapters == NULL)
+        return compute ? OK
+                       : e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error);
     if (e->work.rank > 0) { /* the leader has the counts of the steps before */
         TRY(clear_counts(e, TOWER_IMAGE, error));
         TRY(clear_statistics(e, TOWER_IMAGE, error));
@@ -326,16 +327,17 @@ status replicas_begin_step(struct experiment *e, bool compute, struct error *err
     if (compute)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group = e->adapters->towers[t].parameters;
-        TRY(e->backend->ops->zero(e->backend, group->flags, group->flags_count * sizeof *group->flags, error));
+        const struct parameters *group = e->model.adapters->towers[t].parameters;
+        TRY(e->model.backend->ops->zero(e->model.backend, group->flags, group->flags_count * sizeof *group->flags,
+                                        error));
     }
-    return e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
+    return e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error);
 }
 
 static status reduce(struct experiment *e, enum reduction reduction, void *values, size_t n, struct error *error)
 {
-    return e->backend->ops->all_reduce(
-        e->backend,
+    return e->model.backend->ops->all_reduce(
+        e->model.backend,
         &(struct all_reduce){
             .group = e->work.group, .rank = e->work.rank, .reduction = reduction, .values = values, .n = n},
         error);
@@ -344,9 +346,9 @@ static status reduce(struct experiment *e, enum reduction reduction, void *value
 static status clear_leaders(struct experiment *e, enum tower tower, struct error *error)
 {
     struct statistic s;
-    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+    for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
         if (s.of_leader)
-            TRY(e->backend->ops->zero(e->backend, s.data, s.n * sizeof(float), error));
+            TRY(e->model.backend->ops->zero(e->model.backend, s.data, s.n * sizeof(float), error));
     return OK;
 }
 
@@ -355,7 +357,7 @@ static status reduce_statistics(struct experiment *e, enum tower tower, struct e
     struct statistic s;
     if (e->work.rank > 0)
         TRY(clear_leaders(e, tower, error));
-    for (size_t i = 0; adapters_statistic(e->adapters, tower, i, &s); i++)
+    for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
         if (s.integers || s.of_leader)
             TRY(reduce(e, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
     return OK;
@@ -364,8 +366,8 @@ static status reduce_statistics(struct experiment *e, enum tower tower, struct e
 /* Every rank encodes all prompts: the leader's counts of the text tower stand for all. */
 static status reduce_marks(struct experiment *e, enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(e->adapters, tower);
-    const struct parameters *group = e->adapters->towers[tower].parameters;
+    struct adapter_marks marks = adapters_marks(e->model.adapters, tower);
+    const struct parameters *group = e->model.adapters->towers[tower].parameters;
     if (tower == TOWER_TEXT && e->work.rank > 0) {
         TRY(clear_counts(e, tower, error));
         TRY(clear_statistics(e, tower, error));
@@ -379,8 +381,8 @@ status replicas_share(struct experiment *e, struct error *error)
 {
     if (e->work.group == NULL)
         return OK;
-    TRY(reduce(e, SUM_FLOATS, e->loss, 1, error));
-    for (int t = 0; e->groups & GROUP_ADAPTERS && t < TOWERS; t++)
+    TRY(reduce(e, SUM_FLOATS, e->model.loss, 1, error));
+    for (int t = 0; e->model.groups & GROUP_ADAPTERS && t < TOWERS; t++)
         TRY(reduce_marks(e, (enum tower)t, error));
     struct trained_group group;
     for (size_t i = 0; trained_group_at(e, i, &group); i++)

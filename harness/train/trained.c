@@ -4,18 +4,18 @@ bool trained_group_at(const struct experiment *e, size_t index, struct trained_g
 {
     static const char *const towers[TOWERS] = {"image", "text"};
     *group = (struct trained_group){0};
-    if (e->groups & GROUP_ADAPTERS && index < TOWERS)
-        *group = (struct trained_group){towers[index], e->adapters->towers[index].parameters};
-    if (e->groups & GROUPS_TOWERS &&
+    if (e->model.groups & GROUP_ADAPTERS && index < TOWERS)
+        *group = (struct trained_group){towers[index], e->model.adapters->towers[index].parameters};
+    if (e->model.groups & GROUPS_TOWERS &&
         index == 0) /* both towers' weights lie in one group, whose flags tell them apart */
-        *group = (struct trained_group){"clip", e->clip->parameters};
+        *group = (struct trained_group){"clip", e->model.clip->parameters};
     return group->parameters != NULL;
 }
 
 static bool is_trained(const struct experiment *e, size_t flag)
 {
-    return e->groups & GROUP_ADAPTERS || (flag == CLIP_FLAG_IMAGE && e->groups & GROUP_IMAGE_TOWER) ||
-           (flag == CLIP_FLAG_TEXT && e->groups & GROUP_TEXT_TOWER);
+    return e->model.groups & GROUP_ADAPTERS || (flag == CLIP_FLAG_IMAGE && e->model.groups & GROUP_IMAGE_TOWER) ||
+           (flag == CLIP_FLAG_TEXT && e->model.groups & GROUP_TEXT_TOWER);
 }
 
 size_t trained_values(const struct experiment *e)

@@ -13,10 +13,10 @@
 static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS])
 {
     for (int t = 0; t < TOWERS; t++) {
-        encodings[t] = (struct encoding){.arena = &e->step, .training = true, .state = e->state};
-        if (!(e->groups & GROUP_ADAPTERS))
+        encodings[t] = (struct encoding){.arena = &e->model.step_memory, .training = true, .state = e->model.state};
+        if (!(e->model.groups & GROUP_ADAPTERS))
             continue;
-        hooks[t] = adapters_hook(e->adapters, (enum tower)t);
+        hooks[t] = adapters_hook(e->model.adapters, (enum tower)t);
         encodings[t].hook = &hooks[t];
         encodings[t].router = t == TOWER_IMAGE ? e->routers.images : e->routers.texts;
     }
@@ -25,7 +25,8 @@ static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], 
 /* Adapters are trained in both towers. */
 static bool tower_is_trained(const struct experiment *e, int tower)
 {
-    return e->groups & (tower == TOWER_IMAGE ? GROUP_ADAPTERS | GROUP_IMAGE_TOWER : GROUP_ADAPTERS | GROUP_TEXT_TOWER);
+    return e->model.groups &
+           (tower == TOWER_IMAGE ? GROUP_ADAPTERS | GROUP_IMAGE_TOWER : GROUP_ADAPTERS | GROUP_TEXT_TOWER);
 }
 
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
@@ -43,17 +44,18 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     encodings_of(e, hooks, encodings);
     encodings[TOWER_IMAGE].first = batch->first;
     struct image_batch images = {.images = batch->images};
-    TRY(clip_encode_images(e->clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE], &features[TOWER_IMAGE],
-                           error));
-    TRY(clip_encode_texts(e->clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT], &features[TOWER_TEXT],
-                          error));
-    TRY(class_head_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT], e->logit_scale, &c,
-                          error));
-    TRY(class_head_loss(e->backend, &c, batch->labels, task->settings.smoothing, share, e->loss, error));
-    TRY(class_head_backward(e->backend, &e->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], error));
+    TRY(clip_encode_images(e->model.clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE],
+                           &features[TOWER_IMAGE], error));
+    TRY(clip_encode_texts(e->model.clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT],
+                          &features[TOWER_TEXT], error));
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
+                          e->model.logit_scale, &c, error));
+    TRY(class_head_loss(e->model.backend, &c, batch->labels, task->settings.smoothing, share, e->model.loss, error));
+    TRY(class_head_backward(e->model.backend, &e->model.step_memory, &c, &dfeatures[TOWER_IMAGE],
+                            &dfeatures[TOWER_TEXT], error));
     for (int t = 0; t < TOWERS; t++)
         if (tower_is_trained(e, t))
-            TRY(clip_encode_backward(e->clip, &encodings[t], &passes[t], &dfeatures[t], error));
+            TRY(clip_encode_backward(e->model.clip, &encodings[t], &passes[t], &dfeatures[t], error));
     return OK;
 }
 
@@ -65,10 +67,10 @@ static status update(struct experiment *e, const struct task *task, struct error
                                                               .epsilon = task->settings.epsilon,
                                                               .weight_decay = task->settings.weight_decay});
     struct trained_group group;
-    if (e->groups & GROUP_ADAPTERS)
-        TRY(adapters_before_update(e->adapters, &rule, error));
+    if (e->model.groups & GROUP_ADAPTERS)
+        TRY(adapters_before_update(e->model.adapters, &rule, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        TRY(parameters_step(group.parameters, e->state, &rule, error));
+        TRY(parameters_step(group.parameters, e->model.state, &rule, error));
     return OK;
 }
 
@@ -91,14 +93,14 @@ static status compute(void *context, struct error *error)
 {
     struct iterations *i = context;
     struct experiment *e = i->experiment;
-    arena_release(&e->step, i->start); /* what could not be recorded begins anew */
-    TRY(e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    arena_release(&e->model.step_memory, i->start); /* what could not be recorded begins anew */
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
     return i->loss(&e->method, i->task, &i->batch, error);
 }
 
 static status record(struct iterations *i, struct error *error)
 {
-    struct backend *backend = i->experiment->backend;
+    struct backend *backend = i->experiment->model.backend;
     i->may_record = false;
     TRY(backend->ops->record(backend, &i->recording, compute, i, error));
     if (i->recording.owner != NULL)
@@ -111,7 +113,7 @@ static status record(struct iterations *i, struct error *error)
 
 static status compute_or_replay(struct iterations *i, struct error *error)
 {
-    struct backend *backend = i->experiment->backend;
+    struct backend *backend = i->experiment->model.backend;
     if (i->recorded == i->batch.total)
         return backend->ops->replay(backend, &i->recording, error);
     if (i->may_record && i->largest == i->batch.total)
@@ -130,11 +132,11 @@ static status look(const struct iterations *i, struct step_report *report, struc
     report->loss = NAN;
     report->looked =
         training->wants_loss != NULL && training->wants_loss(training->context, report->iteration, report->iterations);
-    if (report->looked || !e->backend->asynchronous)
+    if (report->looked || !e->model.backend->asynchronous)
         TRY(guard_check_steps(e, i->task, error));
     if (!report->looked)
         return OK;
-    TRY(e->backend->ops->download(e->backend, &loss, e->loss, sizeof loss, error));
+    TRY(e->model.backend->ops->download(e->model.backend, &loss, e->model.loss, sizeof loss, error));
     report->loss = (double)loss;
     return OK;
 }
@@ -145,9 +147,9 @@ static status one_iteration(struct iterations *i, size_t step, struct step_repor
     const struct method *method = e->settings.method;
     struct schedule schedule = {i->task->settings.rate, i->task->settings.warmup, i->task->settings.schedule_end};
     report->rate = schedule_rate(&schedule, step);
-    arena_reset(&e->step);
+    arena_reset(&e->model.step_memory);
     TRY(batches_take(i->batches, &i->batch, error));
-    i->start = arena_mark(&e->step);
+    i->start = arena_mark(&e->model.step_memory);
     if (e->replicas != NULL && !replicas_agree(e->replicas))
         return error_set(error, ERROR_STOPPED, "%s: another GPU stopped before iteration %zu", i->task->settings.name,
                          step + 1);
@@ -189,8 +191,8 @@ static status tell_need(const struct experiment *e, const struct task *task, str
 {
     const struct adapter_settings *adapter = &e->settings.adapter;
     size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
-           bytes = cost_step_bytes(&e->clip->dimensions, images, e->prompts.count, e->prompts.positions, adapter->top_k,
-                                   adapter->bottleneck);
+           bytes = cost_step_bytes(&e->model.clip->dimensions, images, e->prompts.count, e->prompts.positions,
+                                   adapter->top_k, adapter->bottleneck);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
                          images, e->prompts.count, (bytes >> 20) + 1);
 }
@@ -201,13 +203,13 @@ static status open_batches(struct iterations *i, struct error *error)
     const struct task *task = i->task;
     struct loader_settings settings = {.dataset = task->dataset,
                                        .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
                                        .batch = task->settings.batch,
                                        .shuffle = true,
                                        .augment = true,
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
-                                       .cache = e->cache,
+                                       .cache = e->data.cache,
                                        .part = e->work.rank,
                                        .parts = e->work.ranks};
     return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);
@@ -224,16 +226,18 @@ static status train_share(const struct training *training, struct error *error)
                                     .task = task,
                                     .loss = method->loss != NULL ? method->loss : classification_loss,
                                     .may_record = method->loss == NULL || method->loss_repeats};
-    arena_reset(&e->per_task);
+    arena_reset(&e->model.task_memory);
     if (method->begin_task != NULL)
         TRY(method->begin_task(&e->method, task, training->first > 0, error));
-    TRY(texts_create(&e->prompts, e->clip, &e->per_task, task->prompts, dataset_classes(task->dataset), error));
-    TRY(experiment_fill(e, &e->per_task, task->settings.batch, (int32_t)task->index, &e->routers.images, error));
-    TRY(experiment_fill(e, &e->per_task, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
-    TRY(clip_logit_scale(e->clip, &e->logit_scale, error));
+    TRY(texts_create(&e->prompts, e->model.clip, &e->model.task_memory, task->prompts, dataset_classes(task->dataset),
+                     error));
+    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, (int32_t)task->index, &e->routers.images,
+                        error));
+    TRY(experiment_fill(e, &e->model.task_memory, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
+    TRY(clip_logit_scale(e->model.clip, &e->model.logit_scale, error));
     TRY(open_batches(&iterations, error));
     status result = run_iterations(&iterations, error);
-    e->backend->ops->recording_destroy(e->backend, &iterations.recording);
+    e->model.backend->ops->recording_destroy(e->model.backend, &iterations.recording);
     batches_close(iterations.batches);
     return result == ERROR_MEMORY ? tell_need(e, task, error) : result;
 }

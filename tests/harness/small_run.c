@@ -156,7 +156,7 @@ static status watch_argmax(struct backend *backend, const struct argmax *argumen
 
 void small_run_watch(struct small_run *run, struct backend_spy *spy)
 {
-    struct backend *backend = run->experiment->backend;
+    struct backend *backend = run->experiment->model.backend;
     watch.spy = spy;
     if (backend->ops == &watch.ops)
         return;
@@ -170,7 +170,7 @@ void small_run_watch(struct small_run *run, struct backend_spy *spy)
 
 float *small_run_values(const struct small_run *run, const float *device, size_t n)
 {
-    struct backend *backend = run->experiment->backend;
+    struct backend *backend = run->experiment->model.backend;
     float *values = malloc(n * sizeof *values);
     assert_non_null(values);
     must(backend->ops->download(backend, values, device, n * sizeof *values, &error));
@@ -179,7 +179,7 @@ float *small_run_values(const struct small_run *run, const float *device, size_t
 
 float *small_run_adapters(const struct small_run *run, enum tower tower)
 {
-    const struct parameters *group = run->experiment->adapters->towers[tower].parameters;
+    const struct parameters *group = run->experiment->model.adapters->towers[tower].parameters;
     return small_run_values(run, group->values, group->values_count);
 }
 

@@ -84,7 +84,7 @@ static status open_side(struct replay *r, struct side *side, const char *backend
     TRY(load_suite(r, backend, &side->suite, error));
     TRY(write_data(side->suite, error));
     TRY(experiment_open(&side->experiment, side->suite, 1, NULL, error));
-    return decisions_watch(&side->decisions, side->experiment->backend, error);
+    return decisions_watch(&side->decisions, side->experiment->model.backend, error);
 }
 
 static void close_side(struct side *side)
@@ -113,7 +113,7 @@ static status train_one(struct side *side, size_t task, size_t iteration, struct
 {
     struct error stopped;
     struct training training = {.experiment = side->experiment,
-                                .task = &side->experiment->tasks[task],
+                                .task = &side->experiment->data.tasks[task],
                                 .first = iteration,
                                 .stop = &side->stop,
                                 .wants_loss = always,
@@ -131,7 +131,7 @@ static status train_one(struct side *side, size_t task, size_t iteration, struct
 /* The other side goes on from where the CPU is. */
 static status share(struct replay *r, size_t task, size_t iteration, struct error *error)
 {
-    bool end = iteration == r->cpu.experiment->tasks[task].settings.iterations, found;
+    bool end = iteration == r->cpu.experiment->data.tasks[task].settings.iterations, found;
     struct checkpoint_place place = {.task = end ? task + 1 : task, .iteration = end ? 0 : iteration};
     TRY(checkpoint_save(r->cpu.experiment, NULL, r->checkpoint, &place, error));
     TRY(checkpoint_load(r->other.experiment, NULL, r->checkpoint, &place, &found, error));
@@ -141,8 +141,8 @@ static status share(struct replay *r, size_t task, size_t iteration, struct erro
 /* Every third value of the first blocks' routers. */
 static status disturb(struct replay *r, struct error *error)
 {
-    struct adapters *adapters = r->other.experiment->adapters;
-    struct backend *backend = r->other.experiment->backend;
+    struct adapters *adapters = r->other.experiment->model.adapters;
+    struct backend *backend = r->other.experiment->model.backend;
     for (int t = 0; r->disturb != 0 && t < TOWERS; t++) {
         const struct adapter_tower *tower = &adapters->towers[t];
         const size_t *shape = tower->parameters->list[tower->banks[0].routers].shape;
@@ -217,7 +217,7 @@ static status compare_routings(struct replay *r, const char *where, struct error
 
 static status compare_counts(struct replay *r, const char *where, struct error *error)
 {
-    const struct adapters *a = r->cpu.experiment->adapters, *b = r->other.experiment->adapters;
+    const struct adapters *a = r->cpu.experiment->model.adapters, *b = r->other.experiment->model.adapters;
     int32_t x[ADAPTER_EXPERTS], y[ADAPTER_EXPERTS];
     for (int t = 0; t < TOWERS; t++)
         for (size_t k = 0; k < a->towers[t].blocks; k++) {
@@ -266,7 +266,7 @@ static status compare_step(struct replay *r, size_t task, size_t iteration, stru
 
 static status run_steps(struct replay *r, struct error *error)
 {
-    size_t task = 0, iteration = r->after, iterations = r->cpu.experiment->tasks[0].settings.iterations;
+    size_t task = 0, iteration = r->after, iterations = r->cpu.experiment->data.tasks[0].settings.iterations;
     for (size_t i = 0; i < r->after; i++)
         TRY(train_one(&r->cpu, 0, i, error));
     TRY(share(r, 0, r->after, error));
@@ -290,7 +290,7 @@ static status run(struct replay *r, struct error *error)
         TRY(backend_gpus(&gpus, error));
     TRY(open_side(r, &r->other, r->backend, error));
     TRY(open_side(r, &r->cpu, "cpu", error));
-    printf("%s\n%s\n", r->cpu.experiment->backend->description, r->other.experiment->backend->description);
+    printf("%s\n%s\n", r->cpu.experiment->model.backend->description, r->other.experiment->model.backend->description);
     return run_steps(r, error);
 }
 

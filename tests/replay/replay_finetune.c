@@ -32,12 +32,13 @@ static double tolerance(const struct replay *p, const char *key)
 
 static const struct parameters *weights_of(const struct replay *p)
 {
-    return p->e->clip->parameters;
+    return p->e->model.clip->parameters;
 }
 
 static status download(const struct replay *p, float *host, const float *device, struct error *error)
 {
-    return p->e->backend->ops->download(p->e->backend, host, device, weights_of(p)->values_count * sizeof *host, error);
+    return p->e->model.backend->ops->download(p->e->model.backend, host, device,
+                                              weights_of(p)->values_count * sizeof *host, error);
 }
 
 /* A number that is recorded for every step; the method may lack it. */
@@ -78,20 +79,21 @@ static status loss_with(struct replay *p, struct method_run *run, const struct o
                         const struct batch *batch, bool classification, double *value, struct error *error)
 {
     struct experiment *e = run->experiment;
-    const struct backend_ops *ops = e->backend->ops;
-    const struct task *task = &e->tasks[p->task];
+    const struct backend_ops *ops = e->model.backend->ops;
+    const struct task *task = &e->data.tasks[p->task];
     struct arena_mark mark = arena_mark(run->step_memory);
     float loss;
-    TRY(ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    TRY(ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
     run->options = options;
     status result = classification || p->r.method->loss == NULL ? classification_loss(run, task, batch, error)
                                                                 : p->r.method->loss(run, task, batch, error);
     run->options = p->r.options;
     arena_release(run->step_memory, mark);
     TRY(result);
-    TRY(ops->download(e->backend, &loss, e->loss, sizeof loss, error));
-    TRY(ops->zero(e->backend, e->clip->parameters->gradients, e->clip->parameters->values_count * sizeof loss, error));
-    TRY(ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    TRY(ops->download(e->model.backend, &loss, e->model.loss, sizeof loss, error));
+    TRY(ops->zero(e->model.backend, e->model.clip->parameters->gradients,
+                  e->model.clip->parameters->values_count * sizeof loss, error));
+    TRY(ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
     *value = (double)loss;
     return OK;
 }
@@ -101,8 +103,8 @@ static status compare_terms(struct replay *p, struct method_run *run, const stru
     static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
     struct step_state state;
     double whole, part;
-    TRY(run->experiment->backend->ops->download(run->experiment->backend, &state, run->experiment->state, sizeof state,
-                                                error));
+    TRY(run->experiment->model.backend->ops->download(run->experiment->model.backend, &state,
+                                                      run->experiment->model.state, sizeof state, error));
     TRY(loss_with(p, run, p->r.options, batch, true, &part, error));
     compare_step(p, "cross_entropy", state.step, part, tolerance(p, "losses"));
     TRY(loss_with(p, run, p->r.options, batch, false, &whole, error));
@@ -232,22 +234,23 @@ static status compare_prompts(struct replay *p, const struct task *task, const s
                               const struct safetensor *expected, struct error *error)
 {
     struct experiment *e = p->e;
-    struct encoding encoding = {.arena = &e->step};
+    struct encoding encoding = {.arena = &e->model.step_memory};
     struct tensor features[TOWERS];
     struct image_batch images = {0};
     struct tower_pass pass;
     struct texts texts;
     struct class_head head;
     size_t classes = dataset_classes(task->dataset), columns = expected->shape[1];
-    arena_reset(&e->step);
-    TRY(tensor_take(&images.images, &e->step, TENSOR_F32, "probes", 4, probes->shape, error));
-    TRY(e->backend->ops->upload(e->backend, images.images.data, probes->data, tensor_bytes(&images.images), error));
-    TRY(texts_create(&texts, e->clip, &e->step, task->prompts, classes, error));
-    TRY(clip_encode_images(e->clip, &encoding, &images, &pass, &features[TOWER_IMAGE], error));
-    TRY(clip_encode_texts(e->clip, &encoding, &texts, &pass, &features[TOWER_TEXT], error));
-    TRY(class_head_logits(e->backend, &e->step, &features[TOWER_IMAGE], &features[TOWER_TEXT],
+    arena_reset(&e->model.step_memory);
+    TRY(tensor_take(&images.images, &e->model.step_memory, TENSOR_F32, "probes", 4, probes->shape, error));
+    TRY(e->model.backend->ops->upload(e->model.backend, images.images.data, probes->data, tensor_bytes(&images.images),
+                                      error));
+    TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, task->prompts, classes, error));
+    TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features[TOWER_IMAGE], error));
+    TRY(clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &features[TOWER_TEXT], error));
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
                           (float)finetune_number(p->r.f->config, "eval_logit_scale"), &head, error));
-    TRY(e->backend->ops->download(e->backend, p->now, head.logits.data, tensor_bytes(&head.logits), error));
+    TRY(e->model.backend->ops->download(e->model.backend, p->now, head.logits.data, tensor_bytes(&head.logits), error));
     for (size_t i = 0; i < probes->shape[0]; i++)
         report_values(p->report, "probe_logits", p->now + i * classes,
                       (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));
@@ -260,9 +263,9 @@ static status compare_probes(struct replay *p, struct error *error)
     size_t first = 0;
     TRY(finetune_find(p->r.common, "probe_images", SAFETENSOR_F32, &probes, error));
     TRY(finetune_find(p->expect, "probe_logits", SAFETENSOR_F32, &expected, error));
-    for (size_t t = 0; t < p->e->task_count; t++) {
-        TRY(compare_prompts(p, &p->e->tasks[t], probes, first, expected, error));
-        first += dataset_classes(p->e->tasks[t].dataset);
+    for (size_t t = 0; t < p->e->data.task_count; t++) {
+        TRY(compare_prompts(p, &p->e->data.tasks[t], probes, first, expected, error));
+        first += dataset_classes(p->e->data.tasks[t].dataset);
     }
     report_exact(p->report, "classes", first == expected->shape[1], "%zu of all tasks", first);
     return OK;
@@ -335,7 +338,7 @@ static status go_on(struct replay *p, size_t *iteration, struct error *error)
 static status train(struct replay *p, size_t first, struct error *error)
 {
     struct training training = {.experiment = p->e,
-                                .task = &p->e->tasks[p->task],
+                                .task = &p->e->data.tasks[p->task],
                                 .first = first,
                                 .wants_loss = wants_loss,
                                 .after = after_iteration,

@@ -20,14 +20,14 @@ status reference_images_begin(struct reference_images *images, struct experiment
 {
     struct loader_settings settings = {.dataset = images->dataset != NULL ? images->dataset : task->dataset,
                                        .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->clip->dimensions.resolution,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
                                        .batch = batch,
                                        .shuffle = true,
                                        .full = true,
                                        .order = RNG_REFERENCE,
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
-                                       .cache = images->dataset != NULL ? NULL : e->cache};
+                                       .cache = images->dataset != NULL ? NULL : e->data.cache};
     batches_close(images->batches);
     images->batches = NULL;
     images->left = task->settings.iterations - first;

@@ -16,7 +16,7 @@ void reference_texts_free(struct reference_texts *texts)
 static status create(struct reference_texts *texts, const struct experiment *e, size_t count, struct error *error)
 {
     reference_texts_free(texts);
-    texts->tokens = calloc(count, e->clip->dimensions.context * sizeof *texts->tokens);
+    texts->tokens = calloc(count, e->model.clip->dimensions.context * sizeof *texts->tokens);
     texts->count = count;
     return texts->tokens != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for %zu reference texts", count);
 }
@@ -27,14 +27,14 @@ static status copy_recorded(struct reference_texts *texts, const struct experime
     size_t count;
     TRY(e->recorded->texts(e->recorded->context, task, &tokens, &count, error));
     TRY(create(texts, e, count, error));
-    memcpy(texts->tokens, tokens, count * e->clip->dimensions.context * sizeof *tokens);
+    memcpy(texts->tokens, tokens, count * e->model.clip->dimensions.context * sizeof *tokens);
     return OK;
 }
 
 static status encode_lines(struct reference_texts *texts, const struct experiment *e, const struct strings *lines,
                            const char *path, struct error *error)
 {
-    size_t context = e->clip->dimensions.context, tokens, cut = 0;
+    size_t context = e->model.clip->dimensions.context, tokens, cut = 0;
     if (lines->count == 0)
         return error_set(error, ERROR_FORMAT, "%s: expected a sentence a line, found an empty file", path);
     TRY(create(texts, e, lines->count, error));
@@ -43,7 +43,7 @@ static status encode_lines(struct reference_texts *texts, const struct experimen
         if (line[strspn(line, " \t")] == 0)
             return error_set(error, ERROR_FORMAT, "%s:%zu: expected a sentence, found an empty line; take it out", path,
                              i + 1);
-        if (tokenizer_encode(e->tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
+        if (tokenizer_encode(e->model.tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
             return error_context(error, "%s:%zu", path, i + 1);
         cut += tokens > context;
     }
@@ -69,7 +69,7 @@ status reference_texts_read(struct reference_texts *texts, const struct experime
 status reference_texts_draw(struct reference_texts *texts, const struct experiment *e, size_t task, size_t count,
                             size_t words, struct error *error)
 {
-    size_t context = e->clip->dimensions.context;
+    size_t context = e->model.clip->dimensions.context;
     if (e->recorded != NULL)
         return copy_recorded(texts, e, task, error);
     if (words + 2 > context)
@@ -78,13 +78,13 @@ status reference_texts_draw(struct reference_texts *texts, const struct experime
                          context - 2, context, words);
     TRY(create(texts, e, count, error));
     struct rng rng = rng_make(e->seed, RNG_SENTENCES, (uint32_t)task, 0);
-    uint32_t vocabulary = (uint32_t)tokenizer_vocabulary(e->tokenizer);
+    uint32_t vocabulary = (uint32_t)tokenizer_vocabulary(e->model.tokenizer);
     for (size_t i = 0; i < count; i++) {
         int32_t *row = texts->tokens + i * context;
-        row[0] = tokenizer_start(e->tokenizer);
+        row[0] = tokenizer_start(e->model.tokenizer);
         for (size_t k = 0; k < words; k++)
             row[1 + k] = (int32_t)rng_below(&rng, i * words + k, vocabulary);
-        row[1 + words] = tokenizer_end(e->tokenizer);
+        row[1 + words] = tokenizer_end(e->model.tokenizer);
     }
     return OK;
 }

@@ -10,7 +10,8 @@
 
 static void train(struct small_run *run, size_t task)
 {
-    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->tasks[task]}, &error));
+    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->data.tasks[task]},
+                    &error));
 }
 
 static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
@@ -56,12 +57,12 @@ static void zero_shot_is_the_nearest_class(void **state)
     small_run_open(&run, 1, NULL);
     struct experiment *e = run.experiment;
     struct evaluator *evaluator = open_evaluator(&run, NULL);
-    size_t embed = e->clip->dimensions.embed;
+    size_t embed = e->model.clip->dimensions.embed;
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset);
         struct tensor features;
-        must(class_features(e, set->task, -1, &e->per_task, NULL, &features, &error));
+        must(class_features(e, set->task, -1, &e->model.task_memory, NULL, &features, &error));
         float *host = small_run_values(&run, features.data, classes * embed);
         assert_int_equal(set->n, 3 * (j + 2));
         for (size_t c = 0; c < classes; c++) {
@@ -131,7 +132,7 @@ static void expect_as_computed(struct small_run *run, const struct evaluator *ev
 /* Makes expert `expert` of every image block another one. */
 static void change_expert(struct small_run *run, size_t expert)
 {
-    const struct adapter_tower *tower = &run->experiment->adapters->towers[TOWER_IMAGE];
+    const struct adapter_tower *tower = &run->experiment->model.adapters->towers[TOWER_IMAGE];
     for (size_t b = 0; b < tower->blocks; b++) {
         const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
         float *values = malloc(bias->size * sizeof *values);
@@ -238,7 +239,7 @@ static void the_cache_changes_nothing(void **state)
         small_run_reopen(&run, 1,
                          (const char *const[]){caches[i], folder, "data.order=first,second,third,folder",
                                                "training.iterations=4", NULL});
-        assert_int_equal(run.experiment->clip->dimensions.image_width, WIDTH);
+        assert_int_equal(run.experiment->model.clip->dimensions.image_width, WIDTH);
         struct evaluator *evaluator = open_evaluator(&run, NULL);
         must(evaluator_zero_shot(evaluator, FILES, NULL, &error));
         assert_int_equal(evaluator->sets[FILES].n, IMAGES);
@@ -252,12 +253,13 @@ static void the_cache_changes_nothing(void **state)
         assert_memory_equal(predicted[i], predicted[0], sizeof predicted[0]);
         assert_memory_equal(means[i], means[0], sizeof means[0]);
         assert_memory_equal(adapters[i], adapters[0],
-                            run.experiment->adapters->towers[TOWER_IMAGE].parameters->values_count * sizeof(float));
+                            run.experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count *
+                                sizeof(float));
     }
     struct directory files;
     must(directory_list(&files, small_run_file(&run, "cache"), &error));
-    bool shares = run.experiment->backend->arithmetic != NULL; /* its features do not depend on the batch */
-    assert_int_equal(files.count, shares ? 3 : 2);             /* to train on, to test on, features of the latter */
+    bool shares = run.experiment->model.backend->arithmetic != NULL; /* its features do not depend on the batch */
+    assert_int_equal(files.count, shares ? 3 : 2); /* to train on, to test on, features of the latter */
     directory_free(&files);
     for (int i = 0; i < CACHES; i++)
         free(adapters[i]);
@@ -276,7 +278,7 @@ static void errors_are_kept(void **state)
     must(selector_create(&selector, run.experiment, &error));
     struct evaluator *evaluator = open_evaluator(&run, selector);
     struct test_set *set = &evaluator->sets[1];
-    must(selector_train(selector, &run.experiment->tasks[0], NULL, &error));
+    must(selector_train(selector, &run.experiment->data.tasks[0], NULL, &error));
     must(evaluator_task(evaluator, 0, 1, NULL, &error));
     const float *kept = set->errors[0];
     assert_non_null(kept);

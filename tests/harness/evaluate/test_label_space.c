@@ -28,15 +28,15 @@ static void all_classes(struct small_run *run, int router, float *all)
 {
     struct experiment *e = run->experiment;
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        struct arena_mark mark = arena_mark(&e->per_task);
+        struct arena_mark mark = arena_mark(&e->model.task_memory);
         struct tensor features;
-        must(class_features(e, &e->tasks[t], router, &e->per_task, NULL, &features, &error));
-        size_t count = dataset_classes(e->tasks[t].dataset) * e->clip->dimensions.embed;
+        must(class_features(e, &e->data.tasks[t], router, &e->model.task_memory, NULL, &features, &error));
+        size_t count = dataset_classes(e->data.tasks[t].dataset) * e->model.clip->dimensions.embed;
         float *host = small_run_values(run, features.data, count);
         memcpy(all, host, count * sizeof *host);
         all += count;
         free(host);
-        arena_release(&e->per_task, mark);
+        arena_release(&e->model.task_memory, mark);
     }
 }
 
@@ -52,7 +52,7 @@ static double dot(const float *a, const float *b, size_t n)
 static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
                            const float *all)
 {
-    size_t embed = run->experiment->clip->dimensions.embed;
+    size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
         const float *image = images + i * embed;
         double size = sqrt(dot(image, image, embed)), best = -INFINITY;
@@ -74,7 +74,7 @@ static void labels_follow_one_another(void **state)
     static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
     small_run_open(&run, 1, x_tail);
     struct evaluator *evaluator = open_evaluator(&run);
-    assert_int_equal(run.experiment->class_count, CLASSES);
+    assert_int_equal(run.experiment->data.class_count, CLASSES);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
         for (size_t i = 0; i < set->n; i++)
@@ -91,7 +91,7 @@ static void repeated_names_are_separate_classes(void **state)
     struct small_run run;
     float all[CLASSES * 64];
     small_run_open(&run, 1, x_tail);
-    assert_true(run.experiment->clip->dimensions.embed <= 64);
+    assert_true(run.experiment->model.clip->dimensions.embed <= 64);
     struct evaluator *evaluator = open_evaluator(&run);
     all_classes(&run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
@@ -116,7 +116,7 @@ static void a_router_has_class_features_of_all_tasks(void **state)
                                              "training.learning_rate=1e-2", NULL});
         struct evaluator *evaluator = open_evaluator(&run);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
-            struct training training = {.experiment = run.experiment, .task = &run.experiment->tasks[t]};
+            struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[t]};
             must(train_task(&training, &error));
             must(evaluator_refresh(evaluator, &error));
             all_classes(&run, (int)t, all);
@@ -140,10 +140,10 @@ static void weights_that_change_are_asked_again(void **state)
     small_run_open(&run, 1,
                    (const char *const[]){x_tail[0], "method.name=continual_ft", "training.iterations=20", NULL});
     struct evaluator *evaluator = open_evaluator(&run);
-    size_t bytes = CLASSES * run.experiment->clip->dimensions.embed * sizeof *before;
+    size_t bytes = CLASSES * run.experiment->model.clip->dimensions.embed * sizeof *before;
     all_classes(&run, -1, before);
     assert_memory_equal(evaluator->labels.joint, before, bytes);
-    struct training training = {.experiment = run.experiment, .task = &run.experiment->tasks[1]};
+    struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[1]};
     must(train_task(&training, &error));
     must(evaluator_refresh(evaluator, &error));
     all_classes(&run, -1, after);

@@ -50,7 +50,8 @@ static size_t take(struct small_run *run, size_t task, struct values *values)
     small_run_watch(run, &spy);
     memset(values, 0, sizeof *values);
     must(shared_features_open(&shared, run->experiment, &error));
-    must(shared_features_take(&shared, &run->experiment->tasks[task], values->means, values->features, NULL, &error));
+    must(shared_features_take(&shared, &run->experiment->data.tasks[task], values->means, values->features, NULL,
+                              &error));
     shared_features_close(&shared);
     return spy.encodings;
 }
@@ -130,7 +131,7 @@ static void files_of_a_root_are_removed(void **state)
     must(shared_files_clear(&removed, folder, "/elsewhere", &error));
     assert_int_equal(removed.count, 0);
     shared_files_free(&removed);
-    must(shared_files_clear(&removed, folder, dataset_root(run.experiment->tasks[FILES].dataset), &error));
+    must(shared_files_clear(&removed, folder, dataset_root(run.experiment->data.tasks[FILES].dataset), &error));
     assert_int_equal(removed.count, 1);
     shared_files_free(&removed);
     assert_null(features_file(&run));

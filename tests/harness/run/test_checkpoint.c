@@ -9,7 +9,8 @@
 
 static void train(struct small_run *run, size_t task)
 {
-    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->tasks[task]}, &error));
+    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->data.tasks[task]},
+                    &error));
 }
 
 /* Everything of a group that a stop must not lose; the caller frees. */
@@ -20,7 +21,7 @@ static float *state_of(const struct small_run *run, const struct parameters *gro
     const void *parts[] = {group->values, group->first_moment, group->second_moment, group->steps, group->flags};
     const size_t counts[] = {group->values_count, group->values_count, group->values_count, group->segments,
                              group->flags_count};
-    struct backend *backend = run->experiment->backend;
+    struct backend *backend = run->experiment->model.backend;
     assert_non_null(all);
     for (size_t i = 0; i < 5; i++) {
         must(backend->ops->download(backend, next, parts[i], counts[i] * sizeof *next, &error));
@@ -46,7 +47,7 @@ static void adapters_within_a_task(void **state)
     bool found;
     size_t n;
     small_run_open(&run, 1, NULL);
-    struct adapters *adapters = run.experiment->adapters;
+    struct adapters *adapters = run.experiment->model.adapters;
     const struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
     int32_t counts[5], frozen[5], counts_then[5], frozen_then[5];
     train(&run, 0);
@@ -80,11 +81,11 @@ static void all_weights(void **state)
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     train(&run, 0);
     must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &place, &error));
-    float *then = state_of(&run, run.experiment->clip->parameters, &n);
+    float *then = state_of(&run, run.experiment->model.clip->parameters, &n);
     small_run_reopen(&run, 1, (const char *const[]){"method.name=continual_ft", "run.threads=1", NULL});
     must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume"), &found_place, &found, &error));
     assert_true(found && found_place.task == 0 && found_place.iteration == 3);
-    expect_state(&run, run.experiment->clip->parameters, then);
+    expect_state(&run, run.experiment->model.clip->parameters, then);
     free(then);
     small_run_close(&run);
 }
@@ -100,7 +101,7 @@ static void the_selector(void **state)
     small_run_open(&run, 1, NULL);
     must(selector_create(&trained, run.experiment, &error));
     for (size_t k = 0; k < 2; k++)
-        must(selector_train(trained, &run.experiment->tasks[k], NULL, &error));
+        must(selector_train(trained, &run.experiment->data.tasks[k], NULL, &error));
     must(checkpoint_save(run.experiment, trained, small_run_file(&run, "resume"), &place, &error));
     must(selector_create(&restored, run.experiment, &error));
     must(checkpoint_load(run.experiment, restored, small_run_file(&run, "resume"), &found_place, &found, &error));
@@ -264,7 +265,7 @@ static void damaged_files_change_nothing(void **state)
     must(file_read(small_run_file(&run, "good"), FILE_LIMIT, &bytes, &error));
     memcpy(&header, bytes.data, sizeof header);
     train(&run, 1);
-    const struct parameters *group = run.experiment->adapters->towers[TOWER_TEXT].parameters;
+    const struct parameters *group = run.experiment->model.adapters->towers[TOWER_TEXT].parameters;
     float *before = state_of(&run, group, &n);
     for (size_t at = 0; at < bytes.size; at = next_place(at, 8 + (size_t)header), flips++) {
         bytes.data[at] ^= (uint8_t)(1 << flips % 8);

@@ -47,8 +47,8 @@ static void a_few_shot_run(void **state)
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"data.shots=2", "data.order=third,first", "data.order_name=II", NULL});
-    assert_int_equal(dataset_size(run.experiment->tasks[0].dataset, SPLIT_TRAIN), 8);
-    assert_int_equal(dataset_size(run.experiment->tasks[0].dataset, SPLIT_TEST), 12);
+    assert_int_equal(dataset_size(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN), 8);
+    assert_int_equal(dataset_size(run.experiment->data.tasks[0].dataset, SPLIT_TEST), 12);
     struct table table =
         ask(&run, "SELECT setting, task_order, group_concat(training_images || '/' || test_images, ' ') "
                   "FROM runs JOIN tasks USING (run)");
@@ -71,17 +71,17 @@ static void few_shots_depend_on_the_seed_alone(void **state)
     size_t differ = 0;
     small_run_open(&run, 4, first);
     for (size_t i = 0; i < 9; i++)
-        names[i] = dataset_item_name(run.experiment->tasks[1].dataset, SPLIT_TRAIN, i);
+        names[i] = dataset_item_name(run.experiment->data.tasks[1].dataset, SPLIT_TRAIN, i);
     small_run_reopen(&run, 4, other);
-    assert_int_equal(dataset_size(run.experiment->tasks[0].dataset, SPLIT_TRAIN), 9);
+    assert_int_equal(dataset_size(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN), 9);
     for (size_t i = 0; i < 9; i++) {
-        char *name = dataset_item_name(run.experiment->tasks[0].dataset, SPLIT_TRAIN, i);
+        char *name = dataset_item_name(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN, i);
         assert_string_equal(name, names[i]);
         free(name);
     }
     small_run_reopen(&run, 5, first);
     for (size_t i = 0; i < 9; i++) {
-        char *name = dataset_item_name(run.experiment->tasks[1].dataset, SPLIT_TRAIN, i);
+        char *name = dataset_item_name(run.experiment->data.tasks[1].dataset, SPLIT_TRAIN, i);
         differ += strcmp(name, names[i]) != 0;
         free(name);
         free(names[i]);

@@ -63,8 +63,8 @@ static char *file_in_folder(const struct small_run *run, const char *name)
 
 static struct bytes trained_weights(const struct small_run *run)
 {
-    char *path =
-        file_in_folder(run, run->experiment->groups & GROUP_ADAPTERS ? "adapters.safetensors" : "weights.safetensors");
+    char *path = file_in_folder(run, run->experiment->model.groups & GROUP_ADAPTERS ? "adapters.safetensors"
+                                                                                    : "weights.safetensors");
     struct bytes bytes;
     must(file_read(path, FILE_LIMIT, &bytes, &error));
     free(path);
@@ -284,15 +284,15 @@ static status run_disturbed(struct small_run *run, const char *on_nan, const cha
 {
     struct store *store;
     small_run_reopen(run, 1, (const char *const[]){methods[1], on_nan, "run.log_every=1", NULL});
-    disturbed.real = run->experiment->backend->ops;
+    disturbed.real = run->experiment->model.backend->ops;
     disturbed.ops = *disturbed.real;
     disturbed.ops.find_not_finite = disturb;
     disturbed.losses = 0;
-    run->experiment->backend->ops = &disturbed.ops;
+    run->experiment->model.backend->ops = &disturbed.ops;
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
     struct sequence sequence = {.experiment = run->experiment, .store = store};
     status result = sequence_run(&sequence, &error);
-    run->experiment->backend->ops = disturbed.real;
+    run->experiment->model.backend->ops = disturbed.real;
     store_close(store);
     return result;
 }
@@ -348,14 +348,14 @@ static void data_that_changed_is_refused(void **state)
     small_run_open(&other, 1, (const char *const[]){methods[1], root, "run.log_every=2", "tasks.third.test=4", NULL});
     free(root);
     small_run_reopen(&run, 1, (const char *const[]){methods[1], "run.log_every=2", NULL});
-    struct dataset *original = run.experiment->tasks[2].dataset;
-    run.experiment->tasks[2].dataset = other.experiment->tasks[2].dataset;
+    struct dataset *original = run.experiment->data.tasks[2].dataset;
+    run.experiment->data.tasks[2].dataset = other.experiment->data.tasks[2].dataset;
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
     sequence = (struct sequence){.experiment = run.experiment, .store = store};
     assert_int_equal(sequence_run(&sequence, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"the test images of third", "run 1 of", "mtil runs delete", NULL});
     store_close(store);
-    run.experiment->tasks[2].dataset = original;
+    run.experiment->data.tasks[2].dataset = original;
     must(run_once(&run, methods[1], "a.db", NULL, &sequence)); /* the data is back */
     small_run_close(&other);
     small_run_close(&run);

@@ -27,24 +27,24 @@ static void tasks_share_the_classes(void **state)
     open_cut(&run, 1, "data.parts=4", "together");
     const struct experiment *e = run.experiment;
     size_t seen[COLORS] = {0}, training = 0;
-    assert_int_equal(e->task_count, 4);
+    assert_int_equal(e->data.task_count, 4);
     assert_int_equal(e->settings.adapter.tasks, 4);
-    assert_string_equal(e->tasks[0].settings.name, "third-1");
-    assert_string_equal(e->tasks[3].settings.name, "third-4");
+    assert_string_equal(e->data.tasks[0].settings.name, "third-1");
+    assert_string_equal(e->data.tasks[3].settings.name, "third-4");
     for (size_t k = 0; k < 4; k++) {
-        const struct dataset *part = e->tasks[k].dataset;
+        const struct dataset *part = e->data.tasks[k].dataset;
         assert_in_range(dataset_classes(part), 1, 2);
         training += dataset_size(part, SPLIT_TRAIN);
         for (size_t c = 0; c < dataset_classes(part); c++)
             for (size_t w = 0; w < COLORS; w++)
-                if (strcmp(dataset_class_name(part, c), dataset_class_name(e->whole.dataset, w)) == 0) {
+                if (strcmp(dataset_class_name(part, c), dataset_class_name(e->data.whole.dataset, w)) == 0) {
                     seen[w]++;
-                    assert_int_equal(e->cut->task_of[w], k);
+                    assert_int_equal(e->data.cut->task_of[w], k);
                 }
     }
     for (size_t w = 0; w < COLORS; w++)
         assert_int_equal(seen[w], 1);
-    assert_int_equal(training, dataset_size(e->whole.dataset, SPLIT_TRAIN));
+    assert_int_equal(training, dataset_size(e->data.whole.dataset, SPLIT_TRAIN));
     small_run_close(&run);
 }
 
@@ -52,10 +52,10 @@ static double within(uint64_t seed, const char *similarity, uint32_t task_of[COL
 {
     struct small_run run;
     open_cut(&run, seed, "data.parts=3", similarity);
-    double measured = run.experiment->cut->within, sum = 0;
-    memcpy(task_of, run.experiment->cut->task_of, COLORS * sizeof *task_of);
+    double measured = run.experiment->data.cut->within, sum = 0;
+    memcpy(task_of, run.experiment->data.cut->task_of, COLORS * sizeof *task_of);
     for (size_t k = 0; k < 3; k++)
-        sum += run.experiment->cut->cosines[k * 3 + k] / 3;
+        sum += run.experiment->data.cut->cosines[k * 3 + k] / 3;
     assert_true(fabs(sum - measured) < 1e-12); /* all tasks have one pair */
     assert_true(measured > -1 && measured < 1);
     small_run_close(&run);
@@ -81,12 +81,12 @@ static void what_is_printed(void **state)
     size_t size;
     open_cut(&run, 1, "data.parts=6", "apart");
     FILE *out = open_memstream(&text, &size);
-    label_split_print(run.experiment->cut, run.experiment->whole.dataset, out);
+    label_split_print(run.experiment->data.cut, run.experiment->data.whole.dataset, out);
     fclose(out);
     assert_non_null(strstr(text, "# task 1 of 6: red\n"));
     assert_non_null(strstr(text, "# task 6 of 6: white\n"));
     assert_non_null(strstr(text, "within tasks"));
-    assert_true(isnan(run.experiment->cut->within)); /* no pair */
+    assert_true(isnan(run.experiment->data.cut->within)); /* no pair */
     free(text);
     small_run_close(&run);
 }
@@ -122,7 +122,7 @@ static void a_run_over_the_parts(void **state)
     must(query_named(store, "similarity", &(struct query_filter){0}, &table, &error));
     assert_int_equal(table_rows(&table), 6);
     table_free(&table);
-    const char *name = dataset_class_name(run.experiment->tasks[0].dataset, 0);
+    const char *name = dataset_class_name(run.experiment->data.tasks[0].dataset, 0);
     must(store_add_task_classes(store, 1, 0, &name, 1, &error));
     name = "purple";
     assert_int_equal(store_add_task_classes(store, 1, 0, &name, 1, &error), ERROR_ARGUMENT);

@@ -87,7 +87,7 @@ static struct selector *train(const struct small_run *run, size_t tasks)
     must(selector_create(&selector, run->experiment, &error));
     for (size_t k = 0; k < tasks; k++) {
         assert_int_equal(selector->trained, k);
-        must(selector_train(selector, &run->experiment->tasks[k], NULL, &error));
+        must(selector_train(selector, &run->experiment->data.tasks[k], NULL, &error));
     }
     assert_int_equal(selector->trained, tasks);
     return selector;
@@ -107,12 +107,12 @@ static void held_out_images_are_training_images(void **state)
     float thresholds[3];
     static const char *const quantiles[] = {"selector.quantile=0", "selector.quantile=0.5", "selector.quantile=1"};
     small_run_open(&run, 3, (const char *const[]){"tasks.third.train=10", NULL}); /* 40 images: 4 held out */
-    size_t width = run.experiment->clip->dimensions.image_width;
+    size_t width = run.experiment->model.clip->dimensions.image_width;
     for (int q = 0; q < 3; q++) {
         small_run_reopen(&run, 3, (const char *const[]){"tasks.third.train=10", quantiles[q], NULL});
         struct selector *selector;
         must(selector_create(&selector, run.experiment, &error));
-        must(selector_train(selector, &run.experiment->tasks[2], NULL, &error));
+        must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
         thresholds[q] = selector->thresholds[2];
         selector_destroy(selector);
     }
@@ -120,9 +120,9 @@ static void held_out_images_are_training_images(void **state)
     float means[40 * 64], errors[40];
     assert_int_equal(width, 64);
     must(selector_create(&selector, run.experiment, &error));
-    must(selector_train(selector, &run.experiment->tasks[2], NULL, &error));
-    must(frozen_features(run.experiment, run.experiment->tasks[2].dataset, SPLIT_TRAIN, NULL, 40, means, NULL, NULL,
-                         &error));
+    must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
+    must(frozen_features(run.experiment, run.experiment->data.tasks[2].dataset, SPLIT_TRAIN, NULL, 40, means, NULL,
+                         NULL, &error));
     must(selector_errors(selector, 2, means, 40, errors, &error));
     qsort(errors, 40, sizeof *errors, compare);
     size_t least = 40, largest = 40;
@@ -171,11 +171,11 @@ static void separable_features_find_their_router(void **state)
     const float *rows[3] = {errors[0], errors[1], errors[2]};
     int16_t routers[NEW];
     small_run_open(&run, 1, (const char *const[]){"selector.iterations=300", "selector.code=16", NULL});
-    assert_int_equal(run.experiment->clip->dimensions.image_width, 64);
+    assert_int_equal(run.experiment->model.clip->dimensions.image_width, 64);
     must(selector_create(&selector, run.experiment, &error));
     for (size_t k = 0; k < 3; k++) {
         draw_features(k, 0, FIT + HELD_OUT, features);
-        must(selector_fit(selector, &run.experiment->tasks[k], features, FIT, HELD_OUT, &error));
+        must(selector_fit(selector, &run.experiment->data.tasks[k], features, FIT, HELD_OUT, &error));
     }
     for (size_t task = 0; task < 3; task++) {
         size_t right = 0;
@@ -212,7 +212,7 @@ static void threshold_is_the_quantile_of_the_held_out_rows(void **state)
     for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
         small_run_reopen(&run, 3, (const char *const[]){shares[q].override, NULL});
         must(selector_create(&selector, run.experiment, &error));
-        must(selector_fit(selector, &run.experiment->tasks[1], features, FIT, 101, &error));
+        must(selector_fit(selector, &run.experiment->data.tasks[1], features, FIT, 101, &error));
         must(selector_errors(selector, 1, features + FIT * 64, 101, errors, &error));
         qsort(errors, 101, sizeof *errors, compare);
         size_t low = (size_t)shares[q].position;
@@ -232,7 +232,7 @@ static void depends_on_seed_and_task_alone(void **state)
     small_run_open(&run, 1, NULL);
     struct selector *all = train(&run, 3), *one;
     must(selector_create(&one, run.experiment, &error));
-    must(selector_train(one, &run.experiment->tasks[2], NULL, &error));
+    must(selector_train(one, &run.experiment->data.tasks[2], NULL, &error));
     size_t n = all->coders[2]->parameters->values_count;
     float *a = small_run_values(&run, all->coders[2]->parameters->values, n);
     float *b = small_run_values(&run, one->coders[2]->parameters->values, n);
@@ -256,7 +256,7 @@ static void stopping_leaves_it_untrained(void **state)
     struct stop stop = {.signal = 2};
     small_run_open(&run, 1, NULL);
     must(selector_create(&selector, run.experiment, &error));
-    assert_int_equal(selector_train(selector, &run.experiment->tasks[0], &stop, &error), ERROR_STOPPED);
+    assert_int_equal(selector_train(selector, &run.experiment->data.tasks[0], &stop, &error), ERROR_STOPPED);
     assert_int_equal(selector->trained, 0);
     selector_destroy(selector);
     small_run_close(&run);

@@ -45,20 +45,20 @@ static void a_chosen_batch_fits(void **state)
     set_memory(16 << 10);
     small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
     struct experiment *e = run.experiment;
-    const struct clip_dimensions *n = &e->clip->dimensions;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
     size_t batch = experiment_evaluation_batch(e), pixels = batch * n->resolution * n->resolution * 3;
-    struct encoding encoding = {.arena = &e->step, .whole = true};
+    struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
     struct image_batch images;
     struct tower_pass pass;
     struct tensor features, means;
-    must(tensor_take(&images.images, &e->step, TENSOR_U8, "images", 4,
+    must(tensor_take(&images.images, &e->model.step_memory, TENSOR_U8, "images", 4,
                      (size_t[]){batch, n->resolution, n->resolution, 3}, &error));
     images.kept_patches = NULL;
-    must(e->backend->ops->zero(e->backend, images.images.data, pixels, &error));
-    must(clip_encode_images(e->clip, &encoding, &images, &pass, &features, &error));
-    must(clip_mean_patches(e->clip, &e->step, &pass, &means, &error));
+    must(e->model.backend->ops->zero(e->model.backend, images.images.data, pixels, &error));
+    must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
+    must(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &means, &error));
     size_t estimate = cost_evaluation_bytes(n, batch, e->settings.adapter.top_k, e->settings.adapter.bottleneck);
-    assert_in_range(e->step.highest, estimate / 4, estimate + pixels);
+    assert_in_range(e->model.step_memory.highest, estimate / 4, estimate + pixels);
     small_run_close(&run);
 }
 

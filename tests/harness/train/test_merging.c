@@ -30,7 +30,7 @@ static const char *const *choose(struct choice *c, const char *policy, const cha
 static void train(struct small_run *run, size_t task, size_t first, const struct stop *stop, status expected)
 {
     struct training training = {
-        .experiment = run->experiment, .task = &run->experiment->tasks[task], .first = first, .stop = stop};
+        .experiment = run->experiment, .task = &run->experiment->data.tasks[task], .first = first, .stop = stop};
     assert_int_equal(train_task(&training, &error), expected);
 }
 
@@ -42,12 +42,13 @@ struct values {
 static struct values values_of(struct experiment *e)
 {
     struct values v;
-    must(e->backend->ops->bind(e->backend, &error));
+    must(e->model.backend->ops->bind(e->model.backend, &error));
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group = e->adapters->towers[t].parameters;
+        const struct parameters *group = e->model.adapters->towers[t].parameters;
         v.n[t] = group->values_count;
         v.tower[t] = malloc(v.n[t] * sizeof(float));
-        must(e->backend->ops->download(e->backend, v.tower[t], group->values, v.n[t] * sizeof(float), &error));
+        must(e->model.backend->ops->download(e->model.backend, v.tower[t], group->values, v.n[t] * sizeof(float),
+                                             &error));
     }
     return v;
 }
@@ -102,7 +103,7 @@ static void check_replicas(struct small_run *run, struct choice *c)
     train(run, 0, 0, NULL, OK);
     struct values leader = values_of(run->experiment);
     expect_equal(replicas_at(run->experiment->replicas, 1), &leader, "the second device", c);
-    must(run->experiment->backend->ops->bind(run->experiment->backend, &error));
+    must(run->experiment->model.backend->ops->bind(run->experiment->model.backend, &error));
     free_values(&leader);
 }
 
@@ -133,16 +134,18 @@ static void collected_counts_add_up(void **state)
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct experiment *e = run.experiment;
-    must(adapters_collect(e->adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &e->model, &error));
+    must(adapters_collect(e->model.adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &e->model.memory, &error));
     train(&run, 0, 0, NULL, OK);
-    size_t experts = e->adapters->settings.experts, top_k = e->adapters->settings.top_k;
+    size_t experts = e->model.adapters->settings.experts, top_k = e->model.adapters->settings.top_k;
     for (int t = 0; t < TOWERS; t++) {
-        const struct adapter_tower *tower = &e->adapters->towers[t];
+        const struct adapter_tower *tower = &e->model.adapters->towers[t];
         int32_t counts[2][64], pairs[64 * 64], next[64 * 64];
         for (size_t b = 0; b < 2; b++)
-            must(adapters_read_counts(e->adapters, (enum tower)t, b, counts[b], &error));
-        must(e->backend->ops->download(e->backend, pairs, tower->statistics.pairs, experts * experts * 4, &error));
-        must(e->backend->ops->download(e->backend, next, tower->statistics.next, experts * experts * 4, &error));
+            must(adapters_read_counts(e->model.adapters, (enum tower)t, b, counts[b], &error));
+        must(e->model.backend->ops->download(e->model.backend, pairs, tower->statistics.pairs, experts * experts * 4,
+                                             &error));
+        must(e->model.backend->ops->download(e->model.backend, next, tower->statistics.next, experts * experts * 4,
+                                             &error));
         for (size_t i = 0; i < experts; i++) {
             int32_t with_others = 0, followed = 0, following = 0;
             for (size_t j = 0; j < experts; j++) {

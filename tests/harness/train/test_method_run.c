@@ -26,12 +26,12 @@ static struct {
 
 static struct parameters *weights(const struct method_run *run)
 {
-    return run->experiment->clip->parameters;
+    return run->experiment->model.clip->parameters;
 }
 
 static status copy(const struct method_run *run, float *to, const float *from, struct error *failure)
 {
-    struct backend *backend = run->experiment->backend;
+    struct backend *backend = run->experiment->model.backend;
     return backend->ops->copy(backend, to, from, weights(run)->values_count * sizeof(float), failure);
 }
 
@@ -72,14 +72,14 @@ static status loss(struct method_run *run, const struct task *task, const struct
     struct experiment *e = run->experiment;
     TRY(classification_loss(run, task, batch, failure));
     float ranks = (float)(e->work.ranks > 0 ? e->work.ranks : 1);
-    return e->backend->ops->penalty(e->backend,
-                                    &(struct penalty){.n = weights(run)->values_count,
-                                                      .strength = 0.5f / ranks,
-                                                      .values = weights(run)->values,
-                                                      .anchor = ((struct state *)run->state)->anchor,
-                                                      .gradients = weights(run)->gradients,
-                                                      .loss = e->loss},
-                                    failure);
+    return e->model.backend->ops->penalty(e->model.backend,
+                                          &(struct penalty){.n = weights(run)->values_count,
+                                                            .strength = 0.5f / ranks,
+                                                            .values = weights(run)->values,
+                                                            .anchor = ((struct state *)run->state)->anchor,
+                                                            .gradients = weights(run)->gradients,
+                                                            .loss = e->model.loss},
+                                          failure);
 }
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
@@ -152,7 +152,7 @@ static const struct method anchored = {.name = "anchored",
 
 static void adopt(struct experiment *e)
 {
-    must(e->backend->ops->bind(e->backend, &error));
+    must(e->model.backend->ops->bind(e->model.backend, &error));
     method_close(e);
     e->settings.method = &anchored;
     must(method_open(e, &error));
@@ -191,7 +191,7 @@ static status train(struct small_run *run, size_t first, size_t last)
 {
     struct stop_after after = {.iteration = last};
     struct training training = {.experiment = run->experiment,
-                                .task = &run->experiment->tasks[1],
+                                .task = &run->experiment->data.tasks[1],
                                 .first = first,
                                 .stop = &after.stop,
                                 .wants_loss = stop_at,
@@ -201,7 +201,7 @@ static status train(struct small_run *run, size_t first, size_t last)
 
 static float *values_of(const struct small_run *run)
 {
-    const struct parameters *group = run->experiment->clip->parameters;
+    const struct parameters *group = run->experiment->model.clip->parameters;
     return small_run_values(run, group->values, group->values_count);
 }
 
@@ -213,7 +213,7 @@ static void stops_change_nothing(void **context)
     memset(&calls, 0, sizeof calls);
     must(train(&run, 0, ITERATIONS));
     assert_true(calls.begun == 1 && calls.resumed == 0 && calls.ended == 1);
-    size_t bytes = run.experiment->clip->parameters->values_count * sizeof(float);
+    size_t bytes = run.experiment->model.clip->parameters->values_count * sizeof(float);
     float *whole = values_of(&run), *parts = NULL;
     for (size_t at = 1; at < ITERATIONS; at++) {
         struct checkpoint_place place = {.task = 1, .iteration = at}, found;
@@ -244,7 +244,7 @@ static void several_gpus_share_any_loss(void **context)
     struct small_run run;
     open_run(&run, true, 1);
     must(train(&run, 0, ITERATIONS));
-    size_t n = run.experiment->clip->parameters->values_count;
+    size_t n = run.experiment->model.clip->parameters->values_count;
     float *alone = values_of(&run);
     memset(&calls, 0, sizeof calls);
     open_run(&run, false, MEMBERS);
@@ -263,7 +263,8 @@ static void several_gpus_share_any_loss(void **context)
     for (size_t i = 1; i < MEMBERS; i++) {
         struct experiment *e = replicas_at(run.experiment->replicas, i);
         float *other = malloc(n * sizeof *other);
-        must(e->backend->ops->download(e->backend, other, e->clip->parameters->values, n * sizeof *other, &error));
+        must(e->model.backend->ops->download(e->model.backend, other, e->model.clip->parameters->values,
+                                             n * sizeof *other, &error));
         assert_memory_equal(other, together, n * sizeof *other);
         free(other);
     }
@@ -303,7 +304,7 @@ static void weights_are_swapped_for_evaluation(void **context)
         assert_true(m.matrix.accuracy[j] == m.matrix.zero_shot[j]);
     run_matrix_free(&m);
     float *values = values_of(&run), *anchor;
-    size_t n = run.experiment->clip->parameters->values_count;
+    size_t n = run.experiment->model.clip->parameters->values_count;
     anchor = small_run_values(&run, ((struct state *)run.experiment->method.state)->anchor, n);
     assert_memory_not_equal(values, anchor, n * sizeof *values);
     free(anchor);
@@ -333,8 +334,8 @@ static void a_tower_is_trained_alone(void **context)
     must(train(&run, 0, ITERATIONS));
     float *after = values_of(&run);
     size_t trained = 0;
-    for (size_t i = 0; i < e->clip->parameters->count; i++) {
-        const struct parameter *p = &e->clip->parameters->list[i];
+    for (size_t i = 0; i < e->model.clip->parameters->count; i++) {
+        const struct parameter *p = &e->model.clip->parameters->list[i];
         bool image = strncmp(p->name, "visual.", 7) == 0;
         trained += image ? p->size : 0;
         assert_true((memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) != 0) == image);

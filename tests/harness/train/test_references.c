@@ -34,7 +34,7 @@ static void draw_pictures(const struct small_run *run)
 
 static void read_pixels(const struct small_run *run, const struct reference_images *images, uint8_t *pixels)
 {
-    struct backend *backend = run->experiment->backend;
+    struct backend *backend = run->experiment->model.backend;
     assert_int_equal(images->batch.shape[0], BATCH);
     must(backend->ops->download(backend, pixels, images->batch.data, BYTES, &error));
 }
@@ -42,8 +42,8 @@ static void read_pixels(const struct small_run *run, const struct reference_imag
 static void begin(struct small_run *run, struct reference_images *images, size_t task, size_t first)
 {
     struct experiment *e = run->experiment;
-    arena_reset(&e->per_task);
-    must(reference_images_begin(images, e, &e->tasks[task], BATCH, first, &e->per_task, &error));
+    arena_reset(&e->model.task_memory);
+    must(reference_images_begin(images, e, &e->data.tasks[task], BATCH, first, &e->model.task_memory, &error));
 }
 
 /* Batches 0 … 3 in order are those that are reached by beginning at each. */
@@ -66,7 +66,7 @@ static void batches_follow_from_task_and_iteration(struct small_run *run, struct
     begin(run, images, 1, 0);
     read_pixels(run, images, again);
     assert_memory_not_equal(again, batch[0], BYTES);
-    begin(run, images, 0, run->experiment->tasks[0].settings.iterations); /* all were done before a stop */
+    begin(run, images, 0, run->experiment->data.tasks[0].settings.iterations); /* all were done before a stop */
     must(reference_images_next(images, &error));
 }
 
@@ -100,7 +100,7 @@ static void images_of_the_current_task(void **state)
     begin(&run, &images, 0, 0);
     read_pixels(&run, &images, found);
     must(loader_create(&loader,
-                       &(struct loader_settings){.dataset = e->tasks[0].dataset,
+                       &(struct loader_settings){.dataset = e->data.tasks[0].dataset,
                                                  .split = SPLIT_TRAIN,
                                                  .resolution = R,
                                                  .batch = BATCH,
@@ -129,9 +129,9 @@ static void texts_of_a_file(void **state)
                        "yellow and red and green and blue\n");
     must(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error));
     assert_int_equal(texts.count, 3);
-    must(tokenizer_encode(run.experiment->tokenizer, "green", row, CONTEXT, &tokens, &error));
+    must(tokenizer_encode(run.experiment->model.tokenizer, "green", row, CONTEXT, &tokens, &error));
     assert_memory_equal(texts.tokens + CONTEXT, row, sizeof row);
-    assert_int_equal(texts.tokens[3 * CONTEXT - 1], tokenizer_end(run.experiment->tokenizer)); /* it was cut */
+    assert_int_equal(texts.tokens[3 * CONTEXT - 1], tokenizer_end(run.experiment->model.tokenizer)); /* it was cut */
     scratch_write_text(&run.scratch, "texts.txt", "one\n \nthree\n");
     assert_int_equal(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error),
                      ERROR_FORMAT);
@@ -151,7 +151,8 @@ static void random_texts(void **state)
     struct small_run run;
     struct reference_texts texts = {0}, again = {0};
     open_run(&run, NULL);
-    int32_t start = tokenizer_start(run.experiment->tokenizer), end = tokenizer_end(run.experiment->tokenizer);
+    int32_t start = tokenizer_start(run.experiment->model.tokenizer),
+            end = tokenizer_end(run.experiment->model.tokenizer);
     size_t cut = 0;
     must(reference_texts_draw(&texts, run.experiment, 1, MANY, WORDS, &error));
     for (size_t i = 0; i < MANY; i++) {
@@ -190,13 +191,13 @@ static status train(struct small_run *run, size_t task, size_t first, size_t cou
     struct experiment *e = run->experiment;
     return train_task(
         &(struct training){
-            .experiment = e, .task = &e->tasks[task], .first = first, .after = stop_after, .context = &count},
+            .experiment = e, .task = &e->data.tasks[task], .first = first, .after = stop_after, .context = &count},
         &error);
 }
 
 static float *weights_of(const struct small_run *run)
 {
-    const struct parameters *group = run->experiment->clip->parameters;
+    const struct parameters *group = run->experiment->model.clip->parameters;
     return small_run_values(run, group->values, group->values_count);
 }
 
@@ -212,7 +213,7 @@ static void goes_on_with(struct small_run *run, const char *const *overrides)
                          &error));
     must(train(run, 1, 0, ALL));
     float *expected = weights_of(run);
-    size_t iterations = run->experiment->tasks[1].settings.iterations;
+    size_t iterations = run->experiment->data.tasks[1].settings.iterations;
     for (size_t i = 0; i <= iterations; i++) {
         small_run_reopen(run, 1, overrides);
         must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
@@ -225,7 +226,7 @@ static void goes_on_with(struct small_run *run, const char *const *overrides)
     }
     must(train(run, 1, iterations, ALL)); /* the end of the task alone */
     float *resumed = weights_of(run);
-    assert_memory_equal(resumed, expected, run->experiment->clip->parameters->values_count * sizeof *expected);
+    assert_memory_equal(resumed, expected, run->experiment->model.clip->parameters->values_count * sizeof *expected);
     free(expected);
     free(resumed);
 }

@@ -49,7 +49,7 @@ static status train(struct small_run *run, struct outcome *o)
     struct experiment *e = run->experiment;
     o->run = run;
     struct training training = {.experiment = e,
-                                .task = &e->tasks[1],
+                                .task = &e->data.tasks[1],
                                 .wants_loss = always,
                                 .after = after,
                                 .context = o,
@@ -61,13 +61,15 @@ static status train(struct small_run *run, struct outcome *o)
 static void look_at(const struct experiment *e, struct outcome *o)
 {
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group = e->adapters != NULL ? e->adapters->towers[t].parameters : e->clip->parameters;
+        const struct parameters *group =
+            e->model.adapters != NULL ? e->model.adapters->towers[t].parameters : e->model.clip->parameters;
         o->n[t] = group->values_count;
         o->values[t] = malloc(group->values_count * sizeof(float));
-        must(e->backend->ops->bind(e->backend, &error));
-        must(e->backend->ops->download(e->backend, o->values[t], group->values, o->n[t] * sizeof(float), &error));
-        if (e->adapters != NULL)
-            must(adapters_read_marks(e->adapters, (enum tower)t, o->marks[t], &error));
+        must(e->model.backend->ops->bind(e->model.backend, &error));
+        must(e->model.backend->ops->download(e->model.backend, o->values[t], group->values, o->n[t] * sizeof(float),
+                                             &error));
+        if (e->model.adapters != NULL)
+            must(adapters_read_marks(e->model.adapters, (enum tower)t, o->marks[t], &error));
     }
 }
 
@@ -211,7 +213,7 @@ static void a_rank_that_fails_is_reported(void **state)
         struct small_run run;
         struct outcome outcome = {0};
         open_run(&run, true, 2, "method.name=moe_adapters");
-        struct backend *backend = replicas_at(run.experiment->replicas, rank)->backend;
+        struct backend *backend = replicas_at(run.experiment->replicas, rank)->model.backend;
         broken.real = backend->ops;
         broken.ops = *backend->ops;
         broken.ops.patchify = fail_third;
@@ -249,7 +251,7 @@ static void all_ranks_skip_together(void **state)
     struct outcome outcome = {0}, other = {0};
     size_t skipped, first;
     small_run_open(&run, 1, (const char *const[]){"run.gpus=2", "training.on_nan=skip", "training.iterations=9", NULL});
-    struct backend *backend = replicas_at(run.experiment->replicas, 1)->backend;
+    struct backend *backend = replicas_at(run.experiment->replicas, 1)->model.backend;
     disturbed.real = backend->ops;
     disturbed.ops = *backend->ops;
     disturbed.ops.all_reduce = disturb;

@@ -46,7 +46,7 @@ static status train(struct small_run *run, size_t task, struct record *record)
     record->run = run;
     record->every = record->every > 0 ? record->every : 1;
     struct training training = {.experiment = run->experiment,
-                                .task = &run->experiment->tasks[task],
+                                .task = &run->experiment->data.tasks[task],
                                 .stop = record->stop,
                                 .first = record->count,
                                 .wants_loss = wants_loss,
@@ -93,9 +93,9 @@ static void the_loss_of_all_weights_falls_and_logit_scale_stays(void **state)
                    (const char *const[]){"method.name=continual_ft", "training.iterations=30",
                                          "training.learning_rate=1e-3", "training.weight_decay=0.1",
                                          "training.label_smoothing=0", NULL});
-    must(clip_logit_scale(run.experiment->clip, &before, &error));
+    must(clip_logit_scale(run.experiment->model.clip, &before, &error));
     must(train(&run, 1, &record));
-    must(clip_logit_scale(run.experiment->clip, &after_training, &error));
+    must(clip_logit_scale(run.experiment->model.clip, &after_training, &error));
     assert_true(mean(record.loss + 25, 5) < 0.7 * mean(record.loss, 5));
     assert_true(before == after_training);
     small_run_close(&run);
@@ -132,7 +132,7 @@ static void no_policy_no_merge(void **state)
 static bool expert_moved(const struct small_run *run, enum tower tower, size_t block, size_t expert,
                          const float *before, const float *now)
 {
-    const struct adapter_tower *t = &run->experiment->adapters->towers[tower];
+    const struct adapter_tower *t = &run->experiment->model.adapters->towers[tower];
     const size_t tensors[] = {t->banks[block].down_weight, t->banks[block].down_bias, t->banks[block].up_weight,
                               t->banks[block].up_bias};
     for (size_t i = 0; i < 4; i++) {
@@ -160,7 +160,7 @@ static void frozen_experts_stay_where_they_are(void **state)
     int32_t frozen[TOWERS][2][5];
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < 2; b++)
-            must(adapters_read_frozen(e->adapters, (enum tower)t, b, frozen[t][b], &error));
+            must(adapters_read_frozen(e->model.adapters, (enum tower)t, b, frozen[t][b], &error));
     must(train(&run, 1, &second));
     for (int t = 0; t < TOWERS; t++) {
         now[t] = small_run_adapters(&run, (enum tower)t);
@@ -188,7 +188,7 @@ static void other_routers_stay_zero(void **state)
     small_run_open(&run, 1, NULL);
     must(train(&run, 1, &record));
     float *values = small_run_adapters(&run, TOWER_IMAGE);
-    const struct adapter_tower *tower = &run.experiment->adapters->towers[TOWER_IMAGE];
+    const struct adapter_tower *tower = &run.experiment->model.adapters->towers[TOWER_IMAGE];
     const struct parameter *routers = &tower->parameters->list[tower->banks[0].routers];
     size_t each = routers->size / SMALL_RUN_TASKS, touched[SMALL_RUN_TASKS] = {0};
     for (size_t i = 0; i < routers->size; i++)
@@ -234,7 +234,7 @@ static void same_seed_same_bits(void **state)
         small_run_reopen(&run, seeds[i], (const char *const[]){threads[i], NULL});
         must(train(&run, 2, &record));
         values[i] = small_run_adapters(&run, TOWER_IMAGE);
-        n = run.experiment->adapters->towers[TOWER_IMAGE].parameters->values_count;
+        n = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count;
     }
     assert_memory_equal(values[0], values[1], n * sizeof **values);
     assert_memory_not_equal(values[0], values[2], n * sizeof **values);
@@ -288,7 +288,7 @@ static status disturb(struct backend *backend, const struct find_not_finite *arg
 
 static void disturb_backend(struct small_run *run, size_t at)
 {
-    struct backend *backend = run->experiment->backend;
+    struct backend *backend = run->experiment->model.backend;
     disturbed.real = backend->ops;
     disturbed.ops = *backend->ops;
     disturbed.ops.find_not_finite = disturb;
@@ -310,8 +310,8 @@ struct state {
 static status keep_state(void *context, const struct step_report *report, struct error *failure)
 {
     struct state *s = context;
-    const struct adapter_tower *tower = &s->run->experiment->adapters->towers[TOWER_IMAGE];
-    struct backend *backend = s->run->experiment->backend;
+    const struct adapter_tower *tower = &s->run->experiment->model.adapters->towers[TOWER_IMAGE];
+    struct backend *backend = s->run->experiment->model.backend;
     assert_int_equal(report->iteration, s->count + 1);
     s->n = tower->parameters->values_count;
     s->values[s->count] = small_run_values(s->run, tower->parameters->values, s->n);
@@ -329,9 +329,9 @@ static status train_disturbed(struct small_run *run, const char *on_nan, size_t 
     disturb_backend(run, LOOKS * (DISTURBED - 1) + 1 + look);
     status result = train_task(
         &(struct training){
-            .experiment = run->experiment, .task = &run->experiment->tasks[1], .after = keep_state, .context = s},
+            .experiment = run->experiment, .task = &run->experiment->data.tasks[1], .after = keep_state, .context = s},
         &error);
-    run->experiment->backend->ops = disturbed.real;
+    run->experiment->model.backend->ops = disturbed.real;
     return result;
 }
 
@@ -401,12 +401,12 @@ static void weights_that_overflow_are_told(void **state)
     const float huge = 3e38f, bad = INFINITY;
     small_run_open(&run, 1, NULL);
     struct experiment *e = run.experiment;
-    const struct parameters *group = e->adapters->towers[TOWER_TEXT].parameters;
+    const struct parameters *group = e->model.adapters->towers[TOWER_TEXT].parameters;
     const float *moment = group->second_moment + group->list[2].offset;
-    must(e->backend->ops->upload(e->backend, (float *)moment, &huge, sizeof huge, &error));
-    must(guard_check(e, &e->tasks[2], 6, &error));
-    must(e->backend->ops->upload(e->backend, (float *)moment, &bad, sizeof bad, &error));
-    assert_int_equal(guard_check(e, &e->tasks[2], 6, &error), ERROR_ARGUMENT);
+    must(e->model.backend->ops->upload(e->model.backend, (float *)moment, &huge, sizeof huge, &error));
+    must(guard_check(e, &e->data.tasks[2], 6, &error));
+    must(e->model.backend->ops->upload(e->model.backend, (float *)moment, &bad, sizeof bad, &error));
+    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"third", "after iteration 6",
                                       "second moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
     small_run_close(&run);

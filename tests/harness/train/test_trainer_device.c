@@ -78,13 +78,13 @@ static status after(void *context, const struct step_report *report, struct erro
 static float *train(struct small_run *run, struct record *record, bool plainly, size_t *n)
 {
     struct experiment *e = run->experiment;
-    watch_backend(e->backend, plainly);
+    watch_backend(e->model.backend, plainly);
     struct training training = {
-        .experiment = e, .task = &e->tasks[1], .wants_loss = wants_loss, .after = after, .context = record};
+        .experiment = e, .task = &e->data.tasks[1], .wants_loss = wants_loss, .after = after, .context = record};
     must(train_task(&training, &error));
-    e->backend->ops = watch.watched;
+    e->model.backend->ops = watch.watched;
     const struct parameters *group =
-        e->adapters != NULL ? e->adapters->towers[TOWER_IMAGE].parameters : e->clip->parameters;
+        e->model.adapters != NULL ? e->model.adapters->towers[TOWER_IMAGE].parameters : e->model.clip->parameters;
     *n = group->values_count;
     return small_run_values(run, group->values, group->values_count);
 }
@@ -153,7 +153,8 @@ static void downloads_are_few(void **state)
         struct record record = {.every = cases[i].every};
         small_run_reopen(&run, 1, (const char *const[]){cases[i].merge_every, "training.iterations=9", NULL});
         free(train(&run, &record, false, &n));
-        size_t looks = run.experiment->backend->asynchronous ? 0 : 9 - (cases[i].every > 0 ? 9 / cases[i].every : 0);
+        size_t looks =
+            run.experiment->model.backend->asynchronous ? 0 : 9 - (cases[i].every > 0 ? 9 / cases[i].every : 0);
         assert_int_equal(watch.downloads, cases[i].expected + looks);
     }
     small_run_close(&run);

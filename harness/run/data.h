@@ -1,0 +1,28 @@
+/* What a run is trained and tested on: its tasks, and the images of them that are kept. */
+#ifndef MTIL_HARNESS_RUN_DATA_H
+#define MTIL_HARNESS_RUN_DATA_H
+
+#include "datasets/cache/cache.h"
+#include "datasets/survey.h"
+#include "harness/train/task_settings.h"
+
+struct task {
+    size_t index;
+    size_t first_class; /* of its classes in the label space: 0, or, in one of all tasks, after those of tasks before */
+    struct task_settings settings;
+    char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
+    struct dataset *dataset;
+    struct survey survey;  /* of the dataset; zeros until tasks_survey */
+    int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
+    int32_t *test_prompts; /* host [classes, templates, context] */
+};
+
+struct data {
+    size_t task_count, class_count; /* classes of all tasks together */
+    struct task *tasks;
+    struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
+    struct task whole;
+    struct cache *cache; /* of their decoded images */
+};
+
+#endif

@@ -1,0 +1,138 @@
+#include "harness/run/model_opening.h"
+
+#include <stdlib.h>
+
+#include "harness/run/weights.h"
+#include "harness/train/guard.h"
+#include "harness/train/method_run.h"
+
+status model_open(struct experiment *e, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    enum parameters_mode mode = e->model.groups & GROUPS_TOWERS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
+    struct backend *backend;
+    TRY(backend_open(&backend, &s->backend, error));
+    e->model.backend = backend;
+    TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.memory, 0, "model", error));
+    TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.task_memory, 0, "task", error));
+    TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.step_memory, 0, "step", error));
+    TRY(weights_load(&e->model.clip, e->model.backend, &e->model.memory, s->weights, mode, &s->stated,
+                     &e->model.weights_read, error));
+    if (e->model.groups & GROUP_ADAPTERS) {
+        TRY(adapters_create(&e->model.adapters, e->model.backend, &e->model.memory, &e->model.clip->dimensions,
+                            &s->adapter, PARAMETERS_TRAINED, error));
+        TRY(adapters_initialize(e->model.adapters, e->seed, error));
+    }
+    if (e->model.groups & GROUPS_TOWERS)
+        TRY(experiment_choose_groups(e, e->model.groups, error));
+    struct tensor memory;
+    TRY(tensor_take(&memory, &e->model.memory, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->model.state}, error));
+    e->model.state = memory.data;
+    TRY(tensor_take(&memory, &e->model.memory, TENSOR_F32, "loss", 1, (size_t[]){1}, error));
+    e->model.loss = memory.data;
+    return guard_create(e, error);
+}
+
+void model_close_method(struct experiment *e)
+{
+    struct error ignored;
+    if (e->model.backend != NULL)
+        e->model.backend->ops->bind(e->model.backend, &ignored);
+    method_close(e);
+}
+
+void model_close(struct experiment *e)
+{
+    expert_changes_free(&e->changes);
+    model_close_method(e);
+    adapters_destroy(e->model.adapters);
+    clip_destroy(e->model.clip);
+    if (e->model.backend != NULL) {
+        e->model.backend->ops->arena_destroy(e->model.backend, &e->model.step_memory);
+        e->model.backend->ops->arena_destroy(e->model.backend, &e->model.task_memory);
+        e->model.backend->ops->arena_destroy(e->model.backend, &e->model.memory);
+        backend_close(e->model.backend);
+    }
+}
+
+status model_open_replica(struct experiment **result, const struct experiment *leader, size_t number,
+                          struct error *error)
+{
+    struct experiment *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for a replica");
+    *e = (struct experiment){.suite = leader->suite,
+                             .settings = leader->settings,
+                             .seed = leader->seed,
+                             .model.groups = leader->model.groups,
+                             .data.task_count = leader->data.task_count,
+                             .data.tasks = leader->data.tasks,
+                             .model.tokenizer = leader->model.tokenizer,
+                             .data.cache = leader->data.cache,
+                             .recorded = leader->recorded};
+    e->settings.backend.device += number;
+    status opened = model_open(e, error);
+    if (opened == OK)
+        opened = method_open(e, error);
+    if (opened != OK) {
+        model_close_replica(e);
+        return opened;
+    }
+    *result = e;
+    return OK;
+}
+
+void model_close_replica(struct experiment *e)
+{
+    if (e != NULL)
+        model_close(e);
+    free(e);
+}
+
+status model_open_tokenizer(struct experiment *e, struct error *error)
+{
+    return vocabulary_open(&e->model.tokenizer, e->settings.vocabulary, e->model.clip, e->settings.weights,
+                           &e->model.vocabulary_read, error);
+}
+
+static status clear_frozen(struct adapters *adapters, struct error *error)
+{
+    int32_t none[ADAPTER_EXPERTS] = {0};
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            TRY(adapters_write_frozen(adapters, (enum tower)t, b, none, error));
+    return OK;
+}
+
+/* What is read again must be what was read when the run began. */
+static status reload_weights(struct experiment *e, const char *path, struct error *error)
+{
+    struct file_stamp stamp;
+    TRY(clip_reload(e->model.clip, path, error));
+    TRY(file_stamp_read(&stamp, path, error));
+    if (file_stamp_same(&stamp, &e->model.weights_read))
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "model.weights: %s was written to while the run went on; put back what was there, and the same "
+                     "command goes on",
+                     path);
+}
+
+status model_restart(struct experiment *e, struct error *error)
+{
+    if (e->model.adapters != NULL) {
+        for (int t = 0; t < TOWERS; t++) {
+            struct parameters *group = e->model.adapters->towers[t].parameters;
+            TRY(e->model.backend->ops->zero(e->model.backend, group->values, group->values_count * sizeof(float),
+                                            error));
+        }
+        TRY(clear_frozen(e->model.adapters, error));
+        return adapters_initialize(e->model.adapters, e->seed, error);
+    }
+    char *path = weights_path(e->settings.weights);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
+    status result = reload_weights(e, path, error);
+    free(path);
+    return result;
+}
