@@ -1,5 +1,5 @@
 /* mtil report: a results database as one page, and its figures for papers. */
-#include "results/report/report.h"
+#include "results/report.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "harness/commands/run_list.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
-#include "results/verify/verify.h"
+#include "results/verify.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 

@@ -15,7 +15,7 @@
 #include "core/arena.h"
 #include "core/text.h"
 #include "results/compare.h"
-#include "results/report/report.h"
+#include "results/report.h"
 #include "results/store/contents.h"
 #include "results/store/database.h"
 

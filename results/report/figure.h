@@ -9,7 +9,7 @@
 #define MTIL_RESULTS_REPORT_FIGURE_H
 
 #include "core/text.h"
-#include "results/report/report.h"
+#include "results/report.h"
 
 enum figure_kind {
     FIGURE_LINES,     /* series over x */

@@ -1,4 +1,4 @@
-#include "results/report/report.h"
+#include "results/report.h"
 
 #include <assert.h>
 #include <stdlib.h>

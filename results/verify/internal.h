@@ -3,7 +3,7 @@
 #define MTIL_RESULTS_VERIFY_INTERNAL_H
 
 #include "results/store/store_internal.h"
-#include "results/verify/verify.h"
+#include "results/verify.h"
 
 struct verifying {
     struct store *store;

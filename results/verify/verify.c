@@ -1,4 +1,4 @@
-#include "results/verify/verify.h"
+#include "results/verify.h"
 
 #include "results/verify/internal.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/digest.h"
 #include "core/file.h"
-#include "results/verify/verify.h"
+#include "results/verify.h"
 #include "tests/results/sample.h"
 
 /* The sample's classes and merges are not those that a run would have. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "results/report.h"
 #include "results/report/data.h"
-#include "results/report/report.h"
 #include "tests/results/report/sample_report.h"
 #include "tests/results/sample.h"
 

@@ -7,8 +7,8 @@
  * The folder is there completely or not at all: everything is written into one beside it that takes its place at the
  * end. A report that was there before is replaced; a folder that holds anything else is left alone, with ERROR_ARGUMENT.
  */
-#ifndef MTIL_RESULTS_REPORT_REPORT_H
-#define MTIL_RESULTS_REPORT_REPORT_H
+#ifndef MTIL_RESULTS_REPORT_H
+#define MTIL_RESULTS_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

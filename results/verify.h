@@ -9,8 +9,8 @@
  * Nothing is written. Rows are read one after another; metrics are computed anew by metrics.c, means and variances over
  * seeds in another way than the views do.
  */
-#ifndef MTIL_RESULTS_VERIFY_VERIFY_H
-#define MTIL_RESULTS_VERIFY_VERIFY_H
+#ifndef MTIL_RESULTS_VERIFY_H
+#define MTIL_RESULTS_VERIFY_H
 
 #include "results/store.h"
 #include "results/table.h"
