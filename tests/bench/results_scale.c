@@ -163,7 +163,7 @@ static void write_runs(struct store *store, size_t runs, struct figures *figures
 {
     struct error error = {0};
     bool began = false;
-    struct run_description about;
+    struct run_description about = {0};
     struct suite *suite = NULL;
     for (size_t run = 0; run < runs; run++) {
         bool bits = run < RUNS_WITH_BITS;
