@@ -1,5 +1,6 @@
 #include "harness/run/estimate.h"
 
+#include <math.h>
 #include <time.h>
 
 #include "harness/train/trained.h"
@@ -93,11 +94,12 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     }
     double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);
     double copies = e->model.groups == GROUPS_NONE ? 0 : e->model.groups & GROUP_ADAPTERS ? 4 : 3;
-    estimate->memory = weights + copies * trained + (double)largest;
+    double method = fmax((double)e->model.memory.used - weights - copies * trained, 0); /* a teacher, earlier weights */
+    estimate->memory = (double)e->model.memory.used + (double)largest;
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
-    estimate->disk = trained * (kept + 3); /* a resume file within a task has Adam's moments too */
+    estimate->disk = trained * (kept + 3) + method; /* a resume file within a task has Adam's moments too */
     const struct cache_settings *cache = &e->settings.cache;
     estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
     estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
