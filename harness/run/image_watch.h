@@ -19,9 +19,18 @@ struct watched_split {
     char content[DIGEST_SIZE]; /* of dataset_identify */
 };
 
+/* A folder that an option of the method names. */
+struct watched_folder {
+    const char *option;
+    struct dataset *dataset;
+    struct watched_split images;
+};
+
 struct image_watch {
     const struct experiment *experiment;
     struct watched_split *splits; /* [tasks, SPLITS] */
+    struct watched_folder *folders;
+    size_t folder_count;
 };
 
 /* The caller closes it, after a failure too. */
@@ -30,7 +39,8 @@ status image_watch_open(struct image_watch *watch, const struct experiment *expe
 /* Images that cannot be decoded have left the datasets (on_unreadable: skip). */
 status image_watch_after_survey(struct image_watch *watch, struct error *error);
 
-/* ERROR_IO when the test images of any task have changed since, or the training images of those up to task. */
+/* ERROR_IO when the test images of any task have changed since, or the training images of those up to task, or the
+ * method's. */
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error);
 void image_watch_close(struct image_watch *watch);
 

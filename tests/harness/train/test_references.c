@@ -5,6 +5,8 @@
 
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/estimate.h"
+#include "harness/run/image_watch.h"
 #include "harness/run/opening.h"
 #include "harness/train/batches.h"
 #include "harness/train/services/reference_images.h"
@@ -261,6 +263,35 @@ static void methods_go_on_after_every_iteration(void **state)
     small_run_close(&run);
 }
 
+/* Pictures that are replaced under a run; and what the estimate counts. */
+static void pictures_are_watched(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct image_watch watch;
+    struct estimate alone, guided;
+    open_run(&run, NULL);
+    must(estimate_run(run.experiment, &alone, &error));
+    draw_pictures(&run);
+    scratch_write_text(&run.scratch, "texts.txt", "green\n");
+    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
+         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
+    small_run_reopen(&run, 1, (const char *const[]){"method.name=zscl", pictures, texts, NULL});
+    must(image_watch_open(&watch, run.experiment, &error));
+    must(image_watch_check(&watch, 0, &error));
+    scratch_write_png(&run.scratch, "pictures/odd/3.png", 9, 9, 0xff);
+    assert_int_equal(image_watch_check(&watch, 0, &error), ERROR_IO);
+    error_tells((const char *const[]){"method.reference_images", "have changed", NULL});
+    image_watch_close(&watch);
+    double copy = 4.0 * (double)run.experiment->clip->parameters->values_count; /* of a teacher, start and mean */
+    must(estimate_run(run.experiment, &guided, &error));
+    assert_true(guided.memory >= alone.memory + 3 * copy && guided.memory < alone.memory + 3.1 * copy);
+    assert_true(guided.disk >= alone.disk + 3 * copy && guided.disk < alone.disk + 3.1 * copy);
+    free(pictures);
+    free(texts);
+    small_run_close(&run);
+}
+
 /* Reported before anything is trained, with the key that is meant. */
 static void what_is_missing_is_named(void **state)
 {
@@ -306,6 +337,7 @@ int main(void)
         cmocka_unit_test(texts_of_a_file),
         cmocka_unit_test(random_texts),
         cmocka_unit_test(methods_go_on_after_every_iteration),
+        cmocka_unit_test(pictures_are_watched),
         cmocka_unit_test(what_is_missing_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
