@@ -120,7 +120,7 @@ static status resample_width(const struct resampling *resampling, int first, int
     if (resampling->width != resampling->box.width)
         return filter_width(resampling, first, count, result, error);
     size_t length = (size_t)resampling->wanted.width * 3;
-    size_t column = (size_t)(resampling->box.left + resampling->wanted.left);
+    size_t column = (size_t)resampling->box.left + (size_t)resampling->wanted.left;
     for (int y = 0; y < count; y++) {
         size_t row = (size_t)(resampling->box.top + first + y) * (size_t)resampling->source->width;
         memcpy(result + (size_t)y * length, resampling->source->pixels + (row + column) * 3, length);

@@ -271,6 +271,7 @@ void canvas_contrast(struct canvas *canvas, float gain, float offset)
 
 static uint8_t export_channel(float value)
 {
+    /* NOLINTNEXTLINE(bugprone-incorrect-roundings): lround has other bits where the sum is rounded up */
     return value <= 0 ? 0 : value >= 1 ? 255 : (uint8_t)(value * 255 + 0.5f);
 }
 

@@ -58,7 +58,7 @@ status layout_aircraft(struct layout *layout, struct error *error)
 static status numbered_files(struct layout *layout, const char *parent, struct error *error)
 {
     bool camel = layout->domain->classes > 0 && strcmp(layout->domain->name, "eurosat") == 0;
-    size_t count = (size_t)(layout->domain->train + layout->domain->test);
+    size_t count = (size_t)layout->domain->train + (size_t)layout->domain->test;
     for (size_t item = 0; item < count; item++) {
         char folder[NAME_CAPACITY];
         size_t number = item / (size_t)layout->domain->classes + 1;
@@ -176,7 +176,7 @@ status layout_sun397(struct layout *layout, struct error *error)
         text_add(&layout->list, "/%c/%s\n", name[0], name);
     }
     TRY(layout_text(layout, "SUN397/ClassName.txt", &layout->list, error));
-    size_t count = (size_t)(layout->domain->train + layout->domain->test);
+    size_t count = (size_t)layout->domain->train + (size_t)layout->domain->test;
     for (size_t item = 0; item < count; item++) {
         const char *name = class_name(layout, item);
         char letters[17] = "aaaaaaaaaaaaaaaa";

@@ -2,6 +2,7 @@
  * images/<id>.jpg. A class is named after its ids without their last "_number", every word capitalised. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "datasets/readers/reader.h"
@@ -17,9 +18,20 @@ struct line {
 
 static bool parse_line(struct line *line, const char *text)
 {
-    int species, breed;
-    return sscanf(text, "%255s %d %d %d", line->id, &line->class, &species, &breed) == 4 && line->class >= 1 &&
-           line->class <= CLASSES_MOST && strrchr(line->id, '_') != NULL;
+    long numbers[3]; /* class, species, breed */
+    int length = 0;
+    if (sscanf(text, "%255s%n", line->id, &length) != 1)
+        return false;
+    const char *at = text + length;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        numbers[i] = strtol(at, &end, 10);
+        if (end == at)
+            return false;
+        at = end;
+    }
+    line->class = numbers[0] >= 1 && numbers[0] <= CLASSES_MOST ? (int)numbers[0] : 0;
+    return line->class > 0 && strrchr(line->id, '_') != NULL;
 }
 
 /* "american_pit_bull_terrier_12" → "American_Pit_Bull_Terrier" */

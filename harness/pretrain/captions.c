@@ -1,5 +1,6 @@
 #include "harness/pretrain/captions.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "harness/pretrain/captions/sketch.h"
@@ -81,9 +82,7 @@ static status caption_write(const char *template, const char *phrase, char *capt
     if (before + middle + after >= capacity)
         return error_set(error, ERROR_ARGUMENT, "caption: expected room for %zu characters, found %zu",
                          before + middle + after + 1, capacity);
-    memcpy(caption, template, before);
-    memcpy(caption + before, phrase, middle);
-    memcpy(caption + before + middle, gap + 2, after + 1);
+    snprintf(caption, capacity, "%.*s%s%s", (int)before, template, phrase, gap + 2);
     return OK;
 }
 

@@ -85,9 +85,10 @@ static void draw_values(struct text *svg, const struct figure *figure, const str
     for (size_t i = 0; figure->printed && i < figure->rows * figure->columns; i++) {
         if (isnan(panel->value[i]))
             continue;
+        size_t column = i % figure->columns, row = i / figure->columns;
         text_add(svg, "<text class=\"tx %s\" x=\"%.4g\" y=\"%.4g\">",
-                 html_level(panel->value[i], range->low, range->high) < DARK ? "low" : "high",
-                 middle(grid, i % figure->columns), TOP + ((double)(i / figure->columns) + 0.5) * grid->row + 3);
+                 html_level(panel->value[i], range->low, range->high) < DARK ? "low" : "high", middle(grid, column),
+                 TOP + ((double)row + 0.5) * grid->row + 3);
         html_number(svg, panel->value[i], figure->decimals);
         text_add(svg, "</text>\n");
     }

@@ -87,8 +87,9 @@ static void add_panels(struct text *svg, const struct figure *figure, size_t acr
 {
     struct drawing_size size = {0};
     for (size_t i = 0; i < figure->panels; i++) {
-        text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", MARGIN + (double)(i % across) * (size.width + GAP),
-                 top + (double)(i / across) * (size.height + GAP));
+        size_t column = i % across, row = i / across;
+        text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", MARGIN + (double)column * (size.width + GAP),
+                 top + (double)row * (size.height + GAP));
         size = draw_panel(svg, figure, i);
         text_add(svg, "</g>\n");
     }

@@ -176,9 +176,10 @@ void draw_count(struct sketch *sketch)
     for (int i = 0; i < count; i++) {
         int other = i + dice_below(dice, 9 - i), cell = cells[other];
         cells[other] = cells[i];
+        int column = cell % 3 - 1, row = cell / 3 - 1;
         float half = dice_between(dice, 0.2f, 0.28f), drift = dice_between(dice, -0.06f, 0.06f);
-        struct frame frame = frame_place(sketch->frame, (float)(cell % 3 - 1) * 0.62f + drift,
-                                         (float)(cell / 3 - 1) * 0.62f - drift, half, half, 0);
+        struct frame frame =
+            frame_place(sketch->frame, (float)column * 0.62f + drift, (float)row * 0.62f - drift, half, half, 0);
         draw_one(sketch, &frame, shape, &paint);
     }
     sketch->templates = templates;
