@@ -46,4 +46,8 @@ complain "nothing below harness/ prints or exits" < <(
 complain "at most 600 lines" < <(
     sources core datasets models adapters results harness | xargs wc -l | awk '$2 != "total" && $1 > 600 {print $2 " has " $1}'
 )
+complain "CONTRIBUTING.md names what is there" < <(
+    grep -oE '`(core|datasets|models|adapters|results|harness|tests|cmake)/[^` ]*' CONTRIBUTING.md | tr -d '`' | sort -u |
+        while IFS= read -r path; do [ -e "$path" ] || printf '%s\n' "$path"; done
+)
 exit $broken
