@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
+
 struct archive {
     struct safetensors *file; /* when opened */
-    size_t count, capacity;
+    size_t count;
     struct safetensor *tensors; /* when written: names and data are owned */
 };
 
@@ -45,14 +47,7 @@ void archive_close(struct archive *archive)
 static status add(struct archive *archive, const char *name, enum safetensor_type type, size_t count, void **data,
                   struct error *error)
 {
-    if (archive->count == archive->capacity) {
-        size_t capacity = archive->capacity * 2 + 32;
-        struct safetensor *grown = realloc(archive->tensors, array_size(capacity, sizeof *grown));
-        if (grown == NULL)
-            return error_set(error, ERROR_MEMORY, "checkpoint: no memory for %zu arrays", capacity);
-        archive->tensors = grown;
-        archive->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(archive->tensors, archive->count, "arrays of a checkpoint", error));
     char *copy = strdup(name);
     size_t bytes = array_size(count, safetensor_type_size(type));
     *data = bytes < SIZE_MAX ? malloc(bytes > 0 ? bytes : 1) : NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/run/tasks.h"
@@ -39,18 +40,15 @@ static char *absolute(const char *path)
 /* path becomes the row's. */
 static status add_row(struct inputs *inputs, const struct input_row *row, char *path, struct error *error)
 {
-    struct input_row *larger = realloc(inputs->rows, (inputs->count + 1) * sizeof *larger);
     char *digest = strdup(row->digest);
-    if (larger != NULL)
-        inputs->rows = larger;
-    if (larger == NULL || digest == NULL || path == NULL) {
+    if (ARRAY_GROW(inputs->rows, inputs->count, "inputs", error) != OK || digest == NULL || path == NULL) {
         free(digest);
         free(path);
         return no_memory(error);
     }
-    larger[inputs->count] = *row;
-    larger[inputs->count].path = path;
-    larger[inputs->count++].digest = digest;
+    inputs->rows[inputs->count] = *row;
+    inputs->rows[inputs->count].path = path;
+    inputs->rows[inputs->count++].digest = digest;
     return OK;
 }
 

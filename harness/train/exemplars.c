@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 
 size_t exemplars_share(const struct exemplars *exemplars)
 {
@@ -89,14 +90,10 @@ status exemplars_herd(const float *features, size_t n, size_t width, size_t coun
 status exemplars_add(struct exemplars *e, const uint32_t *picks, size_t count, struct error *error)
 {
     size_t share = exemplars_share(e), kept = count < share ? count : share;
-    void *grown = realloc(e->of_task, (e->tasks + 1) * sizeof *e->of_task);
+    TRY(ARRAY_GROW(e->of_task, e->tasks, "tasks with exemplars", error));
     uint32_t *items = malloc(array_size(kept + 1, sizeof *items));
-    if (grown != NULL)
-        e->of_task = grown;
-    if (grown == NULL || items == NULL) {
-        free(items);
+    if (items == NULL)
         return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", kept);
-    }
     memcpy(items, picks, kept * sizeof *items);
     for (size_t t = 0; t < e->tasks; t++)
         if (e->of_task[t].count > share)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "results/compare/internal.h"
 #include "results/statistics/bootstrap.h"
 #include "results/statistics/statistics.h"
@@ -149,12 +150,8 @@ static status add_discordance(const struct pairing *p, size_t seed, size_t task,
         row.only_other += difference[i] > 0;
     }
     row.p = statistics_mcnemar(row.only_baseline, row.only_other);
-    struct comparison_discordance *larger =
-        realloc(result->discordance, (result->discordance_count + 1) * sizeof *larger);
-    if (!larger)
-        return compare_no_memory(p->c, error);
-    result->discordance = larger;
-    larger[result->discordance_count++] = row;
+    TRY(ARRAY_GROW(result->discordance, result->discordance_count, "pairs of runs", error));
+    result->discordance[result->discordance_count++] = row;
     return OK;
 }
 

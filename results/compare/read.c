@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "core/text.h"
 #include "results/compare/internal.h"
 #include "results/query/internal.h"
@@ -230,14 +231,10 @@ static status dataset_place(struct compare *c, const char *name, size_t *place, 
     for (*place = 0; *place < result->dataset_count; ++*place)
         if (strcmp(result->dataset[*place], name) == 0)
             return OK;
-    char **larger = realloc(result->dataset, (result->dataset_count + 1) * sizeof *larger);
+    TRY(ARRAY_GROW(result->dataset, result->dataset_count, "datasets of a comparison", error));
     char *copy = strdup(name);
-    if (larger)
-        result->dataset = larger;
-    if (!larger || !copy) {
-        free(copy);
+    if (!copy)
         return compare_no_memory(c, error);
-    }
     result->dataset[result->dataset_count++] = copy;
     return OK;
 }

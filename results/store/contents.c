@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/digest.h"
 #include "core/text.h"
 #include "results/store/store_internal.h"
@@ -134,10 +135,7 @@ static const char *known_label(const struct run_contents *contents, size_t kind,
 static status add_name(struct run_contents *contents, size_t kind, const char *digest, const char *path,
                        struct error *error)
 {
-    struct contents_name *larger = realloc(contents->names, (contents->count + 1) * sizeof *larger);
-    if (larger == NULL)
-        return out_of_memory(contents, error);
-    contents->names = larger;
+    TRY(ARRAY_GROW(contents->names, contents->count, "names of contents", error));
     struct contents_name name = {.kind = kind, .path = strdup(path)};
     struct text label = {0};
     text_add(&label, "%s", path);
@@ -150,7 +148,7 @@ static status add_name(struct run_contents *contents, size_t kind, const char *d
         return out_of_memory(contents, error);
     }
     memcpy(name.digest, digest, strlen(digest) + 1);
-    larger[contents->count++] = name;
+    contents->names[contents->count++] = name;
     return OK;
 }
 

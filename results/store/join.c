@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/array.h"
 #include "core/file.h"
 #include "results/store/database_files.h"
 #include "results/store/join_internal.h"
@@ -27,7 +28,7 @@ struct joining {
     struct join_layout layout;
     struct join_side target;
     struct origin *origin; /* of runs that were copied */
-    size_t origins, origins_capacity;
+    size_t origins;
     size_t conflicts;
     struct text first_conflict;
 };
@@ -54,14 +55,7 @@ static struct origin *find_origin(const struct joining *joining, int64_t run)
 
 static status add_origin(struct joining *joining, int64_t run, const char *name, struct error *error)
 {
-    if (joining->origins == joining->origins_capacity) {
-        size_t capacity = joining->origins_capacity ? 2 * joining->origins_capacity : 64;
-        struct origin *larger = realloc(joining->origin, capacity * sizeof *larger);
-        if (!larger)
-            return out_of_memory(joining, error);
-        joining->origin = larger;
-        joining->origins_capacity = capacity;
-    }
+    TRY(ARRAY_GROW(joining->origin, joining->origins, "runs", error));
     joining->origin[joining->origins++] = (struct origin){run, name};
     return OK;
 }

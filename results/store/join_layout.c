@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "results/store/join_internal.h"
 #include "results/store/store_internal.h"
 
@@ -31,12 +32,9 @@ static status out_of_memory(struct error *error)
 
 static status add_table(struct join_layout *layout, const char *name, struct error *error)
 {
-    struct join_table *larger = realloc(layout->table, (layout->count + 1) * sizeof *larger);
-    if (!larger)
-        return out_of_memory(error);
-    layout->table = larger;
-    larger[layout->count] = (struct join_table){.name = strdup(name), .observed = is_observed(name)};
-    return larger[layout->count++].name ? OK : out_of_memory(error);
+    TRY(ARRAY_GROW(layout->table, layout->count, "tables", error));
+    layout->table[layout->count] = (struct join_table){.name = strdup(name), .observed = is_observed(name)};
+    return layout->table[layout->count++].name ? OK : out_of_memory(error);
 }
 
 static status add_column(struct join_table *table, const char *name, bool key, struct error *error)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
+
 /* Bytes behind a value, a text's NUL included. */
 static size_t size_behind(const struct value *value)
 {
@@ -32,14 +34,7 @@ static struct pending_row *copy_row(int kind, const struct value *values, size_t
 
 status pending_add(struct pending *pending, int kind, const struct value *values, size_t count, struct error *error)
 {
-    if (pending->count == pending->capacity) {
-        size_t capacity = pending->capacity * 2 + 64;
-        struct pending_row **grown = realloc(pending->rows, capacity * sizeof *grown);
-        if (!grown)
-            return error_set(error, ERROR_MEMORY, "results: no memory for %zu rows", capacity);
-        pending->rows = grown;
-        pending->capacity = capacity;
-    }
+    TRY(ARRAY_GROW(pending->rows, pending->count, "rows of results", error));
     struct pending_row *row = copy_row(kind, values, count);
     if (!row)
         return error_set(error, ERROR_MEMORY, "results: no memory for a row");

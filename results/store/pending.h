@@ -25,7 +25,7 @@ struct pending_row {
 /* Zero-initialised is empty. */
 struct pending {
     struct pending_row **rows;
-    size_t count, capacity;
+    size_t count;
 };
 
 status pending_add(struct pending *pending, int kind, const struct value *values, size_t count, struct error *error);

@@ -6,6 +6,8 @@
 
 #include "results/store/store_internal.h"
 
+#include "core/array.h"
+
 static status out_of_memory(const struct store *store, struct error *error)
 {
     return error_set(error, ERROR_MEMORY, "%s: out of memory for the inputs of a run", store_path(store));
@@ -116,11 +118,8 @@ void unfinished_runs_free(struct unfinished_runs *found)
 static status take_input(struct store *store, struct statement *statement, struct unfinished_run *run,
                          struct error *error)
 {
-    struct input_row *larger = realloc(run->inputs, (run->input_count + 1) * sizeof *larger);
-    if (larger == NULL)
-        return out_of_memory(store, error);
-    run->inputs = larger;
-    struct input_row *input = &larger[run->input_count++];
+    TRY(ARRAY_GROW(run->inputs, run->input_count, "inputs of a run", error));
+    struct input_row *input = &run->inputs[run->input_count++];
     *input = (struct input_row){.task = statement_integer(statement, 0),
                                 .kind = strdup(statement_text(statement, 1)),
                                 .path = strdup(statement_text(statement, 2)),
@@ -148,11 +147,8 @@ static status read_inputs(struct store *store, struct unfinished_run *run, struc
 static status take_run(struct store *store, struct statement *statement, struct unfinished_runs *found,
                        struct error *error)
 {
-    struct unfinished_run *larger = realloc(found->runs, (found->count + 1) * sizeof *larger);
-    if (larger == NULL)
-        return out_of_memory(store, error);
-    found->runs = larger;
-    struct unfinished_run *run = &larger[found->count++];
+    TRY(ARRAY_GROW(found->runs, found->count, "runs", error));
+    struct unfinished_run *run = &found->runs[found->count++];
     bool has_folder = statement_value(statement, 2).kind == VALUE_TEXT;
     *run = (struct unfinished_run){.run = statement_integer(statement, 0),
                                    .suite_hash = strdup(statement_text(statement, 1)),
