@@ -1,0 +1,159 @@
+/* Times every operation of models/backend.h that computes, at the sizes of a training step.
+ *
+ *     build/tests/kernels [--backend cpu|cuda] [--precision f32|bf16] [--filter WORD] [vit_b_16|mini|tiny …]
+ *
+ * Operations that multiply matrices have GFLOP/s, compared with a large product in the same run; others GB/s of what they
+ * read and write, compared with vectors that no cache holds. Nothing is asserted: the figures are for people. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/bench/operations.h"
+
+static const struct size sizes[] = {
+    {"vit_b_16", 16, 197, 768, 12, 3072, 224, 16, 100, 14, 77, 49408, 55, 2, 11, 64, 0.3, 2048},
+    {"mini", 64, 65, 128, 2, 512, 64, 8, 10, 10, 32, 900, 22, 2, 11, 64, 0.3, 2048},
+    {"tiny", 3, 5, 64, 1, 128, 16, 8, 4, 5, 8, 50, 5, 2, 2, 8, 0, 16},
+};
+
+struct error error;
+
+void must(status result)
+{
+    if (result == OK)
+        return;
+    fprintf(stderr, "kernels: %s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
+    exit(result == ERROR_DEVICE ? 77 : 1);
+}
+
+/* --- Time --- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of some calls; where the host does not wait for the device, of several together. */
+static double seconds_of(struct bench *b, status (*call)(struct bench *, const union operation *),
+                         const union operation *o)
+{
+    enum { FEWEST = 3, MOST = 1000, TOGETHER = 10 };
+    double times[MOST], begun = now();
+    size_t count = 0, together = b->backend->asynchronous ? TOGETHER : 1;
+    float any;
+    void *device = memory(b, sizeof any);
+    must(call(b, o)); /* once for memory that is reached for the first time */
+    while (count < FEWEST || (count < MOST && now() - begun < b->size->seconds)) {
+        must(b->ops->download(b->backend, &any, device, sizeof any, &error));
+        double start = now();
+        for (size_t i = 0; i < together; i++)
+            must(call(b, o));
+        must(b->ops->download(b->backend, &any, device, sizeof any, &error));
+        times[count++] = (now() - start) / (double)together;
+    }
+    qsort(times, count, sizeof *times, ascending);
+    return times[count / 2];
+}
+
+static status call_multiply(struct bench *b, const union operation *o)
+{
+    return b->ops->multiply(b->backend, &o->multiply, &error);
+}
+
+static status call_product(struct bench *b, const union operation *o)
+{
+    return b->ops->gemm(b->backend, &o->gemm, &error);
+}
+
+/* What the machine does at best: a large product, and a product of vectors that no cache holds. */
+static void measure_machine(struct bench *b)
+{
+    enum { N = 3072, K = 768 };
+    size_t rows = b->size->reference, n = rows * 8000;
+    union operation o = {
+        .gemm = {.a = operand(b, rows, K), .b = operand(b, N, K), .transpose_b = true, .out = operand(b, rows, N)}};
+    b->product_rate = 2.0 * (double)rows * N * K / seconds_of(b, call_product, &o);
+    arena_reset(&b->arena);
+    size_t bytes = n * sizeof(float);
+    o.multiply = (struct multiply){.n = n, .a = memory(b, bytes), .b = memory(b, bytes), .out = memory(b, bytes)};
+    b->memory_rate = 3.0 * (double)bytes / seconds_of(b, call_multiply, &o);
+    arena_reset(&b->arena);
+}
+
+static void time_entry(struct bench *b, const struct entry *entry)
+{
+    union operation o;
+    memset(&o, 0, sizeof o);
+    struct cost cost = entry->prepare(b, &o);
+    double seconds = seconds_of(b, entry->call, &o);
+    bool multiplies = cost.operations > 0;
+    double rate = (multiplies ? cost.operations : cost.bytes) / seconds;
+    printf("%-26s %12.1f %10.2f %-8s %5.0f%%\n", entry->name, seconds * 1e6, rate / 1e9,
+           multiplies ? "GFLOP/s" : "GB/s", 100 * rate / (multiplies ? b->product_rate : b->memory_rate));
+    arena_reset(&b->arena);
+}
+
+static void time_all(struct bench *b, const struct size *size, const char *filter)
+{
+    b->size = size;
+    b->rows = size->images * size->positions;
+    b->values = b->rows * size->width;
+    b->slots = size->images * size->top_k;
+    measure_machine(b);
+    printf("%s, %s: product %.0f GFLOP/s, memory %.1f GB/s\n%-26s %12s %19s %6s\n", size->name, b->backend->description,
+           b->product_rate / 1e9, b->memory_rate / 1e9, "operation", "µs", "rate", "share");
+    const struct entry *entry;
+    for (size_t i = 0; (entry = operation_at(i)) != NULL; i++)
+        if (strstr(entry->name, filter) != NULL)
+            time_entry(b, entry);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: kernels [--backend cpu|cuda] [--precision f32|bf16] [--filter WORD] "
+                    "[vit_b_16|mini|tiny …]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    struct bench b = {0};
+    struct backend_settings settings = {.name = "cpu"};
+    const char *filter = "";
+    bool wanted[SIZES] = {false}, any = false;
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < SIZES && strcmp(argv[i], sizes[k].name) != 0)
+            k++;
+        if (k < SIZES)
+            any = wanted[k] = true;
+        else if (i + 1 < argc && strcmp(argv[i], "--backend") == 0)
+            settings.name = argv[++i];
+        else if (i + 1 < argc && strcmp(argv[i], "--precision") == 0)
+            settings.precision = strcmp(argv[++i], "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
+        else if (i + 1 < argc && strcmp(argv[i], "--filter") == 0)
+            filter = argv[++i];
+        else
+            return usage();
+    }
+    must(backend_open(&b.backend, &settings, &error));
+    b.ops = b.backend->ops;
+    b.type = backend_operand_type(b.backend);
+    must(b.ops->arena_create(b.backend, &b.arena, 0, "operands", &error));
+    for (size_t k = 0; k < SIZES; k++)
+        if (any ? wanted[k] : k == 0)
+            time_all(&b, &sizes[k], filter);
+    b.ops->arena_destroy(b.backend, &b.arena);
+    backend_close(b.backend);
+    return 0;
+}

@@ -1,0 +1,594 @@
+/* An operation without a function here does not compile: prepare_NAME fills its structure and says what it costs. */
+#include "tests/bench/operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+/* --- Operands --- */
+
+void *memory(struct bench *b, size_t bytes)
+{
+    struct tensor tensor;
+    must(tensor_take(&tensor, &b->arena, TENSOR_U8, "operand", 1, &bytes, &error));
+    must(b->ops->zero(b->backend, tensor.data, bytes, &error));
+    return tensor.data;
+}
+
+static void *uploaded(struct bench *b, const void *values, size_t bytes)
+{
+    void *device = memory(b, bytes);
+    must(b->ops->upload(b->backend, device, values, bytes, &error));
+    return device;
+}
+
+/* Uniform within ±1, as type. */
+static void *drawn(struct bench *b, size_t n, enum tensor_type type)
+{
+    struct rng rng = rng_make(1, RNG_TEST, 0, 0);
+    float *values = malloc(array_size(n, sizeof *values));
+    uint16_t *halves = (uint16_t *)values;
+    if (values == NULL)
+        must(error_set(&error, ERROR_MEMORY, "no memory for %zu values", n));
+    for (size_t i = 0; i < n; i++)
+        values[i] = i < 1 << 16 ? 2 * rng_uniform(&rng, i) - 1 : values[i - (1 << 16)];
+    for (size_t i = 0; type == TENSOR_BF16 && i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        halves[i] = (uint16_t)(bits >> 16);
+    }
+    void *device = uploaded(b, values, n * tensor_type_size(type));
+    free(values);
+    return device;
+}
+
+static float *floats(struct bench *b, size_t n)
+{
+    return drawn(b, n, TENSOR_F32);
+}
+
+static struct matrix matrix(struct bench *b, size_t rows, size_t columns)
+{
+    return matrix_rows(floats(b, rows * columns), rows, columns);
+}
+
+struct matrix operand(struct bench *b, size_t rows, size_t columns)
+{
+    return (struct matrix){drawn(b, rows * columns, b->type), b->type, rows, columns, columns};
+}
+
+/* value, value + step, … modulo `modulus` */
+static int32_t *integers(struct bench *b, size_t n, size_t step, size_t modulus)
+{
+    int32_t *values = malloc(array_size(n, sizeof *values));
+    if (values == NULL)
+        must(error_set(&error, ERROR_MEMORY, "no memory for %zu numbers", n));
+    for (size_t i = 0; i < n; i++)
+        values[i] = (int32_t)(i * step % modulus);
+    int32_t *device = uploaded(b, values, n * sizeof *values);
+    free(values);
+    return device;
+}
+
+static const struct step_state *state(struct bench *b)
+{
+    return uploaded(b, &(struct step_state){.seed = 1, .learning_rate = 1e-4f}, sizeof(struct step_state));
+}
+
+static struct cost multiplied(double operations)
+{
+    return (struct cost){.operations = operations};
+}
+
+static struct cost moved(double bytes)
+{
+    return (struct cost){.bytes = bytes};
+}
+
+static double width_of(const struct bench *b)
+{
+    return (double)tensor_type_size(b->type);
+}
+
+/* --- Each operation --- */
+
+static struct cost prepare_gemm(struct bench *b, struct gemm *o)
+{
+    const struct size *s = b->size;
+    *o = (struct gemm){.a = operand(b, b->rows, s->width),
+                       .b = operand(b, s->hidden, s->width),
+                       .transpose_b = true,
+                       .bias = floats(b, s->hidden),
+                       .activation = ACTIVATION_QUICK_GELU,
+                       .out = operand(b, b->rows, s->hidden)};
+    return multiplied(2.0 * (double)b->rows * (double)s->width * (double)s->hidden);
+}
+
+static struct route route_of(struct bench *b)
+{
+    const struct size *s = b->size;
+    size_t matrices = s->tasks * s->width * s->experts;
+    b->dispatch = (struct dispatch){.samples = s->images,
+                                    .experts = s->experts,
+                                    .top_k = s->top_k,
+                                    .chosen = memory(b, b->slots * sizeof(int32_t)),
+                                    .gates = memory(b, b->slots * sizeof(float)),
+                                    .slot = memory(b, b->slots * sizeof(int32_t)),
+                                    .sample = memory(b, b->slots * sizeof(int32_t)),
+                                    .choice = memory(b, b->slots * sizeof(int32_t)),
+                                    .offsets = memory(b, (s->experts + 1) * sizeof(int32_t))};
+    return (struct route){.batch = s->images,
+                          .positions = s->positions,
+                          .width = s->width,
+                          .experts = s->experts,
+                          .top_k = s->top_k,
+                          .routers = s->tasks,
+                          .x = floats(b, b->values),
+                          .routers_value = floats(b, matrices),
+                          .noise_value = floats(b, matrices),
+                          .router = integers(b, s->images, 0, 1),
+                          .training = true,
+                          .state = state(b),
+                          .epsilon = 0.01f,
+                          .dispatch = &b->dispatch,
+                          .noise_logits = memory(b, s->images * s->experts * sizeof(float)),
+                          .drawn = memory(b, s->images * s->experts * sizeof(float)),
+                          .counts = memory(b, s->experts * sizeof(int32_t)),
+                          .used = memory(b, s->experts * sizeof(int32_t))};
+}
+
+/* Samples that were routed, for the operations after it. */
+static struct route routed(struct bench *b)
+{
+    struct route route = route_of(b);
+    must(b->ops->route(b->backend, &route, &error));
+    return route;
+}
+
+static struct cost prepare_grouped_gemm(struct bench *b, struct grouped_gemm *o)
+{
+    const struct size *s = b->size;
+    size_t rows = b->slots * s->positions;
+    *o = (struct grouped_gemm){.kind = GROUPED_ROWS,
+                               .groups = s->experts,
+                               .rows_per_slot = s->positions,
+                               .offsets = routed(b).dispatch->offsets,
+                               .a = operand(b, rows, s->width),
+                               .b = matrix(b, s->experts * s->bottleneck, s->width),
+                               .transpose_b = true,
+                               .bias = floats(b, s->experts * s->bottleneck),
+                               .activation = ACTIVATION_RELU,
+                               .out = operand(b, rows, s->bottleneck)};
+    return multiplied(2.0 * (double)rows * (double)s->width * (double)s->bottleneck);
+}
+
+static struct cost prepare_layer_norm(struct bench *b, struct layer_norm *o)
+{
+    *o = (struct layer_norm){.x = matrix(b, b->rows, b->size->width),
+                             .y = operand(b, b->rows, b->size->width),
+                             .gain = floats(b, b->size->width),
+                             .bias = floats(b, b->size->width),
+                             .statistics = floats(b, 2 * b->rows)};
+    return moved((4 + width_of(b)) * (double)b->values);
+}
+
+static struct cost prepare_layer_norm_backward(struct bench *b, struct layer_norm_backward *o)
+{
+    *o = (struct layer_norm_backward){.x = matrix(b, b->rows, b->size->width),
+                                      .dy = operand(b, b->rows, b->size->width),
+                                      .dx = matrix(b, b->rows, b->size->width),
+                                      .gain = floats(b, b->size->width),
+                                      .statistics = floats(b, 2 * b->rows)};
+    return moved((12 + width_of(b)) * (double)b->values);
+}
+
+static struct cost prepare_activate(struct bench *b, struct activate *o)
+{
+    struct matrix x = operand(b, b->rows, b->size->hidden);
+    *o = (struct activate){.activation = ACTIVATION_QUICK_GELU, .x = x, .out = x};
+    return moved(2 * width_of(b) * (double)(b->rows * b->size->hidden));
+}
+
+static struct cost prepare_activate_backward(struct bench *b, struct activate_backward *o)
+{
+    struct matrix dy = matrix(b, b->rows, b->size->hidden);
+    *o = (struct activate_backward){
+        .activation = ACTIVATION_QUICK_GELU, .x = matrix(b, b->rows, b->size->hidden), .dy = dy, .dx = dy};
+    return moved(12.0 * (double)(b->rows * b->size->hidden));
+}
+
+static struct cost prepare_attention(struct bench *b, struct attention *o)
+{
+    const struct size *s = b->size;
+    *o = (struct attention){.batch = s->images,
+                            .positions = s->positions,
+                            .width = s->width,
+                            .heads = s->heads,
+                            .type = b->type,
+                            .qkv = operand(b, b->rows, 3 * s->width).data,
+                            .out = operand(b, b->rows, s->width).data};
+    return multiplied(4.0 * (double)b->values * (double)s->positions);
+}
+
+static struct cost prepare_attention_backward(struct bench *b, struct attention_backward *o)
+{
+    const struct size *s = b->size;
+    *o = (struct attention_backward){.batch = s->images,
+                                     .positions = s->positions,
+                                     .width = s->width,
+                                     .heads = s->heads,
+                                     .type = b->type,
+                                     .qkv = operand(b, b->rows, 3 * s->width).data,
+                                     .dout = operand(b, b->rows, s->width).data,
+                                     .dqkv = operand(b, b->rows, 3 * s->width).data};
+    return multiplied(10.0 * (double)b->values * (double)s->positions);
+}
+
+static size_t patches_of(const struct size *s)
+{
+    return s->resolution / s->patch * (s->resolution / s->patch);
+}
+
+static struct cost prepare_patchify(struct bench *b, struct patchify *o)
+{
+    const struct size *s = b->size;
+    size_t n = s->images * s->resolution * s->resolution * 3;
+    b->pixels = (struct tensor){
+        .data = memory(b, n), .type = TENSOR_U8, .rank = 4, .shape = {s->images, s->resolution, s->resolution, 3}};
+    *o = (struct patchify){.images = &b->pixels,
+                           .patch = s->patch,
+                           .kept = patches_of(s),
+                           .mean = {0.5f, 0.5f, 0.5f},
+                           .std = {0.25f, 0.25f, 0.25f},
+                           .out = floats(b, n)};
+    return moved(5.0 * (double)n);
+}
+
+static struct cost prepare_assemble_tokens(struct bench *b, struct assemble_tokens *o)
+{
+    const struct size *s = b->size;
+    *o = (struct assemble_tokens){.batch = s->images,
+                                  .kept = patches_of(s),
+                                  .width = s->width,
+                                  .patches = floats(b, s->images * patches_of(s) * s->width),
+                                  .class_embedding = floats(b, s->width),
+                                  .position = floats(b, (patches_of(s) + 1) * s->width),
+                                  .x = floats(b, s->images * (patches_of(s) + 1) * s->width)};
+    return moved(8.0 * (double)(s->images * (patches_of(s) + 1) * s->width));
+}
+
+static struct cost prepare_assemble_tokens_backward(struct bench *b, struct assemble_tokens_backward *o)
+{
+    const struct size *s = b->size;
+    *o = (struct assemble_tokens_backward){.batch = s->images,
+                                           .kept = patches_of(s),
+                                           .width = s->width,
+                                           .dx = floats(b, s->images * (patches_of(s) + 1) * s->width),
+                                           .dpatches = floats(b, s->images * patches_of(s) * s->width),
+                                           .dclass = floats(b, s->width),
+                                           .dposition = floats(b, (patches_of(s) + 1) * s->width)};
+    return moved(8.0 * (double)(s->images * (patches_of(s) + 1) * s->width));
+}
+
+static struct cost prepare_embed_tokens(struct bench *b, struct embed_tokens *o)
+{
+    const struct size *s = b->size;
+    *o = (struct embed_tokens){.batch = s->prompts,
+                               .positions = s->prompt_positions,
+                               .context = s->context,
+                               .width = s->width,
+                               .tokens = integers(b, s->prompts * s->context, 7, s->vocabulary),
+                               .table = floats(b, s->vocabulary * s->width),
+                               .position = floats(b, s->context * s->width),
+                               .x = floats(b, s->prompts * s->prompt_positions * s->width)};
+    return moved(8.0 * (double)(s->prompts * s->prompt_positions * s->width));
+}
+
+static struct cost prepare_embed_tokens_backward(struct bench *b, struct embed_tokens_backward *o)
+{
+    const struct size *s = b->size;
+    *o = (struct embed_tokens_backward){.batch = s->prompts,
+                                        .positions = s->prompt_positions,
+                                        .context = s->context,
+                                        .width = s->width,
+                                        .tokens = integers(b, s->prompts * s->context, 7, s->vocabulary),
+                                        .dx = floats(b, s->prompts * s->prompt_positions * s->width),
+                                        .dtable = floats(b, s->vocabulary * s->width),
+                                        .dposition = floats(b, s->context * s->width)};
+    return moved(12.0 * (double)(s->prompts * s->prompt_positions * s->width));
+}
+
+static struct cost prepare_arange(struct bench *b, struct arange *o)
+{
+    *o = (struct arange){.count = b->rows, .step = 1, .out = memory(b, b->rows * sizeof(int32_t))};
+    return moved(4.0 * (double)b->rows);
+}
+
+static struct cost prepare_gather_rows(struct bench *b, struct gather_rows *o)
+{
+    *o = (struct gather_rows){.x = matrix(b, b->rows, b->size->width),
+                              .out = matrix(b, b->rows, b->size->width),
+                              .rows = integers(b, b->rows, b->rows - 1, b->rows)};
+    return moved(8.0 * (double)b->values);
+}
+
+static struct cost prepare_scatter_rows(struct bench *b, struct scatter_rows *o)
+{
+    *o = (struct scatter_rows){.x = matrix(b, b->rows, b->size->width),
+                               .out = matrix(b, b->rows, b->size->width),
+                               .rows = integers(b, b->rows, b->rows - 1, b->rows)};
+    return moved(12.0 * (double)b->values);
+}
+
+static struct cost prepare_column_sum(struct bench *b, struct column_sum *o)
+{
+    *o = (struct column_sum){.x = matrix(b, b->rows, b->size->hidden), .out = floats(b, b->size->hidden)};
+    return moved(4.0 * (double)(b->rows * b->size->hidden));
+}
+
+static struct cost prepare_mean_positions(struct bench *b, struct mean_positions *o)
+{
+    const struct size *s = b->size;
+    *o = (struct mean_positions){.batch = s->images,
+                                 .positions = s->positions,
+                                 .first = 1,
+                                 .width = s->width,
+                                 .x = floats(b, b->values),
+                                 .out = floats(b, s->images * s->width)};
+    return moved(4.0 * (double)b->values);
+}
+
+static struct cost prepare_weighted_sum(struct bench *b, struct weighted_sum *o)
+{
+    *o = (struct weighted_sum){.count = 2,
+                               .n = b->values,
+                               .inputs = {floats(b, b->values), floats(b, b->values)},
+                               .weights = {0.5f, 0.5f},
+                               .out = floats(b, b->values)};
+    return moved(12.0 * (double)b->values);
+}
+
+static struct cost prepare_multiply(struct bench *b, struct multiply *o)
+{
+    *o = (struct multiply){
+        .n = b->values, .a = floats(b, b->values), .b = floats(b, b->values), .out = floats(b, b->values)};
+    return moved(12.0 * (double)b->values);
+}
+
+static struct cost prepare_normalize(struct bench *b, struct normalize *o)
+{
+    *o = (struct normalize){
+        .x = matrix(b, b->rows, b->size->width), .y = matrix(b, b->rows, b->size->width), .norms = floats(b, b->rows)};
+    return moved(8.0 * (double)b->values);
+}
+
+static struct cost prepare_normalize_backward(struct bench *b, struct normalize_backward *o)
+{
+    *o = (struct normalize_backward){.y = matrix(b, b->rows, b->size->width),
+                                     .dy = matrix(b, b->rows, b->size->width),
+                                     .dx = matrix(b, b->rows, b->size->width),
+                                     .norms = floats(b, b->rows)};
+    return moved(16.0 * (double)b->values);
+}
+
+static struct cost prepare_cross_entropy(struct bench *b, struct cross_entropy *o)
+{
+    size_t classes = b->size->prompts;
+    *o = (struct cross_entropy){.logits = matrix(b, b->rows, classes),
+                                .dlogits = matrix(b, b->rows, classes),
+                                .labels = integers(b, b->rows, 1, classes),
+                                .smoothing = 0.2f,
+                                .weight = 1,
+                                .loss = floats(b, 1)};
+    return moved(12.0 * (double)(b->rows * classes));
+}
+
+static struct cost prepare_soft_cross_entropy(struct bench *b, struct soft_cross_entropy *o)
+{
+    size_t classes = b->size->prompts;
+    *o = (struct soft_cross_entropy){.logits = matrix(b, b->rows, classes),
+                                     .targets = matrix(b, b->rows, classes),
+                                     .dlogits = matrix(b, b->rows, classes),
+                                     .temperature = 2,
+                                     .weight = 1,
+                                     .loss = floats(b, 1)};
+    return moved(16.0 * (double)(b->rows * classes));
+}
+
+static struct cost prepare_penalty(struct bench *b, struct penalty *o)
+{
+    *o = (struct penalty){.n = b->values,
+                          .values = floats(b, b->values),
+                          .anchor = floats(b, b->values),
+                          .strength = 1,
+                          .gradients = floats(b, b->values),
+                          .loss = floats(b, 1)};
+    return moved(16.0 * (double)b->values);
+}
+
+static struct cost prepare_argmax(struct bench *b, struct argmax *o)
+{
+    *o = (struct argmax){.x = matrix(b, b->rows, b->size->prompts), .out = memory(b, b->rows * sizeof(int32_t))};
+    return moved(4.0 * (double)(b->rows * b->size->prompts));
+}
+
+static struct cost prepare_squared_error(struct bench *b, struct squared_error *o)
+{
+    *o = (struct squared_error){.x = matrix(b, b->rows, b->size->width),
+                                .y = matrix(b, b->rows, b->size->width),
+                                .dx = matrix(b, b->rows, b->size->width),
+                                .scale = 1,
+                                .errors = floats(b, b->rows)};
+    return moved(12.0 * (double)b->values);
+}
+
+static struct cost prepare_route(struct bench *b, struct route *o)
+{
+    *o = route_of(b);
+    return multiplied(4.0 * (double)(b->size->images * b->size->width * b->size->experts));
+}
+
+static struct cost prepare_route_backward(struct bench *b, struct route_backward *o)
+{
+    const struct size *s = b->size;
+    struct route route = routed(b);
+    size_t matrices = s->tasks * s->width * s->experts;
+    *o = (struct route_backward){.batch = s->images,
+                                 .positions = s->positions,
+                                 .width = s->width,
+                                 .experts = s->experts,
+                                 .top_k = s->top_k,
+                                 .x = route.x,
+                                 .routers_value = route.routers_value,
+                                 .noise_value = route.noise_value,
+                                 .router = route.router,
+                                 .dispatch = route.dispatch,
+                                 .noise_logits = route.noise_logits,
+                                 .drawn = route.drawn,
+                                 .dgates = floats(b, b->slots),
+                                 .drouters = floats(b, matrices),
+                                 .dnoise = floats(b, matrices),
+                                 .dx = floats(b, b->values)};
+    return multiplied(8.0 * (double)(b->slots * s->width));
+}
+
+static struct cost prepare_dispatch_gather(struct bench *b, struct dispatch_gather *o)
+{
+    const struct size *s = b->size;
+    size_t n = b->slots * s->positions * s->width;
+    *o = (struct dispatch_gather){.dispatch = routed(b).dispatch,
+                                  .rows_per_sample = s->positions,
+                                  .width = s->width,
+                                  .x_type = TENSOR_F32,
+                                  .out_type = b->type,
+                                  .x = floats(b, b->values),
+                                  .out = drawn(b, n, b->type)};
+    return moved((4 + width_of(b)) * (double)n);
+}
+
+static struct cost prepare_dispatch_combine(struct bench *b, struct dispatch_combine *o)
+{
+    const struct size *s = b->size;
+    size_t n = b->slots * s->positions * s->width;
+    struct route route = routed(b);
+    *o = (struct dispatch_combine){.dispatch = route.dispatch,
+                                   .rows_per_sample = s->positions,
+                                   .width = s->width,
+                                   .rows_type = b->type,
+                                   .rows = drawn(b, n, b->type),
+                                   .weights = route.dispatch->gates,
+                                   .scale = 0.1f,
+                                   .y = floats(b, b->values)};
+    return moved(width_of(b) * (double)n + 8.0 * (double)b->values);
+}
+
+static struct cost prepare_dispatch_dropout(struct bench *b, struct dispatch_dropout *o)
+{
+    const struct size *s = b->size;
+    size_t n = b->slots * s->positions * s->bottleneck;
+    struct route route = routed(b);
+    *o = (struct dispatch_dropout){.dispatch = route.dispatch,
+                                   .rows_per_sample = s->positions,
+                                   .width = s->bottleneck,
+                                   .probability = 0.1f,
+                                   .state = route.state,
+                                   .type = b->type,
+                                   .hidden = drawn(b, n, b->type)};
+    return moved(2 * width_of(b) * (double)n);
+}
+
+static struct cost prepare_expert_gate_backward(struct bench *b, struct expert_gate_backward *o)
+{
+    const struct size *s = b->size;
+    size_t rows = b->slots * s->positions;
+    *o = (struct expert_gate_backward){.dispatch = routed(b).dispatch,
+                                       .rows_per_sample = s->positions,
+                                       .hidden = s->bottleneck,
+                                       .width = s->width,
+                                       .scale = 0.1f,
+                                       .keep = 0.9f,
+                                       .type = b->type,
+                                       .h = drawn(b, rows * s->bottleneck, b->type),
+                                       .dh = drawn(b, rows * s->bottleneck, b->type),
+                                       .dy = drawn(b, rows * s->width, b->type),
+                                       .up_bias = floats(b, s->experts * s->width),
+                                       .dgates = floats(b, b->slots),
+                                       .dup_bias = floats(b, s->experts * s->width)};
+    return moved(width_of(b) * (double)(rows * (4 * s->bottleneck + s->width)));
+}
+
+static struct cost prepare_count_pairs(struct bench *b, struct count_pairs *o)
+{
+    const struct size *s = b->size;
+    *o = (struct count_pairs){.samples = s->images,
+                              .experts = s->experts,
+                              .top_k = s->top_k,
+                              .first = integers(b, b->slots, 3, s->experts),
+                              .second = integers(b, b->slots, 5, s->experts),
+                              .counts = memory(b, s->experts * s->experts * sizeof(int32_t))};
+    return moved(8.0 * (double)b->slots);
+}
+
+static struct cost prepare_find_not_finite(struct bench *b, struct find_not_finite *o)
+{
+    *o = (struct find_not_finite){.n = b->values, .values = floats(b, b->values), .found = memory(b, sizeof(int32_t))};
+    return moved(4.0 * (double)b->values);
+}
+
+static struct cost prepare_hold_step(struct bench *b, struct hold_step *o)
+{
+    *o = (struct hold_step){.guard = memory(b, sizeof(struct step_guard)), .state = state(b)};
+    return moved(sizeof(struct step_guard));
+}
+
+/* The experts of one block. */
+static struct cost prepare_adamw(struct bench *b, struct adamw *o)
+{
+    const struct size *s = b->size;
+    size_t each = s->bottleneck * s->width, n = s->experts * each;
+    uint64_t *offsets = malloc(array_size(s->experts + 1, sizeof *offsets));
+    if (offsets == NULL)
+        must(error_set(&error, ERROR_MEMORY, "no memory for %zu offsets", s->experts + 1));
+    for (size_t e = 0; e <= s->experts; e++)
+        offsets[e] = e * each;
+    *o = (struct adamw){.segments = s->experts,
+                        .offsets = uploaded(b, offsets, (s->experts + 1) * sizeof *offsets),
+                        .flag = integers(b, s->experts, 0, 1),
+                        .flags = uploaded(b, &(int32_t){1}, sizeof(int32_t)),
+                        .steps = memory(b, s->experts * sizeof(int32_t)),
+                        .values = floats(b, n),
+                        .gradients = floats(b, n),
+                        .first_moment = memory(b, n * sizeof(float)),
+                        .second_moment = memory(b, n * sizeof(float)),
+                        .state = state(b),
+                        .beta1 = 0.9,
+                        .beta2 = 0.999,
+                        .epsilon = 1e-8};
+    free(offsets);
+    return moved(32.0 * (double)n);
+}
+
+/* --- The list of all --- */
+
+#define CALLS(name)                                                                                                    \
+    static struct cost any_##name(struct bench *b, union operation *o)                                                 \
+    {                                                                                                                  \
+        return prepare_##name(b, &o->name);                                                                            \
+    }                                                                                                                  \
+    static status call_##name(struct bench *b, const union operation *o)                                               \
+    {                                                                                                                  \
+        return b->ops->name(b->backend, &o->name, &error);                                                             \
+    }
+BACKEND_OPERATIONS(CALLS)
+
+static const struct entry entries[] = {
+#define ENTRY(name) {#name, any_##name, call_##name},
+    BACKEND_OPERATIONS(ENTRY)
+#undef ENTRY
+};
+
+const struct entry *operation_at(size_t index)
+{
+    return index < sizeof entries / sizeof *entries ? &entries[index] : NULL;
+}
