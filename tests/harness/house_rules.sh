@@ -46,8 +46,25 @@ complain "nothing below harness/ prints or exits" < <(
 complain "at most 600 lines" < <(
     sources core datasets models adapters results harness | xargs wc -l | awk '$2 != "total" && $1 > 600 {print $2 " has " $1}'
 )
-complain "CONTRIBUTING.md names what is there" < <(
-    grep -oE '`(core|datasets|models|adapters|results|harness|tests|cmake)/[^` ]*' CONTRIBUTING.md | tr -d '`' | sort -u |
-        while IFS= read -r path; do [ -e "$path" ] || printf '%s\n' "$path"; done
-)
+
+# Sources, paths with a folder of the tree, and links that a README names: relative to its folder or to the root. Names
+# with capitals (`suites/NAME.yaml`) stand for any.
+named_paths() {
+    local readme folder path
+    find . \( -name README.md -o -path ./CONTRIBUTING.md \) -not -path './build*' -not -path './tests/fixtures/*' | sort | while IFS= read -r readme; do
+        folder=$(dirname "$readme")
+        {
+            grep -oE '`[a-z0-9_.-]+(/[a-z0-9_.-]+)*`' "$readme" | tr -d '`' | while IFS= read -r path; do
+                case $path in
+                */*.*) [ ! -d "$folder/${path%%/*}" ] && [ ! -d "${path%%/*}" ] || echo "$path" ;;
+                *.c | *.h | *.cu | *.cuh) echo "$path" ;;
+                esac
+            done
+            grep -oE '\]\([^):#]+\)' "$readme" | sed -E 's/^..|\)$//g'
+        } | sort -u | while IFS= read -r path; do
+            [ -e "$folder/$path" ] || [ -e "$path" ] || echo "$readme: $path"
+        done
+    done
+}
+complain "files that a README names exist" < <(named_paths)
 exit $broken
