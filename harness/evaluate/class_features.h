@@ -1,4 +1,4 @@
-/* Class features of a task's dataset (spec 5): prompts through all templates, each normalised, their mean normalised.
+/* Class features of a task's dataset: the prompts of all templates, each normalised, their mean normalised again.
  *
  *     TRY(class_features(experiment, task, router, &experiment->per_task, NULL, &features, error));
  */
@@ -7,7 +7,7 @@
 
 #include "harness/run/experiment.h"
 
-#define EVALUATION_SCALE 100.0f /* of the cosines of images and classes: logits, whatever the model learnt */
+#define EVALUATION_SCALE 100.0f /* logits are this multiple of the cosine, whatever the model's logit_scale */
 
 size_t class_prompts(const struct task *task); /* classes · templates */
 

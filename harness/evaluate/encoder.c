@@ -53,7 +53,7 @@ size_t encoder_width(const struct encoder *encoder)
     return encoder->clip->dimensions.embed;
 }
 
-/* The router of every sample, and the hook that obeys it, which must outlive the encoding. */
+/* The router of every sample and the hook that applies it, which must outlive the encoding. */
 static status switch_adapters(struct encoder *encoder, enum tower tower, size_t count, struct block_hook *hook,
                               struct encoding *encoding, struct error *error)
 {

@@ -1,4 +1,4 @@
-/* A CLIP, its tokenizer and perhaps adapters from files, to turn images and texts into normalised features.
+/* Loads a CLIP, its tokenizer and optionally adapters, and turns images and texts into normalised features.
  *
  *     struct encoder_settings settings = {.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE, .backend = {.name = "cpu"}};
  *     struct encoder encoder;
@@ -19,7 +19,7 @@ struct encoder_settings {
     const char *vocabulary;                /* a file, "mini", or NULL: images only */
     const struct saved_adapters *adapters; /* borrowed during the call; NULL: none */
     int router;                            /* one that the adapters have, or ROUTER_NONE: adapters off */
-    struct clip_stated stated;             /* what is known of the weights */
+    struct clip_stated stated;             /* heads and activation, as far as given */
     struct backend_settings backend;
 };
 
@@ -39,8 +39,9 @@ void encoder_close(struct encoder *encoder);
 
 size_t encoder_width(const struct encoder *encoder); /* of a feature */
 
-/* L2-normalised features [count, width] on the host, of pixels u8 [count, R, R, 3] and of tokens [count, context]. A row depends neither
- * on its neighbours nor on the number of threads. ERROR_FORMAT where a row is not finite; whose it is, the caller says. */
+/* L2-normalised features [count, width] on the host, of pixels u8 [count, R, R, 3] and of tokens [count, context]. A
+ * row depends neither on its neighbours nor on the number of threads. ERROR_FORMAT if a row is not finite; the
+ * caller adds which input it belongs to. */
 status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t count, float *features,
                       struct error *error);
 status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,

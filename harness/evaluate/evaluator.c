@@ -104,8 +104,8 @@ static status predict(struct experiment *e, const struct tensor *images, const s
     return e->model.backend->ops->download(e->model.backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
-/* Features of the next batch's images, host [count, embed], and the experts that each chose, [count, blocks, K] or
- * NULL. */
+/* Features of the images of the next batch, host [count, embed], and the experts that each chose, [count, blocks, K]
+ * or NULL. */
 static status encode_batch(struct experiment *e, struct batches *batches, int router, float *features, int32_t *chosen,
                            size_t *count, struct error *error)
 {
@@ -289,12 +289,11 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
     return OK;
 }
 
-/* Which router each image takes, before anything is computed. */
+/* Chooses the router of every image before anything is computed. */
 static status choose_routers(struct evaluator *evaluator, size_t checkpoint, size_t j, struct error *error)
 {
     struct test_set *set = &evaluator->sets[j];
-    if (evaluator->selector ==
-        NULL) { /* the data names the task; without a router for it, the untouched model answers */
+    if (evaluator->selector == NULL) { /* the data names the task; without a router for it, zero-shot CLIP answers */
         for (size_t i = 0; i < set->n; i++)
             set->router[i] = j <= checkpoint ? (int16_t)j : -1;
         return OK;
@@ -316,7 +315,7 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
     return OK;
 }
 
-/* Images grouped by router; those of the untouched model have their answer already, unless nothing is to be kept. */
+/* Images grouped by router. Those without one already have their zero-shot answer, unless nothing is cached. */
 static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                              struct error *error)
 {

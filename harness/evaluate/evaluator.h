@@ -1,7 +1,7 @@
-/* Test accuracies: one matrix row per checkpoint, computing only what can have changed (spec 5, 6).
+/* Test accuracies: one row of the accuracy matrix after each task, computing only what can have changed.
  *
  *     TRY(evaluator_create(&evaluator, experiment, selector, error));  // selector NULL: the data names the task
- *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of the untouched CLIP, kept
+ *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of zero-shot CLIP, kept
  *     TRY(evaluator_refresh(evaluator, error));                  // after training
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
@@ -19,7 +19,7 @@ struct test_set {
     size_t n;
     int32_t *labels;         /* in the label space */
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
-    uint16_t *zero_shot;     /* predictions of the untouched CLIP */
+    uint16_t *zero_shot;     /* predictions of zero-shot CLIP */
     struct cached_images routed;
     float **errors; /* [coders] autoencoder errors [n], NULL: not computed yet */
     /* of the last evaluation */
@@ -35,7 +35,7 @@ struct evaluator {
     size_t coders; /* the selector's */
     struct feature_cache *cache;
     struct label_space labels;
-    struct shared_features shared; /* of the untouched CLIP */
+    struct shared_features shared; /* of zero-shot CLIP */
     struct test_set *sets;
 };
 
@@ -43,23 +43,23 @@ status evaluator_create(struct evaluator **evaluator, struct experiment *experim
                         struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 
-/* Looks at the model as it is now: to be called after it was trained, merged or loaded. Features that went
- * through a router and experts that are still the same are kept. */
+/* Call this after the model was trained, merged or loaded. Features whose router and experts are unchanged stay
+ * cached. */
 status evaluator_refresh(struct evaluator *evaluator, struct error *error);
 
-/* Computes and keeps the frozen features of task j's test images; its set then holds the zero-shot evaluation. */
+/* Computes and keeps the zero-shot features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
-/* Evaluates task j at checkpoint k: tasks 0 … k are trained. Images that the selector leaves to the untouched model
- * keep their zero-shot prediction. */
+/* Evaluates task j after task k: tasks 0 … k are trained. Images for which the selector chooses no router keep their
+ * zero-shot prediction. */
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error);
 
-/* Every image of the set through one router (−1: none), whatever a selector says. */
+/* Every image of the set through one router (−1: none), ignoring the selector. */
 status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop,
                              struct error *error);
 
-/* Every image of the set again, through the model as it is now, without adapters. */
+/* Every image of the set through the current model, without adapters. */
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
 
 #endif

@@ -19,7 +19,7 @@ static status join(struct label_space *space, int router, struct arena *arena, c
     return OK;
 }
 
-/* Without adapters there is one answer for all tasks until the weights change. A copy is a convenience. */
+/* Without adapters the features are the same for all tasks until the weights change. The copy only saves time. */
 static status keep(struct label_space *space, const struct tensor *joint, struct error *error)
 {
     const struct experiment *e = space->cache->experiment;

@@ -1,5 +1,5 @@
-/* The classes that a test image is compared with: those of its own task, or, in X-TAIL, of all tasks one after the other,
- * where a name that two tasks have is two classes (evaluation.label_space).
+/* The classes that a test image is compared with (evaluation.label_space): those of its own task, or, in X-TAIL, those
+ * of all tasks, concatenated; a name that two tasks have is two classes.
  *
  *     struct label_space space = {.cache = cache};
  *     TRY(label_space_features(&space, j, router, &e->per_task, &classes, error));      // [classes, embed]
@@ -15,7 +15,7 @@
 
 struct label_space {
     struct feature_cache *cache;
-    float *joint; /* [all classes, embed] without adapters, for as long as the model is the same; NULL: not computed */
+    float *joint; /* [all classes, embed] without adapters, until the model changes; NULL: not computed */
 };
 
 /* Class features with a router (−1: adapters off) in the arena, for images of task j. */

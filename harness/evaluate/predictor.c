@@ -96,10 +96,10 @@ const char *predictor_device(const struct predictor *p)
 
 /* Of n images on the host. */
 struct features {
-    float *frozen, *means; /* [n, embed], [n, image_width] of the untouched tower; means: for the selector alone */
-    float *routed;         /* [n, embed] through one router, of those that take it */
+    float *frozen, *means; /* [n, embed], [n, image_width] of the zero-shot tower; means: for the selector only */
+    float *routed;         /* [n, embed] through one router, of the images that take it */
     int16_t *router;
-    uint32_t *items; /* those that take one router */
+    uint32_t *items; /* the images that take one router */
     float **errors;  /* [trained][n] */
     float *least;
 };
@@ -194,7 +194,7 @@ static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t 
 
 /* --- Classes --- */
 
-/* The only task's where there is no task per router. */
+/* Those of the only task when there is no task per router. */
 static bool all_labels(const struct predictor *p, int router)
 {
     return p->settings.all_labels || router < 0 || (size_t)router >= p->e->data.task_count ||
@@ -227,7 +227,7 @@ static void name_class(const struct predictor *p, int router, size_t class_index
         rank->class_index -= p->e->data.tasks[rank->task].first_class;
 }
 
-/* The `top` highest logits, as the evaluation's prediction the first of equal ones; logits are used up. */
+/* The `top` highest logits; of equal ones the first, as in evaluation. Overwrites logits. */
 static void rank_classes(const struct predictor *p, int router, float *logits, size_t classes, struct answer *answer)
 {
     double total = 0, highest = (double)logits[0];
@@ -267,10 +267,11 @@ static status compare(const struct predictor *p, int router, const struct tensor
         e->model.backend->ops->download(e->model.backend, logits, c.logits.data, tensor_bytes(&c.logits), error);
     for (size_t i = 0; result == OK && i < n * count; i++)
         if (!isfinite(logits[i]))
-            result = error_set(error, ERROR_FORMAT,
-                               "prediction: an image and class %zu give %f through router %d, which is no answer; the "
-                               "weights or adapters are damaged or overflow",
-                               i % count, (double)logits[i], router);
+            result =
+                error_set(error, ERROR_FORMAT,
+                          "prediction: an image and class %zu give %f through router %d, expected a finite number; the "
+                          "weights or adapters are damaged or overflow",
+                          i % count, (double)logits[i], router);
     for (size_t i = 0; result == OK && i < n; i++)
         rank_classes(p, router, logits + i * count, count, &answers[items[i]]);
     free(logits);

@@ -1,4 +1,4 @@
-/* Answers for images that belong to no suite: which router, which class, how sure.
+/* Predictions for images that belong to no suite: router, class, confidence.
  *
  *     struct predictor *predictor;
  *     TRY(predictor_open(&predictor, &(struct predictor_settings){.model = settings, .card = &saved.card, .adapters = &saved,
@@ -7,8 +7,8 @@
  *     … answers[i].router, answers[i].ranks[0].confidence …
  *     predictor_close(predictor);
  *
- * An image is compared with the classes of its router's task, or of all tasks where it has no router (or all_labels says
- * so), as the evaluation compares it: for the same image, router and classes both give the same answer.
+ * An image is compared with the classes of its router's task, or with those of all tasks if it has no router (or
+ * all_labels is set). Evaluation gives the same answer for the same image, router and classes.
  */
 #ifndef MTIL_HARNESS_EVALUATE_PREDICTOR_H
 #define MTIL_HARNESS_EVALUATE_PREDICTOR_H
@@ -19,8 +19,8 @@ struct predictor_settings {
     struct settings model;                 /* see experiment_open_model */
     const struct adapter_card *card;       /* the tasks with the classes to choose from */
     const struct saved_adapters *adapters; /* NULL: none */
-    bool selects;                          /* their selector chooses the router; otherwise it is */
-    int router;                            /* this one, or −1: none */
+    bool selects;                          /* their selector chooses the router; otherwise */
+    int router;                            /* this one is used; −1: none */
     bool all_labels;
     size_t top;              /* ranks of an answer */
     const struct stop *stop; /* may be NULL */
@@ -28,14 +28,14 @@ struct predictor_settings {
 
 struct answer_rank {
     size_t task, class_index; /* of the card's tasks and of its classes */
-    double confidence;        /* softmax over the classes that were to choose from */
+    double confidence;        /* softmax over the classes to choose from */
 };
 
 struct answer {
-    int router;                /* −1: the untouched model */
-    float error;               /* smallest of the selector's errors, NAN: it was not asked */
-    size_t count;              /* of ranks: `top`, or as many as there are classes */
-    struct answer_rank *ranks; /* [top], the caller's memory; the best one first */
+    int router;                /* −1: zero-shot CLIP */
+    float error;               /* smallest of the selector's errors; NAN without a selector */
+    size_t count;              /* of ranks: `top`, or the number of classes if that is smaller */
+    struct answer_rank *ranks; /* [top], memory of the caller; best first */
 };
 
 struct predictor;
@@ -46,10 +46,11 @@ status predictor_open(struct predictor **predictor, const struct predictor_setti
 void predictor_close(struct predictor *predictor); /* NULL is allowed */
 
 size_t predictor_resolution(const struct predictor *predictor);
-size_t predictor_batch(const struct predictor *predictor); /* images to be answered at a time */
+size_t predictor_batch(const struct predictor *predictor); /* images per call of predictor_answer */
 const char *predictor_device(const struct predictor *predictor);
 
-/* n is predictor_batch, or less in the last call: images that decide on their router together are in one. */
+/* n is predictor_batch, or less in the last call, because images that share a decision on the router belong into one
+ * call. */
 status predictor_answer(struct predictor *predictor, const uint8_t *pixels, size_t n, struct answer *answers,
                         struct error *error);
 

@@ -1,9 +1,9 @@
-/* Encoding with one router for every sample, and the experts that the samples chose on their way.
+/* Encoding with one router for every sample, and the experts that the samples chose.
  *
  *     struct routing routing;
  *     TRY(routing_begin(&routing, experiment, TOWER_IMAGE, count, router, &encoding, error));
  *     TRY(clip_encode_images(clip, &encoding, …));
- *     TRY(routing_end(&routing, chosen, error));                        // host [count, blocks, K], NULL: nobody asks
+ *     TRY(routing_end(&routing, chosen, error));                        // host [count, blocks, K]; NULL: not needed
  */
 #ifndef MTIL_HARNESS_EVALUATE_ROUTING_H
 #define MTIL_HARNESS_EVALUATE_ROUTING_H
@@ -18,8 +18,7 @@ struct routing {
     struct tensor choices; /* device [blocks, count, K] */
 };
 
-/* Sets the encoding's hook and routers in the step arena; −1: no adapters, and nothing is chosen. The routing must
- * outlive the encoding. */
+/* Sets hook and routers of the encoding in the step arena; −1: no adapters. The routing must outlive the encoding. */
 status routing_begin(struct routing *routing, struct experiment *experiment, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error);
 status routing_end(struct routing *routing, int32_t *chosen, struct error *error);

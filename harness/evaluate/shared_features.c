@@ -16,7 +16,7 @@
 #include "harness/run/weights.h"
 #include "harness/selectors/selector.h"
 
-/* --- Where the numbers come from --- */
+/* --- Origin of the numbers --- */
 
 static status read_digest(const struct shared_features *shared, const char *path, char hash[DIGEST_SIZE],
                           struct error *error)
@@ -27,7 +27,7 @@ static status read_digest(const struct shared_features *shared, const char *path
     return OK;
 }
 
-/* At the speed of memory: the program is looked at by every process, and it only has to be told from another build. */
+/* A fast hash is enough: every process computes it, and it only distinguishes builds. */
 static status read_program(char digest[DIGEST_SIZE], struct error *error)
 {
     struct bytes bytes;
@@ -37,7 +37,8 @@ static status read_program(char digest[DIGEST_SIZE], struct error *error)
     return OK;
 }
 
-/* What a processor can do decides which kernels run, and so the last bits; clocks and numbers of cores do not. */
+/* The instruction sets of a processor decide which kernels run, and thereby the last bits; clock rate and number of
+ * cores do not. */
 static void add_processor(struct text *text)
 {
     static const char *const decisive[] = {"vendor_id", "cpu family",      "model",    "stepping", "cache size",
@@ -81,7 +82,7 @@ status shared_features_open(struct shared_features *shared, struct experiment *e
     if (cache->kind != CACHE_DISK || experiment->model.backend->arithmetic == NULL)
         return OK;
     shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
-    return find_origin(shared, error); /* without a folder nothing is shared; the cache of images has told */
+    return find_origin(shared, error); /* without a folder nothing is shared; the image cache has warned about it */
 }
 
 void shared_features_close(struct shared_features *shared)
@@ -97,8 +98,8 @@ struct place {
     char *path; /* NULL: none */
 };
 
-/* The name says what is asked for, the key also what may have changed since. Generated images have no identity; they are
- * not shared. */
+/* The name identifies the request, the key also what may change afterwards. Generated images have no identity and
+ * are not shared. */
 static struct place find_place(const struct shared_features *shared, const struct task *task)
 {
     enum { DIGITS = 16 };
@@ -128,7 +129,7 @@ static bool says(const struct archive *archive, const char *name, const char *ex
     return found != NULL && strcmp(found, expected) == 0;
 }
 
-/* Whatever is wrong with a file is a reason to compute; what was damaged is worth a word. */
+/* Any fault of a file is a reason to compute; damage is also worth a message. */
 static bool read_file(const struct shared_features *shared, const struct place *place, float *means, size_t mean_count,
                       float *features, size_t feature_count)
 {
@@ -137,7 +138,7 @@ static bool read_file(const struct shared_features *shared, const struct place *
     if (!file_exists(place->path))
         return false;
     if (archive_open(&archive, place->path, &problem) != OK) {
-        log_warn(shared->experiment->log, "%s; its features are computed anew", problem.message);
+        log_warn(shared->experiment->log, "%s; its features are computed again", problem.message);
         return false;
     }
     bool whole = says(archive, "key", place->key) &&
@@ -186,7 +187,7 @@ status shared_features_take(struct shared_features *shared, const struct task *t
     bool read = place.path != NULL && read_file(shared, &place, means, mean_count, features, feature_count);
     status result = OK;
     if (read)
-        utimensat(AT_FDCWD, place.path, NULL, 0); /* when it was last of use; a read-only folder is fine */
+        utimensat(AT_FDCWD, place.path, NULL, 0); /* time of last use; failing in a read-only folder is fine */
     if (!read)
         result = frozen_features(e, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
     struct error reason;

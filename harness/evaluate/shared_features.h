@@ -1,15 +1,15 @@
-/* Features of the untouched CLIP, in files that runs share: every run of a sweep asks for the same ones.
+/* Features of zero-shot CLIP, in files that runs share: every run of a sweep needs the same ones.
  *
  *     struct shared_features shared;
  *     TRY(shared_features_open(&shared, experiment, error));
  *     TRY(shared_features_take(&shared, task, means, features, stop, error));       // from the file, or computed and kept
  *     shared_features_close(&shared);
  *
- * With run.cache: disk there is one file per test set, weights and kind of processor, beside those of the decoded images. It
- * has the digest of all that its numbers come from, the program and the times of the images included, and is written anew
- * when that differs: what is taken from a file has the bits that computing it would give. A file is written whole or not
- * at all, and one whose content is not what it was is written anew, too. Where none can be written, the features are
- * computed; so they are on backends that do not promise the same bits.
+ * With run.cache: disk there is one file per test set, weights and kind of processor, beside the decoded images. It
+ * contains the digest of everything its numbers depend on, including the program and the times of the images, and is
+ * written again when that differs: features read from a file have the bits that computing them would give. A file is
+ * written whole or not at all; a damaged one is written again. Where none can be written, and on backends that do not
+ * guarantee the same bits, features are computed.
  */
 #ifndef MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
 #define MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
@@ -22,7 +22,7 @@ struct shared_features {
     char *folder;              /* NULL: nothing is shared */
     char origin[DIGEST_SIZE];  /* of all but the images and the program */
     char program[DIGEST_SIZE]; /* this one's */
-    bool gave_up;              /* writing files, after a warning */
+    bool gave_up;              /* no more files are written, after a warning */
 };
 
 status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error);

@@ -49,7 +49,7 @@ static void describe_digest(struct shared_file *file)
     bytes_free(&bytes);
 }
 
-/* What is being written has more behind the ending. */
+/* Files being written have more characters after the extension. */
 static const struct kind {
     const char *ending, *name;
     void (*describe)(struct shared_file *file);

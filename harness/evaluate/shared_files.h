@@ -1,5 +1,5 @@
-/* The files that runs share besides decoded images, in a cache's folder: features (shared_features.h), and what was found
- * in images (datasets/survey.h) and in files (file_digest.h).
+/* The files besides decoded images that runs share in a cache folder: features (shared_features.h), surveys of images
+ * (datasets/survey.h) and digests of files (file_digest.h).
  *
  *     struct shared_files list;
  *     TRY(shared_files_list(&list, folder, error));
@@ -20,8 +20,8 @@
 struct shared_file {
     char *path;
     const char *kind;     /* "features", "survey", "digest" */
-    char *dataset, *root; /* root NULL: the file cannot be read; of a digest it is the file
-                             that it is of, and there is no dataset */
+    char *dataset, *root; /* root NULL: the file cannot be read; for a digest root is the digested file, and dataset
+                           * is empty */
     size_t images;
     uint64_t bytes;
     time_t used; /* last written or read by a run */
@@ -32,12 +32,12 @@ struct shared_files {
     struct shared_file *files; /* by name */
 };
 
-/* A folder that does not exist is empty; files of others are left out. The caller frees; after a failure there is nothing
- * to free. */
+/* A folder that does not exist counts as empty; foreign files are left out. The caller frees; after a failure there
+ * is nothing to free. */
 status shared_files_list(struct shared_files *list, const char *folder, struct error *error);
 void shared_files_free(struct shared_files *list);
 
-/* Removes the files made from datasets below root (NULL: all); removed lists what is gone. */
+/* Removes the files made from datasets below root (NULL: all) and lists them in removed. */
 status shared_files_clear(struct shared_files *removed, const char *folder, const char *root, struct error *error);
 
 #endif

@@ -14,7 +14,7 @@ static status spawn(pid_t *id, const char *const *arguments, int output, struct 
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-    /* the type is older than const; nothing is written */
+    /* the prototype predates const; nothing is written */
     int number = posix_spawnp(id, arguments[0], &actions, NULL, (char *const *)(void *)arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (number == ENOENT)

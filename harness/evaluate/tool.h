@@ -1,4 +1,4 @@
-/* Another program of the system, run to its end, and what it says.
+/* Runs another program to its end and collects its output.
  *
  *     struct text output = {0};
  *     TRY(tool_run((const char *[]){"sbatch", "--parsable", "batch.sh", NULL}, &output, error));
@@ -9,8 +9,8 @@
 
 #include "core/text.h"
 
-/* Appends standard output and standard error, as they come, to output. ERROR_IO when the program (found by PATH) is not
- * there or does not end with 0, with the last line it said. */
+/* Appends standard output and standard error to output, interleaved as they arrive. ERROR_IO, with the last line of
+ * output, when the program is not found in PATH or does not exit with 0. */
 status tool_run(const char *const *arguments, struct text *output, struct error *error);
 
 #endif

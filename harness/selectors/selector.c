@@ -126,8 +126,9 @@ status frozen_features(struct experiment *e, const struct dataset *dataset, enum
                                        .item_count = n,
                                        .resolution = (int)e->model.clip->dimensions.resolution,
                                        .batch = batch,
-                                       /* Training images are read once, test images for every row of the matrix. */
-                                       .cache = split == SPLIT_TEST ? e->data.cache : NULL};
+                                       /* Training images are read once, test images for every row of the accuracy
+                                        * matrix. */
+                                       .cache = split == SPLIT_TEST ? e->cache : NULL};
     struct batches *batches;
     TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
     status result = encode_all(e, batches, &settings, n, means, features, stop, error);
@@ -141,7 +142,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value below which a share of the values lies, with linear interpolation between neighbours. */
+/* A quantile of the values, with linear interpolation between neighbours. */
 static float quantile(float *values, size_t n, double share)
 {
     qsort(values, n, sizeof *values, compare_floats);
@@ -200,7 +201,7 @@ static status train_coder(struct experiment *e, struct autoencoder *coder, const
     return result;
 }
 
-/* The last step is followed by no loss. */
+/* The loss after the last step is not computed. */
 static status check_coder(const struct experiment *e, const struct autoencoder *coder, const struct task *task,
                           struct error *error)
 {
@@ -218,7 +219,7 @@ static status check_coder(const struct experiment *e, const struct autoencoder *
     return OK;
 }
 
-/* Of a task's shuffled training images: those that training can reach, and a tenth that it never sees. */
+/* Of a task's shuffled training images: those that the iterations can reach, and a held-out tenth. */
 struct selector_items {
     uint32_t *items;
     size_t used, held_out;

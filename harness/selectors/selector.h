@@ -1,4 +1,5 @@
-/* Which router for which image: an autoencoder per task on the frozen tower's mean patch features (spec 5).
+/* Chooses the router of an image by one autoencoder per task on the mean patch features of the frozen tower
+ * (README.md).
  *
  *     TRY(selector_create(&selector, experiment, error));
  *     TRY(selector_train(selector, task, error));                        // after the task
@@ -22,19 +23,19 @@ struct selector {
     size_t decision_batch;
 };
 
-/* To be trained, with the experiment's tasks and settings. */
+/* An untrained selector, with the experiment's tasks and settings. */
 status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
 
-/* The one that was saved with adapters: their tasks, and their way to decide, whatever the experiment's are. The card
- * is the file's and says that there is one. */
+/* The selector saved with adapters: with their tasks and decision, whatever the experiment's are. The card of the
+ * file must have one. */
 status selector_open(struct selector **selector, struct experiment *experiment, const struct safetensors *file,
                      const struct adapter_card *card, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
 
-/* Trains the task's autoencoder on nine tenths of its training images and takes the threshold from the rest. */
+/* Trains the task's autoencoder on nine tenths of its training images and sets the threshold by the rest. */
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
 
-/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others decide the
+/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others set the
  * threshold. */
 status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used,
                     size_t held_out, struct error *error);
@@ -45,10 +46,10 @@ status selector_errors(struct selector *selector, size_t k, const float *feature
 
 /* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
-size_t selector_together(const struct selector *selector); /* images that decide together: 1 or decision_batch */
+size_t selector_together(const struct selector *selector); /* images per decision: 1 or decision_batch */
 
-/* least [n]: the smallest error of each image, or the smallest mean of those that decided together; infinite where no
- * autoencoder gave a number. */
+/* least [n]: the smallest error of each image, or of the mean of its decision batch; infinity if no autoencoder gave
+ * a finite error. */
 void selector_least_errors(const struct selector *selector, const float *const *errors, size_t n, float *least);
 
 /* Frozen features of n items of a split (NULL: all), decoded on the way: means [n, image_width] and, unless NULL,

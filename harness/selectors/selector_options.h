@@ -1,4 +1,4 @@
-/* What a suite says of the selector. */
+/* The keys of a suite for the selector. */
 #ifndef MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 #define MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 

@@ -12,7 +12,7 @@ struct batches {
     struct staging_queue queue; /* an entry has a batch's labels, then its pixels */
     size_t pixels_from;         /* their place in an entry */
     size_t next, end;           /* the batch that is read next */
-    size_t count;               /* images of the batch on its way; with `failed`, what became of it */
+    size_t count;               /* images of the batch being copied; `failed` and error: its outcome */
     status failed;
     struct error error;
 };
@@ -23,7 +23,7 @@ static size_t image_bytes(const struct batches *b)
     return r * r * 3;
 }
 
-/* A device that computes by itself leaves the cores of the host to decoding. */
+/* A GPU leaves the cores of the host to decoding. */
 static size_t decoding_threads(const struct experiment *e)
 {
     size_t ranks = e->work.ranks > 0 ? e->work.ranks : 1,

@@ -1,11 +1,11 @@
-/* Batches of images on their way to the device: decoded by threads of the host, copied while the one before is computed.
+/* Staging of batches: decoded by threads of the host and copied to the device while the previous batch is computed.
  *
  *     struct batches *batches;
  *     TRY(batches_open(&batches, e, &loader_settings, first, end, error));    // batches first … end − 1 of the loader
  *     for (each of them) {
  *         TRY(batches_take(batches, &batch, error));                  // in the step's arena, which the caller has reset
  *         ... operations ...
- *         batches_advance(batches);                                   // the next one sets out
+ *         batches_advance(batches);                                   // the next one starts to be copied
  *         ... what waits for the device ...
  *     }
  *     batches_close(batches);
@@ -22,14 +22,14 @@ struct batches;
 status batches_open(struct batches **batches, struct experiment *experiment, const struct loader_settings *settings,
                     size_t first, size_t end, struct error *error);
 
-/* The next batch, at the same addresses for every batch of a size. An image that cannot be read is an error here. */
+/* The next batch; batches of one size have the same addresses. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);
 
 /* Its images alone, where they outlive a step: taken from the arena unless the tensor has memory, of an earlier batch of
  * that size. */
 status batches_take_images(struct batches *batches, struct arena *arena, struct tensor *images, struct error *error);
 
-/* Decodes the batch after it, unless there is none, and lets it be copied. Takes no longer than that. */
+/* Decodes the following batch, if any, and starts its copy without waiting for it. */
 void batches_advance(struct batches *batches);
 
 void batches_close(struct batches *batches); /* NULL is allowed */

@@ -17,14 +17,14 @@
 
 struct exemplars {
     size_t capacity; /* images of all tasks together */
-    size_t tasks;    /* that have given some */
+    size_t tasks;    /* that have given exemplars */
     struct {
         size_t count;
         uint32_t *items; /* in the order of picking */
     } * of_task;
 };
 
-/* What each task may keep once one more has given its images: ⌊capacity / (tasks + 1)⌋. */
+/* What each task may keep after one more task: ⌊capacity / (tasks + 1)⌋. */
 size_t exemplars_share(const struct exemplars *exemplars);
 
 /* Greedy herding: pick k is the row whose addition brings the mean of the picks nearest to μ, the mean of all rows after

@@ -1,16 +1,16 @@
-/* What a method can train, as groups of parameters. trained.h walks over those of an experiment.
+/* The groups of parameters that a method can train. trained.h walks over those of an experiment.
  */
 #ifndef MTIL_HARNESS_TRAIN_GROUPS_H
 #define MTIL_HARNESS_TRAIN_GROUPS_H
 
 struct options;
 
-/* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither and
- * is never trained. Adapters are trained beside frozen towers, so they do not go together with one. */
+/* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
+ * and is never trained. Adapters are trained with frozen towers, so they exclude both. */
 enum parameter_group { GROUP_ADAPTERS = 1, GROUP_IMAGE_TOWER = 2, GROUP_TEXT_TOWER = 4 };
 enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
 
-/* For methods that always train the same. */
+/* For methods that always train the same groups. */
 unsigned groups_none(const struct options *options);
 unsigned groups_adapters(const struct options *options);
 unsigned groups_towers(const struct options *options);

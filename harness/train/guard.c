@@ -77,14 +77,14 @@ struct update_rule guard_rule(const struct experiment *e, const struct task *tas
     return rule;
 }
 
-/* --- What became of them --- */
+/* --- Results --- */
 
 static status read_guard(const struct experiment *e, struct step_guard *guard, struct error *error)
 {
     return e->model.backend->ops->download(e->model.backend, guard, e->model.guard, sizeof *guard, error);
 }
 
-/* What of a tensor is looked at. */
+/* Which array of a tensor is checked. */
 enum part { PART_GRADIENT, PART_VALUE, PART_FIRST_MOMENT, PART_SECOND_MOMENT, PARTS };
 
 static const char *const part_names[PARTS] = {"gradient", "value", "first moment", "second moment"};
@@ -95,7 +95,7 @@ static const float *part_of(const struct parameters *group, enum part part)
     return parts[part];
 }
 
-/* Under the name that it has in files. */
+/* Under its name in files. */
 struct trained_tensor {
     char name[128];
     const struct parameters *group;
@@ -134,7 +134,8 @@ static status is_finite(const struct trained_tensor *tensor, enum part part, boo
     return result;
 }
 
-/* "gradient of visual.transformer.resblocks.0.…", of the first tensor that is not finite; otherwise where there is none. */
+/* "gradient of visual.transformer.resblocks.0.…", of the first tensor that is not finite; otherwise where there is
+ * none. */
 static status name_first(const struct experiment *e, enum part first, enum part last, const char *otherwise, char *name,
                          size_t capacity, struct error *error)
 {
@@ -177,8 +178,8 @@ status guard_check(const struct experiment *e, const struct task *task, size_t i
     struct trained_group group;
     struct step_guard guard;
     char name[192];
-    if (skips(task)) /* what the last step found is settled */
-        TRY(e->model.backend->ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
+    if (skips(task)) /* clears what the last step found */
+        TRY(e->backend->ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
             TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->model.guard->held, error));

@@ -1,15 +1,15 @@
-/* What is not a number never becomes a result: loss and gradients of every training step are looked at before they
+/* Values that are not finite never reach a result: loss and gradients of every training step are checked before they
  * change anything, without the host waiting for the device.
  *
  *     TRY(guard_begin_task(e, error));
  *     TRY(guard_begin_step(e, task, error));
- *     ... loss and gradients, summed up over all replicas ...
- *     TRY(guard_end_step(e, task, error));               // a step that is not finite is held from here on
+ *     ... loss and gradients, summed over all ranks ...
+ *     TRY(guard_end_step(e, task, error));               // holds a step that is not finite
  *     TRY(... update with guard_rule(e, task, rule) ...);
  *     TRY(guard_check(e, task, error));                  // before anything is saved, evaluated or recorded
  *
- * training.on_nan: stop holds this step and all that follow, until guard_check sees it: weights stay as they were before.
- * skip holds this step alone: weights, moments, step counts and selection counts stay as they were, as on every replica.
+ * training.on_nan: stop holds this step and all that follow, so that weights stay as they were until guard_check
+ * reports it. skip holds this step alone, on all ranks: weights, moments, step counts and selection counts stay.
  */
 #ifndef MTIL_HARNESS_TRAIN_GUARD_H
 #define MTIL_HARNESS_TRAIN_GUARD_H
@@ -21,19 +21,19 @@ status guard_begin_task(struct experiment *experiment, struct error *error);
 status guard_begin_step(struct experiment *experiment, const struct task *task, struct error *error);
 status guard_end_step(struct experiment *experiment, const struct task *task, struct error *error);
 
-/* The rule of an update that a held step leaves out. */
+/* rule, changed so that a held step is left out. */
 struct update_rule guard_rule(const struct experiment *experiment, const struct task *task, struct update_rule rule);
 
-/* ERROR_ARGUMENT with task, iteration and tensor where a step was held (on_nan: stop). Waits for the device. */
+/* ERROR_ARGUMENT with task, iteration and tensor if a step was held (on_nan: stop). Waits for the device. */
 status guard_check_steps(const struct experiment *experiment, const struct task *task, struct error *error);
 
-/* And where a weight or a moment is not finite after `iteration` iterations, which a step may do whose gradients are. */
+/* The same, and if a weight or a moment is not finite after `iteration` iterations; finite gradients can cause that. */
 status guard_check(const struct experiment *experiment, const struct task *task, size_t iteration, struct error *error);
 
-/* Steps of the task so far that were left out, and the first of them (on_nan: skip). */
+/* The number of steps of the task that were left out, and the first of them (on_nan: skip). */
 status guard_skipped(const struct experiment *experiment, size_t *steps, size_t *first, struct error *error);
 
-/* Whether all of values [n], on the device, are numbers. Waits for the device. */
+/* Whether all of values [n], on the device, are finite. Waits for the device. */
 status guard_finite(const struct experiment *experiment, const float *values, size_t n, bool *finite,
                     struct error *error);
 

@@ -26,7 +26,7 @@ struct replicas {
     size_t size;
     replicas_body body;
     pthread_mutex_t mutex;
-    pthread_cond_t moved; /* all have come, or one has left */
+    pthread_cond_t moved; /* all ranks have arrived, or one has left */
     size_t arrived;
     uint64_t steps;
     bool left;
@@ -59,9 +59,9 @@ status replicas_open(struct experiment *leader, struct error *error)
     size_t size = leader->settings.gpus;
     if (size <= 1 || leader->model.groups == GROUPS_NONE)
         return OK;
-    if (!leader->model.backend->asynchronous)
-        log_warn(leader->log, "run.gpus=%zu, but there is no GPU: as many replicas share the cores, which is no faster",
-                 size);
+    if (!leader->backend->asynchronous)
+        log_warn(leader->log,
+                 "run.gpus=%zu, but there is no GPU: that many replicas share the cores, which is no faster", size);
     struct replicas *r = calloc(1, sizeof *r);
     if (r == NULL)
         return error_set(error, ERROR_MEMORY, "replicas: no memory for their description");
@@ -101,7 +101,7 @@ struct experiment *replicas_at(const struct replicas *r, size_t rank)
     return rank < r->size ? r->ranks[rank].experiment : NULL;
 }
 
-/* --- What the leader has, to another rank --- */
+/* --- State of the leader, to another rank --- */
 
 struct copying {
     struct backend *from, *to;
@@ -134,7 +134,7 @@ static status copy_group(const struct copying *c, const struct parameters *to, c
     return c->to->ops->zero(c->to, to->gradients, bytes, error);
 }
 
-/* What adapters have beside their groups. */
+/* State of adapters besides their parameter groups. */
 static status copy_marks(const struct copying *c, const struct adapters *to, const struct adapters *from,
                          enum tower tower, struct error *error)
 {
@@ -158,7 +158,7 @@ static status copy_state(const struct copying *c, struct experiment *to, struct 
     return OK;
 }
 
-/* What the method keeps goes to the others as it goes to a resume file, but through memory. */
+/* The state of the method is copied as it is saved in a resume file, but through memory. */
 static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
 {
     const struct method *method = r->leader->settings.method;
@@ -218,7 +218,8 @@ bool replicas_agree(struct replicas *r)
     return agreed;
 }
 
-/* Whoever ends before the others lets them know; what was half done with a device that failed is given up. */
+/* A rank that ends early wakes the others; after a failure the process group is aborted, so that nobody waits for
+ * it. */
 static void leave(struct replicas *r, status result)
 {
     if (result != OK && result != ERROR_STOPPED)
@@ -240,7 +241,7 @@ static void *follow(void *context)
     return NULL;
 }
 
-/* The leader's changes are the ones that are recorded. */
+/* Only the leader's changes are recorded. */
 static status forget_changes(void *context, const struct step_report *report, struct error *error)
 {
     struct experiment *e = context;
@@ -317,10 +318,9 @@ static status clear_statistics(struct experiment *e, enum tower tower, struct er
 
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
 {
-    if (e->work.group == NULL || e->model.adapters == NULL)
-        return compute ? OK
-                       : e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error);
-    if (e->work.rank > 0) { /* the leader has the counts of the steps before */
+    if (e->work.group == NULL || e->adapters == NULL)
+        return compute ? OK : e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
+    if (e->work.rank > 0) { /* the leader's counts include the previous steps */
         TRY(clear_counts(e, TOWER_IMAGE, error));
         TRY(clear_statistics(e, TOWER_IMAGE, error));
     }
@@ -363,7 +363,7 @@ static status reduce_statistics(struct experiment *e, enum tower tower, struct e
     return OK;
 }
 
-/* Every rank encodes all prompts: the leader's counts of the text tower stand for all. */
+/* Every rank encodes all prompts, so only the leader's counts of the text tower are used. */
 static status reduce_marks(struct experiment *e, enum tower tower, struct error *error)
 {
     struct adapter_marks marks = adapters_marks(e->model.adapters, tower);

@@ -1,14 +1,14 @@
-/* One run trained on several GPUs: every GPU has a replica of the experiment and takes its share of each batch; gradients,
- * used experts and selection counts are summed up over all of them, so that all replicas stay the same.
+/* Data-parallel training of one run: every GPU has a replica of the experiment and takes its share of each batch;
+ * gradients, used experts and selection counts are summed over all ranks, so that the replicas stay identical.
  *
- *     TRY(replicas_open(e, error));                               // as many as run.gpus says; none where that is one
+ *     TRY(replicas_open(e, error));                               // run.gpus of them; none if that is 1
  *     ... in train_task:
- *     TRY(replicas_start(e->replicas, training, train_share, error));     // they follow in threads of their own
+ *     TRY(replicas_start(e->replicas, training, train_share, error));     // the other ranks, each in a thread
  *     status result = train_share(training, error);                       // what every rank does
  *     TRY(replicas_finish(e->replicas, result, error));
  *
- * The experiment itself is rank 0, the leader: it alone evaluates, freezes and is saved. What it has when training
- * starts is copied to the others. The same number of GPUs gives the same bits, another number other roundings.
+ * The experiment itself is rank 0, the leader: it alone evaluates, freezes and is saved. Its state is copied to the
+ * other ranks when training starts. The same number of GPUs gives the same bits; another number rounds differently.
  */
 #ifndef MTIL_HARNESS_TRAIN_REPLICAS_H
 #define MTIL_HARNESS_TRAIN_REPLICAS_H
@@ -28,18 +28,18 @@ struct experiment *replicas_at(const struct replicas *replicas, size_t rank);
 status replicas_start(struct replicas *replicas, const struct training *training, replicas_body body,
                       struct error *error);
 
-/* Waits for the others. result is the leader's; where another rank failed first, its error is the one reported. */
+/* Waits for the other ranks. result is the leader's; if another rank failed first, its error is reported. */
 status replicas_finish(struct replicas *replicas, status result, struct error *error);
 
-/* Called by each rank before a step, when nothing of its own can fail any more but the device: false when one of them
- * has left. */
+/* Called by each rank before a step, when only the device can still fail on this rank. False when another rank has
+ * left. */
 bool replicas_agree(struct replicas *replicas);
 
 /* The weight of a loss term that every rank computes in full; the weights of all ranks add up to 1. */
 float replicas_weight(const struct experiment *e);
 
-/* Parts of a rank's step; no-ops without a process group. begin: before loss and gradients; compute = false when this rank
- * has no images. share: after them. */
+/* Parts of a rank's step; no-ops without a process group. begin: before loss and gradients; compute = false when
+ * this rank has no images. share: sums them up. */
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error);
 status replicas_share(struct experiment *e, struct error *error);
 

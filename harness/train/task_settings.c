@@ -9,7 +9,7 @@ const struct option training_options[] = {{.name = "iterations",
                                           {.name = "reference_iterations",
                                            .type = OPTION_BOOLEAN,
                                            .fallback = "no",
-                                           .help = "one step more, as the reference runs"},
+                                           .help = "one more step, as the public code runs"},
                                           {.name = "batch",
                                            .type = OPTION_INTEGER,
                                            .minimum = 1,
@@ -44,13 +44,13 @@ const struct option training_options[] = {{.name = "iterations",
                                            .type = OPTION_CHOICE,
                                            .choices = "stop|skip",
                                            .fallback = "stop",
-                                           .help = "what becomes of an iteration whose loss or gradients are "
+                                           .help = "what to do with an iteration whose loss or gradients are "
                                                    "not finite; skip leaves it out and counts it"},
                                           {0}};
 
 const struct option task_options[] = {
     {.name = "reader", .type = OPTION_TEXT, .help = "the dataset's reader; the task's own name if not given"},
-    {.name = "root", .type = OPTION_TEXT, .help = "its folder, where it is not data.root"},
+    {.name = "root", .type = OPTION_TEXT, .help = "its root folder, if not data.root"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)

@@ -1,13 +1,13 @@
-/* What a suite says of the training of a task. */
+/* The keys of a suite for the training of a task. */
 #ifndef MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
 #define MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
 
 #include "core/option.h"
 
-/* What becomes of a training step whose loss or gradients are not finite. */
+/* What to do with a training step whose loss or gradients are not finite. */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 
-/* What one task's training needs, from its entry under `tasks`. */
+/* The settings of one task, from its entry under `tasks`. */
 struct task_settings {
     const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
     size_t iterations, warmup, batch;
@@ -19,7 +19,7 @@ struct task_settings {
 
 extern const struct option training_options[], task_options[]; /* a task's keys: both */
 
-/* options: of the task's entry. root: of data, where the task has none of its own. All borrowed. */
+/* options: of the task's entry. root: of data, for tasks without one of their own. All borrowed. */
 struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);
 
 #endif

@@ -1,5 +1,5 @@
-/* The groups of parameters that an experiment trains: optimizer, guard, resume files, replicas and sizes walk over them and
- * know no method.
+/* The groups of parameters that an experiment trains. Optimizer, guard, resume files, replicas and sizes iterate over
+ * them and know no method.
  *
  *     struct trained_group group;
  *     for (size_t i = 0; trained_group_at(e, i, &group); i++)

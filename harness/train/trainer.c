@@ -74,7 +74,7 @@ static status update(struct experiment *e, const struct task *task, struct error
     return OK;
 }
 
-/* One task's iterations. Batches of one size repeat the same operations, which are recorded the second time. */
+/* The iterations of a task. Batches of one size repeat the same operations, which are recorded the second time. */
 struct iterations {
     const struct training *training;
     struct experiment *experiment;
@@ -93,8 +93,8 @@ static status compute(void *context, struct error *error)
 {
     struct iterations *i = context;
     struct experiment *e = i->experiment;
-    arena_release(&e->model.step_memory, i->start); /* what could not be recorded begins anew */
-    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    arena_release(&e->step, i->start); /* start again after a recording that failed */
+    TRY(e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error));
     return i->loss(&e->method, i->task, &i->batch, error);
 }
 
@@ -123,7 +123,7 @@ static status compute_or_replay(struct iterations *i, struct error *error)
     return compute(i, error);
 }
 
-/* The host's memory is looked at after every step, a device's when the host waits for it anyway. */
+/* Host memory is checked after every step, device memory when the host waits for the device anyway. */
 static status look(const struct iterations *i, struct step_report *report, struct error *error)
 {
     struct experiment *e = i->experiment;
@@ -186,7 +186,7 @@ static status run_iterations(struct iterations *i, struct error *error)
     return guard_check(i->experiment, i->task, report.iterations, error);
 }
 
-/* What a user can judge what to lower by. */
+/* Adds the size of a step to the message, so that the user can judge which setting to lower. */
 static status tell_need(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct adapter_settings *adapter = &e->settings.adapter;
@@ -215,7 +215,7 @@ static status open_batches(struct iterations *i, struct error *error)
     return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);
 }
 
-/* The iterations of one rank: the whole of them where it works alone. */
+/* The iterations of one rank. */
 static status train_share(const struct training *training, struct error *error)
 {
     struct experiment *e = training->experiment;

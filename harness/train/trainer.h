@@ -1,4 +1,4 @@
-/* The training of one task (spec 3): batches, loss, optimizer, merges.
+/* The training of one task: batches, loss, optimizer, merges (README.md).
  *
  *     struct training training = {.experiment = e, .task = task, .first = 0, .after = record, .context = recorder};
  *     TRY(train_task(&training, error));
@@ -8,13 +8,12 @@
 
 #include "harness/train/training.h"
 
-/* Iterations first … iterations − 1 and then, unless it was stopped, the method's end_task. Stopping (ERROR_STOPPED)
- * is between two iterations, after `after`. Loss, gradients, weights and moments are finite
- * when it is OK (guard.h). */
+/* Iterations first … iterations − 1 and then, unless stopped, the method's end_task. It stops (ERROR_STOPPED)
+ * between two iterations, after `after`. With OK, loss, gradients, weights and moments are finite (guard.h). */
 status train_task(const struct training *training, struct error *error);
 
-/* The cross-entropy of a batch against the task's prompts, with its gradients: what methods without a loss of their own do.
- * Weighted by this rank's share of the batch; without images, nothing. */
+/* The cross-entropy of a batch over the classes of the task, with its gradients: the loss of methods without one of
+ * their own. Weighted by this rank's share of the batch; does nothing without images. */
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
                            struct error *error);
 

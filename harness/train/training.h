@@ -1,11 +1,11 @@
-/* What a training of one task is asked to do, and what it reports after each iteration. */
+/* A request to train one task, and the report after each iteration. */
 #ifndef MTIL_HARNESS_TRAIN_TRAINING_H
 #define MTIL_HARNESS_TRAIN_TRAINING_H
 
 #include "harness/run/experiment.h"
 
-/* After each iteration (counted from 1). loss is of iterations for which wants_loss said so, since reading it waits for the
- * device, else NAN. */
+/* After each iteration (counted from 1). loss is NAN unless wants_loss asked for it, because reading it waits for
+ * the device. */
 struct step_report {
     size_t iteration, iterations, images; /* images: of this call of train_task so far */
     bool looked;                          /* loss was read; with on_nan: skip it may be NAN all the same */

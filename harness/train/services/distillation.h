@@ -1,11 +1,12 @@
-/* Distillation of a teacher's image-text similarities (Zheng et al. 2023, ZSCL, arXiv 2303.06628, after Hinton et al. 2015,
- * arXiv 1503.02531). With ā and b̄ the teacher's features of reference images and texts, a the student's features of the
- * images, all normalised, and e = exp(logit_scale): t = e · ā · b̄ᵀ, s = e · a · b̄ᵀ, both [B, S];
+/* Distillation of a teacher's image-text similarities (Zheng et al. 2023, ZSCL, arXiv 2303.06628, after Hinton et al.
+ * 2015, arXiv 1503.02531). With ā and b̄ the teacher's features of reference images and texts, a the student's features
+ * of the images, all normalised, and e = exp(logit_scale): t = e · ā · b̄ᵀ, s = e · a · b̄ᵀ, both [B, S];
  *
  *     D(t, s) = T² · mean over rows of −Σ_j softmax(t / T)_j · log softmax(s / T)_j
  *     loss += image_weight · D(t, s) + text_weight · D(tᵀ, sᵀ)
  *
- * A cross-entropy, so it is not 0 for s = t. Its gradient goes to the student's image tower alone: the texts are the teacher's.
+ * A cross-entropy, so it is not 0 for s = t. Its gradient reaches the student's image tower only, because the text
+ * features are the teacher's.
  *
  *     struct distillation distillation = {.student = clip, .images = &images, .teacher_images = &features,
  *                                         .teacher_texts = &texts, .scale = scale, .temperature = 2,
@@ -25,7 +26,7 @@ struct distillation {
     float *loss; /* device */
 };
 
-/* All that it takes of the arena it gives back. */
+/* Releases everything it takes from the arena. */
 status distillation_add(const struct distillation *distillation, struct arena *arena, struct error *error);
 
 #endif

@@ -1,7 +1,7 @@
-/* Texts on which a method compares the model with a teacher: the lines of a file, or sentences of random tokens (LwF-VR,
+/* Texts on which a method compares the model with a teacher: the lines of a file, or random token sequences (LwF-VR,
  * Ding et al. 2022, arXiv 2207.09248).
  *
- *     TRY(reference_texts_read(&texts, e, "captions.txt", error));              // a sentence a line, all of them
+ *     TRY(reference_texts_read(&texts, e, "captions.txt", error));              // one sentence per line
  *     TRY(reference_texts_draw(&texts, e, task->index, 1000, 10, error));       // by (seed, task) alone
  *     … texts.tokens, texts.count …
  *     reference_texts_free(&texts);
@@ -16,13 +16,13 @@ struct reference_texts {
     size_t count;
 };
 
-/* Sentences that are longer than the model's context are cut and keep their end token; a warning counts them. An empty
- * line, or a file without any line, is an error. */
+/* Sentences longer than the model's context are truncated but keep their end token; a warning counts them. An empty
+ * line or file is an error. */
 status reference_texts_read(struct reference_texts *texts, const struct experiment *e, const char *path,
                             struct error *error);
 
-/* Start token, `words` tokens that are drawn from the whole vocabulary (start and end token included: the first end
- * token counts), end token. What was there before is freed. */
+/* Start token, `words` tokens drawn from the whole vocabulary (including start and end token; the first end token
+ * counts), end token. Frees previous texts. */
 status reference_texts_draw(struct reference_texts *texts, const struct experiment *e, size_t task, size_t count,
                             size_t words, struct error *error);
 void reference_texts_free(struct reference_texts *texts);

@@ -41,7 +41,8 @@ static void expect_refused(const char *yaml, const char *override, const char *c
     suite_destroy(suite);
 }
 
-/* The defaults are the published system's (spec 2 to 5). */
+/* The defaults are those of the published system (adapters/README.md, harness/train/README.md,
+ * harness/selectors/README.md). */
 static void defaults(void **state)
 {
     (void)state;
