@@ -23,7 +23,7 @@ status archive_open(struct archive **archive, const char *path, struct error *er
     status result = safetensors_open(&(*archive)->file, path, error);
     if (result == OK && safetensors_metadata_value((*archive)->file, SAFETENSORS_DIGEST) == NULL)
         result = error_set(error, ERROR_FORMAT,
-                           "%s: expected a digest of its contents, found none: it was damaged or edited", path);
+                           "%s: expected a digest of its contents, found none: the file was damaged or edited", path);
     if (result != OK) {
         archive_close(*archive);
         *archive = NULL;

@@ -1,4 +1,4 @@
-/* Named arrays that go to a file and come back: what a run keeps for going on after a stop.
+/* Named arrays in a file: the state that a run keeps for resuming.
  *
  *     TRY(archive_create(&archive, error));
  *     TRY(archive_put(archive, "selector.thresholds", SAFETENSOR_F32, n, thresholds, error));
@@ -16,7 +16,7 @@
 
 struct archive;
 
-/* archive_open: the file has the digest that archive_write gave it, and is as that says. */
+/* archive_open verifies the digest that archive_write stored. */
 status archive_create(struct archive **archive, struct error *error);
 status archive_open(struct archive **archive, const char *path, struct error *error);
 void archive_close(struct archive *archive); /* NULL is allowed */
@@ -29,7 +29,7 @@ status archive_put_device(struct archive *archive, struct backend *backend, cons
 status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata,
                      size_t metadata_count, struct error *error);
 
-/* The array must be there with this type and count, in a file or in an archive that is being made. */
+/* The array must exist with this type and count, in an opened file or in an archive that is being written. */
 status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
                    void *values, struct error *error);
 status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,

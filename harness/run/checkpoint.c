@@ -19,7 +19,7 @@ static status pass_array(const struct passage *p, const char *prefix, const char
     return passage_device(p, full, type, count, device, error);
 }
 
-/* Between tasks the optimizer starts afresh, so its state is only kept within one. */
+/* The optimizer starts afresh with every task, so its state is only saved within one. */
 static status pass_parameters(const struct passage *p, const char *prefix, struct parameters *group, bool optimizer,
                               struct error *error)
 {
@@ -32,7 +32,7 @@ static status pass_parameters(const struct passage *p, const char *prefix, struc
     return pass_array(p, prefix, "flags", SAFETENSOR_I32, group->flags_count, group->flags, error);
 }
 
-/* What adapters have beside the group of their weights. */
+/* State of adapters besides their weights. */
 static status pass_adapters(const struct passage *p, struct adapters *adapters, struct error *error)
 {
     static const char *const names[TOWERS] = {"image", "text"};
@@ -116,9 +116,10 @@ static status same(const struct archive *archive, const char *path, const char *
     const char *found = archive_metadata(archive, key);
     if (found != NULL && strcmp(found, expected) == 0)
         return OK;
-    return error_set(error, ERROR_FORMAT,
-                     "%s: resume file of another run: expected %s %s, found %s; delete it to start this run afresh",
-                     path, key, expected, found != NULL ? found : "none");
+    return error_set(
+        error, ERROR_FORMAT,
+        "%s: resume file of another run: expected %s %s, found %s; delete it to start this run from the beginning",
+        path, key, expected, found != NULL ? found : "none");
 }
 
 static status read_place(const struct archive *archive, const struct experiment *e, const char *path,

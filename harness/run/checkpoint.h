@@ -1,5 +1,5 @@
-/* Where a run stands, in one file: written after the database has the rows that belong to it, read when the same run
- * starts again.
+/* The resume file of a run: written after the database has the rows that belong to it, read when the same run starts
+ * again.
  *
  *     TRY(checkpoint_save(experiment, selector, path, &(struct checkpoint_place){.task = 3, .iteration = 40}, error));
  *     TRY(checkpoint_load(experiment, selector, path, &place, &found, error));
@@ -12,20 +12,20 @@
 /* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. */
 struct checkpoint_place {
     size_t task, iteration;
-    int64_t rows; /* that the database has of the run up to here: store_count_rows */
+    int64_t rows; /* rows of the run in the database at this point: store_count_rows */
 };
 
 /* selector may be NULL. */
 status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error);
 
-/* *found is false when there is no file. A file of another suite, seed or program version is an error that says so, and so is
- * one that is not as it was written: nothing of it is used then. */
+/* *found is false when there is no file. A file of another suite, seed or program version, or a damaged one, is an
+ * error; nothing of it is used then. */
 status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path,
                        struct checkpoint_place *place, bool *found, struct error *error);
 
-/* Removes the file if it says that every task is done: what a kill between the last row and the file's removal left.
- * A run that is still under way from another database keeps its own. */
+/* Removes the file if it says that every task is done, as after a kill between the last row and the file's removal.
+ * The file of an unfinished run, recorded in another database, stays. */
 void checkpoint_remove_finished(const struct experiment *experiment, const char *path);
 
 #endif

@@ -9,11 +9,11 @@
 
 enum { DIGITS = 12 }; /* of a digest, for a person */
 
-/* How a run's inputs differ from those of now. */
+/* How a run's inputs differ from the current ones. */
 struct changes {
-    bool elsewhere;                           /* another file or folder: it is another run */
-    size_t count, unread;                     /* inputs that changed; those of them that no kept row has read */
-    const struct input_row *expected, *found; /* the first that was read, or the first */
+    bool elsewhere;                           /* another file or folder, and therefore another run */
+    size_t count, unread;                     /* changed inputs; those of them that no kept row depends on */
+    const struct input_row *expected, *found; /* the first one that a row depends on, or else the first one */
     bool first_unread;
 };
 
@@ -69,10 +69,10 @@ static status refuse(const struct store *store, const struct unfinished_run *run
     bool trained = strcmp(changes->expected->kind, "train") == 0;
     error_set(error, ERROR_FORMAT,
               "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put back what was "
-              "there and the run goes on, or start it anew: mtil runs delete %s %" PRId64 ", or name another database "
+              "there and the run goes on, or start it again: mtil runs delete %s %" PRId64 ", or name another database "
               "with run.database",
               what != NULL ? what : changes->expected->path, run->run, store_path(store),
-              trained ? "learnt from them" : "began", DIGITS, changes->expected->digest, DIGITS, changes->found->digest,
+              trained ? "trained on them" : "began", DIGITS, changes->expected->digest, DIGITS, changes->found->digest,
               more, store_path(store), run->run);
     free(what);
     return ERROR_FORMAT;
@@ -86,7 +86,7 @@ static void warn_mended(const struct unfinished_run *run, const struct inputs *i
             continue;
         char *what = inputs_describe(found, e);
         log_warn(e->log,
-                 "%s changed since the run stopped; the task was not begun, so it goes on with them as they are",
+                 "%s changed since the run stopped; the task had not begun, so the run goes on with the current ones",
                  what != NULL ? what : found->path);
         free(what);
     }
@@ -125,8 +125,8 @@ status continuation_choose(struct continuation *c, struct store *store, const st
     if (found.older > 0)
         log_warn(
             e->log,
-            "%s: %zu run%s of %s with seed %llu did not end and %s begun by an older program, which did not record "
-            "what it read: %s cannot go on, and this is a new run",
+            "%s: %zu run%s of %s with seed %llu did not end and %s started by an older version, which did not record "
+            "its inputs: %s cannot be resumed, and this is a new run",
             store_path(store), found.older, found.older == 1 ? "" : "s", suite_name(e->suite),
             (unsigned long long)e->seed, found.older == 1 ? "was" : "were", found.older == 1 ? "it" : "they");
     status result = OK;

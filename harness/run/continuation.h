@@ -1,12 +1,12 @@
-/* Whether a run that did not end goes on although what it is computed from has changed since.
+/* Whether an unfinished run can be resumed although its inputs have changed since.
  *
  *     struct continuation continuation;
  *     TRY(continuation_choose(&continuation, store, experiment, &inputs, error));
  *     … continuation.run …
  *     continuation_free(&continuation);
  *
- * One matrix is never computed from two versions of a file. Contents at other paths make another run; contents that
- * changed at the same path are a mistake, which is told, unless nothing that is kept has read them.
+ * An accuracy matrix is never computed from two versions of a file. Other contents at another path make another run;
+ * changed contents at the same path are reported as a mistake, unless no result that is kept depends on them.
  */
 #ifndef MTIL_HARNESS_RUN_CONTINUATION_H
 #define MTIL_HARNESS_RUN_CONTINUATION_H
@@ -14,14 +14,15 @@
 #include "harness/run/inputs.h"
 
 struct continuation {
-    int64_t run; /* that goes on, or begins anew, with the changed inputs; 0: the run of these inputs, old or new */
+    int64_t
+        run; /* to resume, or to start again, with the changed inputs; 0: the run of exactly these inputs, new or old */
     enum run_claim claim;
-    bool mended;              /* it goes on: training images of tasks that were not begun have changed */
-    char before[DIGEST_SIZE]; /* its hash until now */
+    bool mended;              /* it is resumed: training images of tasks that had not begun have changed */
+    char before[DIGEST_SIZE]; /* its previous hash */
 };
 
-/* ERROR_FORMAT, with what has changed and what to do, when a run can neither go on nor is another one. Warns of what goes
- * on with other images. */
+/* ERROR_FORMAT, with what changed and what to do, when the run can neither be resumed nor counts as another one.
+ * Warns when a run is resumed with changed images. */
 status continuation_choose(struct continuation *continuation, struct store *store, const struct experiment *experiment,
                            const struct inputs *inputs, struct error *error);
 

@@ -63,7 +63,7 @@ static double training_cost(const struct experiment *e, const struct task *task)
                     (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, classes, positions));
 }
 
-/* The zero-shot pass over every test image, and for every checkpoint the images of the tasks that were trained. */
+/* The zero-shot pass over every test image, and after each task the images of the trained tasks. */
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
@@ -124,7 +124,7 @@ static void print_duration(FILE *out, const char *what, double seconds)
         fprintf(out, "%s about %.1f h", what, seconds / 3600);
 }
 
-/* A run reaches about two thirds of the product rate: the rest goes to norms, activations, decoding. */
+/* A run reaches about two thirds of the product rate; norms, activations and decoding take the rest. */
 double estimate_seconds(const struct estimate *estimate)
 {
     return (estimate->training + estimate->evaluation) / (0.65 * estimate->rate);

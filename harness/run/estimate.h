@@ -1,4 +1,4 @@
-/* What a run will take: time, memory and disk, before it starts.
+/* Estimates the time, memory and disk of a run before it starts.
  *
  *     struct estimate estimate;
  *     TRY(estimate_run(experiment, &estimate, error));           // measures this machine's product rate for a moment
@@ -15,7 +15,7 @@ struct estimate {
     double training, evaluation;       /* floating-point operations of one seed */
     double rate;                       /* operations per second, measured on large products */
     double memory, disk;               /* bytes */
-    double cached_memory, cached_disk; /* bytes that decoded images may take besides, the latter of all runs */
+    double cached_memory, cached_disk; /* additional bytes for decoded images, the latter shared by all runs */
 };
 
 /* The rate of f32 products of [1024, 768] by [768, 3072] on the backend. Takes a quarter of a second. */

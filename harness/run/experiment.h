@@ -1,4 +1,5 @@
-/* One run in memory: the suite's datasets, the model, the adapters, and what a training step needs. opening.h opens one.
+/* One run in memory: the datasets of the suite, the model, the adapters, and the buffers of a training step. opening.h
+ * opens one.
  */
 #ifndef MTIL_HARNESS_RUN_EXPERIMENT_H
 #define MTIL_HARNESS_RUN_EXPERIMENT_H
@@ -20,19 +21,19 @@ struct experiment {
     const struct suite *suite;
     struct settings settings;
     uint64_t seed;
-    char identity[DIGEST_SIZE];        /* the suite's hash until the inputs are known (inputs.h), then theirs */
-    char identity_before[DIGEST_SIZE]; /* of a run that goes on with mended data; "": it does not */
+    char identity[DIGEST_SIZE];        /* hash of the settings until the inputs are read, then of both (inputs.h) */
+    char identity_before[DIGEST_SIZE]; /* previous identity of a run resumed with changed data; "": none */
     const struct log *log;
-    const struct stop *stop; /* looked at in what takes long and is given no other; NULL: never */
+    const struct stop *stop; /* polled by long operations that take no stop of their own; NULL: never */
     struct model model;
     struct data data;
-    struct method_run method; /* state NULL: nothing is trained here */
+    struct method_run method; /* state NULL: nothing is trained */
     size_t evaluation_batch;
     struct distributed_work work;
-    struct replicas *replicas;       /* that train along; NULL: none */
+    struct replicas *replicas;       /* the other ranks; NULL: none */
     const struct recorded *recorded; /* stands in for datasets and texts, in replays; NULL: nothing does */
-    struct expert_changes changes;   /* merges, skips and freezes that the results do not have yet */
-    /* the text features' inputs of the current task, in the task's arena */
+    struct expert_changes changes;   /* merges, skips and freezes not yet recorded */
+    /* inputs of the text features of the current task, in the task's arena */
     struct texts prompts;
     struct {
         const int32_t *images, *texts; /* device: the task's router for every sample */
@@ -44,10 +45,10 @@ struct batch {
     struct tensor images; /* u8 [count, R, R, 3], recorded ones f32 [count, 3, R, R] */
     const int32_t *labels;
     size_t count;
-    size_t first, total; /* its place in a batch that is shared out among GPUs, and the images of that */
+    size_t first, total; /* its position in a batch that is shared among ranks, and the size of that batch */
 };
 
-/* Which of the towers an update changes, where the weights of both are there to be trained; logit_scale stays. */
+/* Marks the towers that an update changes, if the weights of both are trainable; logit_scale stays. */
 status experiment_choose_groups(struct experiment *experiment, unsigned groups, struct error *error);
 
 /* Sets learning rate, task and step for the operations of a step. */
@@ -57,11 +58,11 @@ status experiment_set_step(struct experiment *experiment, size_t task, size_t st
 status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value,
                        const int32_t **filled, struct error *error);
 
-/* Test images to encode at a time: run.evaluation_batch, or what half of the device's free memory holds, at most 512, a
- * power of two; 64 where the device is the host. Decided when the experiment is opened. */
+/* The number of test images to encode at a time: run.evaluation_batch, or what half of the free device memory holds,
+ * a power of two of at most 512; 64 on the CPU. Chosen when the experiment is opened. */
 size_t experiment_evaluation_batch(const struct experiment *experiment);
 
-/* What the model is called in results: the weights' file name without its folder and ending. The caller frees. */
+/* The name of the model in results: the file name of the weights without folder and extension. The caller frees. */
 char *experiment_model_name(const struct experiment *experiment);
 
 #endif

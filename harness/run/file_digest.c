@@ -28,7 +28,7 @@ status file_stamp_read(struct file_stamp *stamp, const char *path, struct error 
 {
     struct stat found;
     if (stat(path, &found) != 0)
-        return error_errno(error, errno, "%s: cannot be looked at", path);
+        return error_errno(error, errno, "%s: cannot read its size and times", path);
     *stamp = stamp_of(&found);
     return OK;
 }
@@ -45,14 +45,14 @@ static int64_t system_clock(void)
     return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
 }
 
-/* File systems keep times to two seconds (FAT) or less. */
+/* File systems store times with a resolution of two seconds (FAT) or better. */
 static bool is_settled(const struct file_stamp *stamp, int64_t now)
 {
     const int64_t tick = 2 * (int64_t)SECOND;
     return llabs(now - stamp->modified) > tick && llabs(now - stamp->changed) > tick;
 }
 
-/* --- What is kept: path, stamp and digest, and a digest of these lines --- */
+/* --- Stored digests: path, stamp and digest, and a digest of these lines --- */
 
 static char *kept_path(const char *folder, const char *file)
 {
@@ -76,7 +76,7 @@ static char *describe(const char *file, const struct file_digest *digest)
     return whole;
 }
 
-/* Whether what is kept is word for word what would be written for this file with the digest that it names. */
+/* Whether the stored text is exactly what would be written for this file with the digest it contains. */
 static bool recall(const char *path, const char *file, struct file_digest *digest)
 {
     enum { LAST_LINES = 2 * DIGEST_SIZE };
@@ -141,21 +141,21 @@ static status read_opened(int descriptor, const char *path, struct file_digest *
     struct stat found;
     TRY(read_all(descriptor, path, digest, settings, error));
     if (fstat(descriptor, &found) != 0)
-        return error_errno(error, errno, "%s: cannot be looked at", path);
+        return error_errno(error, errno, "%s: cannot read its size and times", path);
     struct file_stamp after = stamp_of(&found);
     if (!file_stamp_same(&after, &digest->stamp))
-        return error_set(error, ERROR_IO, "%s: was written to while it was read; start again", path);
+        return error_set(error, ERROR_IO, "%s: changed while it was read; start again", path);
     return OK;
 }
 
 static status open_file(const char *path, int *descriptor, struct file_stamp *stamp, struct error *error)
 {
     struct stat found;
-    *descriptor =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that nobody writes must not keep us waiting */
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a pipe without a writer */
     if (*descriptor < 0)
         return error_errno(error, errno, "%s: cannot be opened", path);
-    status result = fstat(*descriptor, &found) == 0 ? OK : error_errno(error, errno, "%s: cannot be looked at", path);
+    status result =
+        fstat(*descriptor, &found) == 0 ? OK : error_errno(error, errno, "%s: cannot read its size and times", path);
     if (result == OK && !S_ISREG(found.st_mode))
         result = error_set(error, ERROR_FORMAT, "%s: expected a file", path);
     if (result == OK)

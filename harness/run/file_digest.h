@@ -1,5 +1,5 @@
-/* The digest of a file's contents. That of a large file is kept beside the cache, so that it is read once and not before
- * every run.
+/* The digest of a file's contents. The digest of a large file is stored beside the cache, so the file is not read
+ * before every run.
  *
  *     struct file_digest digest;
  *     TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = folder}, error));
@@ -15,9 +15,9 @@
 #include "core/status.h"
 
 #define FILE_DIGEST_ENDING ".digest"
-enum { FILE_DIGEST_LONGEST = 8192 }; /* bytes of what is kept; its first line is the path */
+enum { FILE_DIGEST_LONGEST = 8192 }; /* size limit of a stored digest; its first line is the path */
 
-/* What changes when a file does. Times in nanoseconds since 1970. */
+/* Metadata that changes with a file's contents. Times in nanoseconds since 1970. */
 struct file_stamp {
     uint64_t size, inode;
     int64_t modified, changed;
@@ -31,21 +31,21 @@ struct file_digest {
     struct file_stamp stamp; /* of the file that was read */
 };
 
-/* What is NULL is done without. */
+/* Optional parts may be NULL. */
 struct file_digest_settings {
-    const char *folder;                                         /* where digests are kept */
-    uint64_t kept_from;                                         /* bytes from which on they are; 0: FILE_DIGEST_LARGE */
+    const char *folder; /* where digests are stored */
+    uint64_t kept_from; /* smallest size of a file whose digest is stored, in bytes; 0: FILE_DIGEST_LARGE */
     void (*progress)(void *context, size_t done, size_t total); /* bytes, of a large file */
-    bool (*stopped)(void *context);                             /* ERROR_STOPPED then */
+    bool (*stopped)(void *context);                             /* ends with ERROR_STOPPED */
     void *context;
     int64_t (*clock)(void); /* nanoseconds since 1970, for tests; NULL: the system's */
 };
 
 #define FILE_DIGEST_LARGE ((uint64_t)16 << 20)
 
-/* Reads the file, unless its digest was kept and neither size, times nor inode have changed since. A digest is kept only
- * of a file whose times are clearly older than the moment it was read: what is written within the same tick of the clock
- * would leave them as they are. That nothing can be kept is no failure. */
+/* Reads the file, unless its digest is stored and size, times and inode have not changed since. A digest is stored
+ * only if the times of the file are clearly older than the moment it was read, because a write within the same tick
+ * of the clock would not change them. Failing to store a digest is not an error. */
 status file_digest_read(struct file_digest *digest, const char *path, const struct file_digest_settings *settings,
                         struct error *error);
 

@@ -1,13 +1,13 @@
-/* Notices images that are replaced while a run goes on, by sizes, times and inodes of their files: what is recorded was
- * computed from the files that were surveyed when it began.
+/* Detects images that are replaced during a run, by sizes, times and inodes of their files, so that every row recorded
+ * was computed from the files surveyed at the start.
  *
  *     struct image_watch watch;
  *     TRY(image_watch_open(&watch, experiment, error));     // before the survey
  *     TRY(image_watch_after_survey(&watch, error));
- *     TRY(image_watch_check(&watch, task, error));          // before rows are kept
+ *     TRY(image_watch_check(&watch, task, error));          // before rows are committed
  *     image_watch_close(&watch);
  *
- * Samples of a larger file are in memory since the dataset was opened and need none.
+ * Samples of a larger file are in memory and need no watch.
  */
 #ifndef MTIL_HARNESS_RUN_IMAGE_WATCH_H
 #define MTIL_HARNESS_RUN_IMAGE_WATCH_H
@@ -36,11 +36,11 @@ struct image_watch {
 /* The caller closes it, after a failure too. */
 status image_watch_open(struct image_watch *watch, const struct experiment *experiment, struct error *error);
 
-/* Images that cannot be decoded have left the datasets (on_unreadable: skip). */
+/* Call this after images that cannot be decoded were removed from the datasets (on_unreadable: skip). */
 status image_watch_after_survey(struct image_watch *watch, struct error *error);
 
-/* ERROR_IO when the test images of any task have changed since, or the training images of those up to task, or the
- * method's. */
+/* ERROR_IO if the test images of any task have changed, the training images of tasks 0 … task, or the method's
+ * reference images. */
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error);
 void image_watch_close(struct image_watch *watch);
 

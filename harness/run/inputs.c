@@ -21,12 +21,12 @@ struct reading {
 
 static status no_memory(struct error *error)
 {
-    return error_set(error, ERROR_MEMORY, "suite: no memory for what a run is computed from");
+    return error_set(error, ERROR_MEMORY, "suite: no memory for the inputs of a run");
 }
 
 /* --- Rows --- */
 
-/* The same path from another folder is the same. NULL when out of memory. */
+/* An absolute path, independent of the working directory. NULL when out of memory. */
 static char *absolute(const char *path)
 {
     char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
@@ -64,21 +64,20 @@ void inputs_free(struct inputs *inputs)
 
 /* --- Files --- */
 
-/* read: what the file was when the experiment read it; NULL: nobody has. */
+/* read: the stamp of the file when the experiment read it; NULL: it was not read. */
 static status add_file(const struct reading *r, const char *kind, const char *path, const struct file_stamp *read,
                        struct error *error)
 {
     struct file_digest digest;
     TRY(surveyor_read(r->surveyor, &digest, path, error));
     if (read != NULL && !file_stamp_same(&digest.stamp, read))
-        return error_set(error, ERROR_FORMAT, "model.%s: %s was written to while the run began; start again", kind,
-                         path);
+        return error_set(error, ERROR_FORMAT, "model.%s: %s changed while the run started; start again", kind, path);
     struct input_row row = {
         .task = -1, .kind = kind, .files = 1, .bytes = (int64_t)digest.bytes, .digest = digest.hash};
     return add_row(r->inputs, &row, absolute(path), error);
 }
 
-/* What the file of weights does not say: a configuration beside it, or the suite. */
+/* What the weights file does not contain: given by a configuration beside it, or by the suite. */
 static status add_configuration(const struct reading *r, const char *weights, struct error *error)
 {
     const struct experiment *e = r->experiment;
@@ -192,7 +191,7 @@ static status survey_again(const struct reading *r, int64_t task, const struct t
     return result == OK || result == ERROR_STOPPED ? result : error_context(error, "task %s", s->name);
 }
 
-/* The experiment's own dataset will do where it has all images. */
+/* The experiment's own dataset is used if it has all images. */
 static status add_dataset(const struct reading *r, size_t k, size_t count, struct error *error)
 {
     bool cut = r->settings->split.by_labels;
@@ -235,7 +234,7 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
     return inputs_identify(inputs, suite_settings_hash(suite), inputs->hash, error);
 }
 
-/* but: options whose keys are left out; NULL: none. */
+/* but: options to leave out; NULL: none. */
 static void add_options(struct text *text, const struct options *options, const struct options *but)
 {
     for (const struct option *option = options_table(options); option->name != NULL; option++)

@@ -9,18 +9,17 @@
 
 struct model {
     struct backend *backend;
-    struct arena memory, task_memory,
-        step_memory; /* for the run, a task, a step: method.h says when they are emptied */
+    struct arena memory, task_memory, step_memory; /* of the run, a task, a step: method.h says when they are reset */
     struct clip *clip;
-    struct adapters *adapters; /* NULL unless the method trains them, or somebody opened some */
+    struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct tokenizer *tokenizer;
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
     unsigned groups;                                 /* that are trained: set of enum parameter_group */
-    float logit_scale;              /* exp, read when the training of a task begins: no method changes it */
+    float logit_scale;              /* exp of the parameter, read when a task begins; no method trains it */
     struct step_state *state;       /* device */
     float *loss;                    /* device, one value */
     struct step_guard *guard;       /* device; guard.h */
-    int32_t *found;                 /* device, one value: what guard.h found not to be finite */
+    int32_t *found;                 /* device, one value: what guard.h found to be not finite */
     int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
 };
 

@@ -1,4 +1,4 @@
-/* What a suite or a command line says of the weights of a model: the options "heads" and "activation".
+/* What a suite or a command line says about the weights of a model: the options "heads" and "activation".
  *
  *     TRY(model_choice_read(&stated, options, "--heads", "--activation", error));
  */
@@ -10,11 +10,11 @@
 
 #define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu"
 
-/* The names of both options as the user knows them are borrowed. */
+/* The names of both options, as shown to the user, are borrowed. */
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
                          const char *activation, struct error *error);
 
-/* The keys of commands that open a model, as model_choice_read reads them. */
+/* The option table entries that model_choice_read reads. */
 /* clang-format off */
 #define MODEL_CHOICE_OPTIONS \
     {.name = "heads", \

@@ -104,7 +104,7 @@ static status clear_frozen(struct adapters *adapters, struct error *error)
     return OK;
 }
 
-/* What is read again must be what was read when the run began. */
+/* The file must be the one that was read when the run began. */
 static status reload_weights(struct experiment *e, const char *path, struct error *error)
 {
     struct file_stamp stamp;
@@ -113,8 +113,8 @@ static status reload_weights(struct experiment *e, const char *path, struct erro
     if (file_stamp_same(&stamp, &e->model.weights_read))
         return OK;
     return error_set(error, ERROR_IO,
-                     "model.weights: %s was written to while the run went on; put back what was there, and the same "
-                     "command goes on",
+                     "model.weights: %s changed during the run; restore the old file and give the same "
+                     "command to go on",
                      path);
 }
 

@@ -1,5 +1,5 @@
-/* The model of an experiment: backend, memory, CLIP, adapters, tokenizer, and what a step needs on the device. The experiment's
- * settings, seed and groups say what is opened.
+/* The model of an experiment: backend, memory, CLIP, adapters, tokenizer, and the device buffers of a step. The
+ * experiment's settings, seed and groups determine what is opened.
  */
 #ifndef MTIL_HARNESS_RUN_MODEL_OPENING_H
 #define MTIL_HARNESS_RUN_MODEL_OPENING_H
@@ -9,17 +9,16 @@
 status model_open(struct experiment *experiment, struct error *error);
 status model_open_tokenizer(struct experiment *experiment, struct error *error);
 void model_close_method(struct experiment *experiment);
-void model_close(
-    struct experiment *experiment); /* with its method; also one that was opened half-way; the tokenizer stays */
+void model_close(struct experiment *experiment); /* with its method; also after a failed opening; the tokenizer stays */
 
-/* The model once more, with its method, on the GPU that comes `number` places after its own; datasets and cache are shared.
+/* A replica of the model, with its method, on the GPU `number` places after its own; datasets and cache are shared.
  * For replicas.h. */
 status model_open_replica(struct experiment **replica, const struct experiment *leader, size_t number,
                           struct error *error);
 void model_close_replica(struct experiment *replica); /* NULL is allowed */
 
-/* The weights that the run starts from, again: the whole model's, or the adapters' (nothing frozen). For methods that train
- * every task alone. */
+/* Restores the initial weights of the run: the whole model's, or the adapters' (nothing frozen). For methods that
+ * train every task alone. */
 status model_restart(struct experiment *experiment, struct error *error);
 
 #endif

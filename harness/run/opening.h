@@ -1,4 +1,4 @@
-/* Opening and closing an experiment, with all that is in it.
+/* Opens and closes an experiment.
  *
  *     struct experiment *experiment;
  *     TRY(experiment_open(&experiment, suite, seed, log, error));
@@ -15,13 +15,13 @@
 status experiment_open(struct experiment **experiment, const struct suite *suite, uint64_t seed, const struct log *log,
                        struct error *error);
 
-/* The same to look at what others trained: nothing is trained, and there are no adapters until the caller opens some
- * into `adapters`, which then belong to the experiment. */
+/* The same for evaluation only: nothing is trained, and there are no adapters until the caller opens some into
+ * `adapters`, which the experiment then owns. */
 status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
                               struct error *error);
 
-/* A model and its tokenizer without a suite, for images that belong to none: no tasks until tasks_open_named gives some.
- * Of the settings: weights, vocabulary, activation, threads, backend, evaluation_batch. */
+/* A model and its tokenizer without a suite: no tasks until tasks_open_named adds some. Uses of the settings
+ * weights, vocabulary, activation, threads, backend and evaluation_batch. */
 status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
                              struct error *error);
 

@@ -1,5 +1,4 @@
-/* A walk over what a run keeps: the same function saves to an archive and restores from one, so that both directions name
- * the same arrays.
+/* Saves to an archive or restores from one by the same function, so that both directions name the same arrays.
  *
  *     static status keep(struct method_run *run, const struct passage *passage, struct error *error)
  *     {
@@ -16,7 +15,7 @@
 struct passage {
     struct archive *archive;
     struct backend *backend; /* of the device arrays */
-    bool saving;             /* else restoring: the arrays must be there with this type and count */
+    bool saving;             /* otherwise restoring: the arrays must exist with this type and count */
 };
 
 status passage_host(const struct passage *passage, const char *name, enum safetensor_type type, size_t count,

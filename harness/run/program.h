@@ -1,4 +1,4 @@
-/* What this program is made of and where it runs, for the results and for `mtil doctor`.
+/* Build and environment of this program, for the results and for `mtil doctor`.
  *
  *     puts(program_commit());                                    // "1a2b3c4-dirty"
  *     for (size_t i = 0; program_library(i, &library); i++) … library.name, library.version …
@@ -11,17 +11,17 @@
 
 #include "core/text.h"
 
-const char *program_commit(void); /* as `git describe --always --dirty` said when it was built; "": not in a checkout */
+const char *program_commit(void);   /* `git describe --always --dirty` at build time; "": not built in a checkout */
 const char *program_compiler(void); /* "GCC 12.2.0" */
 
 struct library {
     const char *name;
     char version[64];
 };
-bool program_library(size_t index, struct library *library); /* false: there are no more */
+bool program_library(size_t index, struct library *library); /* false: no more */
 
 void program_add_libraries(struct text *text);    /* "oneDNN 2.6.3, SQLite 3.40.1, …" */
-void program_add_command_line(struct text *text); /* as a shell would read it */
+void program_add_command_line(struct text *text); /* quoted for a shell */
 void program_add_cpu(struct text *text);          /* "AMD EPYC 9654 96-Core Processor" */
 
 #endif

@@ -86,7 +86,7 @@ static status record_classes(const struct recorder *r, const struct task *task, 
     return result;
 }
 
-/* Of tasks that one dataset was cut into: their classes, and how alike they are. */
+/* For tasks cut from one dataset: their classes and similarities. */
 static status record_cut(const struct recorder *r, struct error *error)
 {
     const struct label_split *cut = r->experiment->data.cut;
@@ -99,7 +99,7 @@ static status record_cut(const struct recorder *r, struct error *error)
     return OK;
 }
 
-/* digest: memory for the row's. */
+/* digest: memory for the digest of the row. */
 static struct task_row describe_task(const struct task *task, char digest[DIGEST_SIZE])
 {
     dataset_digest_items(task->dataset, SPLIT_TEST, digest);
@@ -134,7 +134,7 @@ status record_mended(const struct recorder *r, const struct inputs *inputs, stru
     return store_run_change_inputs(r->store, r->run, inputs->hash, inputs->rows, inputs->count, error);
 }
 
-/* "NVIDIA H100", or "2 × NVIDIA H100"; nothing where none is used. */
+/* "NVIDIA H100", or "2 × NVIDIA H100"; nothing without a GPU. */
 static void name_gpus(const struct experiment *e, const struct gpus *gpus, struct text *name)
 {
     size_t device = e->settings.backend.device;

@@ -1,4 +1,4 @@
-/* From the run to the database: one function per kind of row, in the run's own words.
+/* Writes the rows of a run: one function per kind of row.
  *
  *     struct recorder recorder = {.store = store, .run = start.run, .experiment = e};
  *     TRY(record_evaluation(&recorder, after_task, &set, error));
@@ -16,20 +16,20 @@ struct recorder {
     struct experiment *experiment;
 };
 
-/* Finds or creates the run of these inputs and this seed, or takes the one that goes on with them, and locks it. */
+/* Finds or creates the run of these inputs and this seed, or the one to be resumed with them, and locks it. */
 status record_start(struct recorder *recorder, const struct inputs *inputs, const struct continuation *continuation,
                     struct run_start *start, struct error *error);
 status record_session(const struct recorder *recorder, struct error *error);
 
-/* A run goes on with data that were mended: they are what it was computed from, from now on. */
+/* Records the changed data of a resumed run as its inputs. */
 status record_mended(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
 status record_tasks(const struct recorder *recorder, struct error *error);
 
-/* after_task −1: zero-shot. With a selector, the routers chosen are recorded too. */
+/* after_task −1: zero-shot. With a selector, also records the chosen routers. */
 status record_evaluation(const struct recorder *recorder, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error);
 
-/* The experiment's changes since the last call (merges, skips, freezes), which are then cleared. */
+/* Records and clears the experiment's merges, skips and freezes since the last call. */
 status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
 status record_counts(const struct recorder *recorder, size_t task, struct error *error);
 status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task,

@@ -27,7 +27,7 @@ static bool is_run_folder(const char *folder, int64_t seed)
     return digits;
 }
 
-/* "adapters.safetensors", "task03.weights.safetensors", "resume.safetensors", or one of them that was being written. */
+/* "adapters.safetensors", "task03.weights.safetensors", "resume.safetensors", or a temporary file of one of them. */
 static bool is_run_file(int folder, const char *name, uint64_t *bytes)
 {
     struct stat information;
@@ -84,7 +84,7 @@ status run_files_find(struct run_files *files, const char *folder, int64_t seed,
     return open_folder(files, folder, error);
 }
 
-/* The run's folder, and the suite's where it was the last. */
+/* The run's folder, and the suite's folder if that is empty then. */
 static void remove_folders(const struct run_files *files)
 {
     char *parent = strdup(files->folder);

@@ -1,11 +1,11 @@
-/* Where a run's files lie. */
+/* The folder of a run. */
 #ifndef MTIL_HARNESS_RUN_RUN_FOLDER_H
 #define MTIL_HARNESS_RUN_RUN_FOLDER_H
 
 #include "harness/run/experiment.h"
 
-/* The folder of a new run's files: FOLDER/SUITE-HASH/seedN; and in a folder the file that says where the run stands. The
- * caller frees; NULL when out of memory. */
+/* The folder of a new run, FOLDER/SUITE-HASH/seedN; and the path of the resume file in a folder. The caller frees;
+ * NULL when out of memory. */
 char *run_folder(const struct experiment *experiment);
 char *run_resume_file(const char *folder);
 

@@ -112,8 +112,8 @@ static status check_model(const struct saved_adapters *saved, const struct clip 
                      safetensors_path(saved->file), model != NULL ? model : "of another name", expected, found);
 }
 
-/* The routers that are asked for, and those of all tasks that the file says it was trained for: a selector may choose
- * any of them. */
+/* The requested routers, and those of all tasks that the file was trained for, because a selector may choose any of
+ * them. */
 static status open_with_routers(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
                                 const int *routers, size_t count, struct adapters **adapters, struct error *error)
 {

@@ -1,5 +1,4 @@
-/* The file of adapters that a run leaves and others open: experts and routers, the tasks that they were trained for, the
- * selector.
+/* The adapters file of a run: experts and routers, the tasks that they were trained for, the selector.
  *
  *     TRY(saved_adapters_write(experiment, selector, task, path, error));        // after the task
  *
@@ -16,7 +15,7 @@
 #include "core/text.h"
 #include "harness/selectors/selector.h"
 
-/* Tasks up to `task` are trained; of a method that learns every task alone, this one. selector NULL: the run has none. */
+/* Tasks up to `task` are trained; for a method that trains every task alone, only this one. selector NULL: none. */
 status saved_adapters_write(const struct experiment *experiment, const struct selector *selector, size_t task,
                             const char *path, struct error *error);
 
@@ -27,16 +26,16 @@ struct saved_adapters {
 
 /* After a failure there is nothing to close. */
 status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error);
-void saved_adapters_close(struct saved_adapters *saved); /* one that is all zeros is allowed */
+void saved_adapters_close(struct saved_adapters *saved); /* zeros are allowed */
 
 #define ROUTER_NONE (-1)
 
-/* adapters_open, for a CLIP that is the one they were trained on where the file says which, with the `count` routers that
- * are asked for (ROUTER_NONE: none) and those of all trained tasks. */
+/* adapters_open with the `count` requested routers (ROUTER_NONE: none) and those of all trained tasks. If the file
+ * names the CLIP that they were trained on, clip must be that one. */
 status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
                            const int *routers, size_t count, struct adapters **adapters, struct error *error);
 
-/* The routers that the file has, for messages: "mnist, eurosat" or "0, 1, 2". */
+/* The routers in the file, for messages: "mnist, eurosat" or "0, 1, 2". */
 status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error);
 
 #endif

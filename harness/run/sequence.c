@@ -24,12 +24,12 @@
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
-/* What a run holds besides the experiment. */
+/* State of a run besides the experiment. */
 struct run {
     struct sequence *sequence;
     struct experiment *e;
     struct recorder recorder;
-    struct selector *selector; /* NULL: none is needed */
+    struct selector *selector; /* NULL: not needed */
     struct evaluator *evaluator;
     struct inputs inputs;
     struct continuation continuation;
@@ -67,18 +67,18 @@ static status record_time(struct run *r, int64_t task, int64_t iteration, const 
     return store_add_timing(r->sequence->store, r->recorder.run, &row, error);
 }
 
-/* A folder that was replaced is no longer locked, and the resume file would belong to whoever has it now. */
+/* A folder that was replaced is no longer locked, and the resume file would get into a foreign folder. */
 static status check_folder(const struct run *r, struct error *error)
 {
     if (presence_check_descriptor(r->folder_lock, r->folder, NULL) == OK)
         return OK;
     return error_set(error, ERROR_IO,
-                     "%s: was deleted, renamed or replaced while the run used it; put it back and give the same "
+                     "%s: was deleted, renamed or replaced while the run used it; restore it and give the same "
                      "command again",
                      r->folder);
 }
 
-/* The rows first, then the file that says they are there: what is killed in between is written again. */
+/* The rows first, then the file that counts them: rows without the file are computed again. */
 static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
@@ -100,7 +100,7 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
     return iteration == 1 || iteration == iterations || iteration % r->e->settings.log_every == 0;
 }
 
-/* Training is taken as four fifths of a task's work, evaluation as the rest. */
+/* Progress counts training as four fifths of a task and evaluation as the rest. */
 static double share_done(const struct run *r, double of_task)
 {
     return ((double)r->task->index + of_task) / (double)r->e->data.task_count;
@@ -130,7 +130,7 @@ static status after_iteration(void *context, const struct step_report *report, s
                                  .loss = r->last_loss,
                                  .images = report->images,
                                  .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
-    /* Selector and evaluation still follow the last iteration; a training worth keeping is kept before them. */
+    /* A long training is saved before selector and evaluation, which follow the last iteration. */
     bool last = report->iteration == report->iterations,
          worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
     bool due = !last && every > 0 && report->iteration % every == 0;
@@ -193,8 +193,8 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
 {
     double start = now();
     int64_t images = 0;
-    for (size_t j = 0; j < r->e->data.task_count; j++) {
-        if (!record && r->e->model.groups & GROUPS_TOWERS) /* the weights are no longer untouched, and nobody asks */
+    for (size_t j = 0; j < r->e->task_count; j++) {
+        if (!record && r->e->groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
             continue;
         report_evaluation(r, "zero-shot", j);
         TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
@@ -273,7 +273,7 @@ static status evaluate_and_save(struct run *r, size_t task, struct error *error)
 
 /* --- The sequence --- */
 
-/* The database keeps a run from being written twice; this keeps two databases' runs out of one folder. */
+/* The database prevents a run from being written twice; this lock keeps runs of two databases out of one folder. */
 static status lock_folder(struct run *r, struct error *error)
 {
     r->folder_lock = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -287,10 +287,10 @@ static status lock_folder(struct run *r, struct error *error)
             "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", r->folder);
     log_warn(r->e->log, "%s: cannot be locked (%s); see that no other database has a run of this suite and seed there",
              r->folder, strerror(errno));
-    return OK; /* a file system without locks is no reason to stop */
+    return OK; /* go on on a file system without locks */
 }
 
-/* The folder in which the run began, as long as run.folder is the same: its name may have followed from other inputs. */
+/* The folder in which the run began, if run.folder is unchanged; its name may come from earlier inputs. */
 static status choose_folder(struct run *r, struct error *error)
 {
     size_t below = strlen(r->e->settings.folder);
@@ -341,8 +341,8 @@ static status run_tasks(struct run *r, struct checkpoint_place place, struct err
     return OK;
 }
 
-/* A resume file counts the rows that the database had by then; an older copy of the database, or another one, has fewer.
- * One that has more is fine: what came after the file is computed again. */
+/* A resume file counts the rows in the database; an older copy of the database, or another one, has fewer. More rows
+ * are fine: what came after the file is computed again. */
 static status check_rows(struct run *r, const struct checkpoint_place *place, struct error *error)
 {
     int64_t rows;
@@ -354,12 +354,12 @@ static status check_rows(struct run *r, const struct checkpoint_place *place, st
         error, ERROR_FORMAT,
         "%s: expected %lld rows of %zu finished tasks and %zu iterations in %s, found %lld: the resume file "
         "belongs to a run in another database, or to a newer copy of this one; name that one, or delete the "
-        "file to start afresh",
+        "file to start from the beginning",
         r->resume, (long long)place->rows, place->task, place->iteration, store_path(r->sequence->store),
         (long long)rows);
 }
 
-/* The resume file first: one that names the run's inputs as they are is taken whatever the database says of them. */
+/* The resume file first: if it names the current inputs, it is used whatever the database says. */
 static status take_mended(struct run *r, const struct checkpoint_place *place, struct error *error)
 {
     TRY(checkpoint_save(r->e, r->selector, r->resume, place, error));
@@ -378,8 +378,8 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1,
                          resumed ? (int64_t)place.iteration : 0, error));
     if (resumed)
-        log_info(r->e->log, "going on with task %zu of %zu after %zu iterations, from %s", place.task + 1,
-                 r->e->data.task_count, place.iteration, r->resume);
+        log_info(r->e->log, "resuming task %zu of %zu after %zu iterations, from %s", place.task + 1, r->e->task_count,
+                 place.iteration, r->resume);
     store_begin(r->sequence->store);
     TRY(record_tasks(&r->recorder, error));
     TRY(zero_shot_row(r, !resumed, error));
@@ -388,8 +388,8 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(run_tasks(r, place, error));
     const struct feature_cache *cache = r->evaluator->cache;
     if (cache->images_asked > 0)
-        log_info(r->e->log, "of %zu answers after training, %zu had to be computed; the others cannot have changed",
-                 cache->images_asked, cache->images_encoded);
+        log_info(r->e->log, "%zu of %zu predictions after training had to be computed; the others cannot have changed",
+                 cache->images_encoded, cache->images_asked);
     return store_commit(r->sequence->store, error);
 }
 
@@ -402,7 +402,7 @@ static status end_run(struct run *r, status result, struct error *error)
         store_rollback(store);
     status recorded = store_run_end(store, r->recorder.run, end, end == RUN_FAILED ? error->message : NULL, &ending);
     if (result != OK)
-        return result; /* the first failure is the one to tell */
+        return result; /* the first failure is the one to report */
     if (recorded != OK) {
         *error = ending;
         return recorded;
@@ -417,7 +417,7 @@ static void tidy_finished(struct run *r)
         checkpoint_remove_finished(r->e, r->resume);
 }
 
-/* Tells whoever watches the database (results/store/live.h). */
+/* Reports to watchers of the database (results/store/live.h). */
 static void tell_watchers(void *context, const struct progress_news *news)
 {
     const struct run *r = context;
@@ -435,7 +435,7 @@ static void tell_watchers(void *context, const struct progress_news *news)
     live_write(r->sequence->store, r->recorder.run, &live);
 }
 
-/* What the run is computed from, and so which run it is. */
+/* Reads the inputs of the run, which identify it. */
 static status identify(struct run *r, struct error *error)
 {
     struct sequence *s = r->sequence;

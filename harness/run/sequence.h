@@ -1,4 +1,4 @@
-/* A run from the first task to the last: train, freeze, evaluate, record, checkpoint; and going on where it stopped.
+/* A run from the first task to the last: train, freeze, evaluate, record, checkpoint; and resuming it.
  *
  *     struct sequence sequence = {.experiment = e, .store = store, .progress = progress, .stop = stop};
  *     TRY(sequence_run(&sequence, error));
@@ -14,14 +14,15 @@ struct sequence {
     struct store *store;
     struct progress *progress;
     const struct stop *stop;
-    int64_t run;             /* out: the row in the database */
+    int64_t run;             /* out: its row in the database */
     bool finished_before;    /* out: nothing had to be done */
-    double training_seconds; /* out: of the iterations of this call, which are counted beside it */
+    double training_seconds; /* out: of the iterations of this call; the next field counts them */
     size_t iterations;
 };
 
-/* The run of the experiment's suite and seed. A finished one is left alone; one that was stopped, failed or died
- * goes on from its resume file. When it is stopped (ERROR_STOPPED) everything up to the last iteration is on disk. */
+/* Executes the run of the experiment's suite and seed. A finished run is left as it is; one that was stopped, failed
+ * or died is resumed from its resume file. When stopped (ERROR_STOPPED), everything up to the last iteration is on
+ * disk. */
 status sequence_run(struct sequence *sequence, struct error *error);
 
 #endif

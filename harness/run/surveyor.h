@@ -1,4 +1,4 @@
-/* Looks at datasets one after the other, with the cache, the threads and the line of progress that they share.
+/* Surveys datasets one after another, with shared cache, threads and progress line.
  *
  *     struct surveyor surveyor;
  *     TRY(surveyor_open(&surveyor, &settings, log, progress, stop, error));
@@ -14,7 +14,7 @@
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 
-/* What is looked at, for a person: "dtd", the third of eleven. */
+/* The subject of a survey, for messages: "dtd", the third of eleven. */
 struct surveyor_subject {
     const char *name;
     size_t number, count;

@@ -21,7 +21,7 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
     return result;
 }
 
-/* Every template of every class; the first ones are trained with. Prompts that are cut are warned about here, once. */
+/* Every template of every class; training uses the first one. Warns once about each truncated prompt. */
 static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
 {
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
@@ -54,7 +54,7 @@ static status check_dataset(const struct task *task, struct error *error)
     return OK;
 }
 
-/* Returns how many classes nothing is trained or tested with, and the first of them. */
+/* Returns the number of classes without images, and the first of them. */
 static status count_empty(const struct dataset *dataset, size_t *count, size_t *first, struct error *error)
 {
     size_t classes = dataset_classes(dataset);
@@ -74,7 +74,7 @@ static status count_empty(const struct dataset *dataset, size_t *count, size_t *
     return OK;
 }
 
-/* A class without images is a mistake in its list, unless a part of the dataset will do (on_missing). */
+/* A class without images is a mistake, unless a part of the dataset is enough (on_missing). */
 static status require_images(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
@@ -87,10 +87,10 @@ static status require_images(const struct experiment *e, const struct task *task
     if (strcmp(options_text(options, "on_missing"), "skip") != 0)
         return error_set(error, ERROR_FORMAT,
                          "%s under %s: the class \"%s\" (label %zu) has no images; add some, take it out of the list "
-                         "of classes, or set tasks.%s.on_missing: skip to go on with it as a name alone",
+                         "of classes, or set tasks.%s.on_missing: skip to keep only its name",
                          s->name, s->root, name, first, s->name);
-    log_warn(e->log, "%s under %s: %zu of %zu classes have no images and are names alone, the first is \"%s\"", s->name,
-             s->root, empty, classes, name);
+    log_warn(e->log, "%s under %s: %zu of %zu classes have no images and only compete by name, the first is \"%s\"",
+             s->name, s->root, empty, classes, name);
     return OK;
 }
 

@@ -13,7 +13,7 @@ static status survey_task(struct experiment *e, struct task *task, struct survey
     return fewer ? tasks_check(e, task, error) : OK;
 }
 
-/* Images that cannot be decoded in one task are no reason not to look at the others: all are told at once. */
+/* Surveys all tasks even if one fails, so that all faults are reported at once. */
 status tasks_survey(struct experiment *e, struct surveyor *surveyor, struct error *error)
 {
     struct text names = {0};

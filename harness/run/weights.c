@@ -24,7 +24,7 @@ static char *beside_program(const char *file)
         if (path == NULL || file_exists(path))
             return path;
     }
-    return path; /* the last place: the message of whoever opens it names it */
+    return path; /* the last candidate: opening it reports what is missing */
 }
 
 char *weights_path(const char *name)

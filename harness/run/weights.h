@@ -16,7 +16,7 @@
 char *weights_path(const char *name);
 char *vocabulary_path(const char *name);
 
-/* What a model is called in results: the file name without its folder and ending. The caller frees; NULL when out of
+/* The name of a model in results: the file name without folder and extension. The caller frees; NULL when out of
  * memory. */
 char *weights_name(const char *name);
 

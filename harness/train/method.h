@@ -46,8 +46,8 @@ struct method {
      * results. */
     const char *sections[METHOD_SECTIONS];
     bool alone; /* every task starts from the initial weights and is tested on itself only */
-    bool
-        loss_repeats; /* loss runs the same operations for every batch of one size and nothing on the host, so it can be recorded */
+    /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
+    bool loss_repeats;
     size_t state_size;
     unsigned (*groups)(const struct options *options); /* set of enum parameter_group */
     status (*open)(struct method_run *run, struct error *error);

@@ -105,8 +105,8 @@ expect "2 of 2 runs are not finished" unfinished.log
 "$program" sweep mini --grid "${long[@]}" --slurm --cpus 1 2>submit.log
 expect "1 to go on with" submit.log
 for _ in $(seq 600); do
-    grep -q "going on with task" runs/sweep-*/logs/1.log && break
+    grep -q "resuming task" runs/sweep-*/logs/1.log && break
     sleep 0.2
 done
-expect "going on with task" runs/sweep-*/logs/1.log
+expect "resuming task" runs/sweep-*/logs/1.log
 step "all passed"

@@ -138,7 +138,7 @@ static void training_images_of_a_finished_task_are_refused(void **state)
     stop_at(&w, IN_SECOND, FIRST_TASK_DONE);
     copy_file(&w, OTHER_FIRST, TRAINED_FIRST);
     refused(&w, IN_SECOND,
-            (const char *const[]){"training images of eurosat", "learnt from them", "start it anew", "mtil runs delete",
+            (const char *const[]){"training images of eurosat", "trained on them", "start it again", "mtil runs delete",
                                   NULL});
     program_succeeds(&w, "runs delete results.db 1 --yes --quiet");
     program_succeeds(&w, RUN);
