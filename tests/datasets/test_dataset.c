@@ -268,6 +268,11 @@ static void test_wrong_lists(void **state)
     expect_refused("oxford_pet", "none of number 2");
     scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle 2 2 1\n");
     expect_refused("oxford_pet", "line 2");
+    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt",
+                       "boxer_1 1 2 1\nbeagle_1 4294967298 2 1\n");
+    expect_refused("oxford_pet", "line 2");
+    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle_1 2 2\n");
+    expect_refused("oxford_pet", "line 2");
     scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "");
     expect_refused("oxford_pet", "label below 0");
     scratch_copy(&scratch, ROOTS "aircraft");
