@@ -23,7 +23,7 @@ static status look(const struct dataset *dataset, enum split split, struct watch
 
 static status look_at_task(const struct image_watch *watch, size_t task, enum split split, struct error *error)
 {
-    return look(watch->experiment->tasks[task].dataset, split, watched(watch, task, split), error);
+    return look(watch->experiment->data.tasks[task].dataset, split, watched(watch, task, split), error);
 }
 
 static status open_folders(struct image_watch *watch, struct error *error)
@@ -59,7 +59,7 @@ status image_watch_after_survey(struct image_watch *watch, struct error *error)
 {
     for (size_t task = 0; task < watch->experiment->data.task_count; task++)
         for (int split = 0; split < SPLITS; split++)
-            if (watch->experiment->tasks[task].survey.splits[split].unreadable > 0)
+            if (watch->experiment->data.tasks[task].survey.splits[split].unreadable > 0)
                 TRY(look_at_task(watch, task, (enum split)split, error));
     return OK;
 }
@@ -79,7 +79,7 @@ static status check(const struct dataset *dataset, enum split split, const struc
 
 static status check_split(const struct image_watch *watch, size_t task, enum split split, struct error *error)
 {
-    const struct task *t = &watch->experiment->tasks[task];
+    const struct task *t = &watch->experiment->data.tasks[task];
     return check(t->dataset, split, watched(watch, task, split),
                  split == SPLIT_TRAIN ? "training images of " : "test images of ", t->settings.name, t->settings.root,
                  error);

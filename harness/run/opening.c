@@ -124,8 +124,8 @@ void experiment_close(struct experiment *e)
     if (e == NULL)
         return;
     replicas_close(e);
-    model_close_method(e);   /* before what it reads from */
-    cache_destroy(e->cache); /* before the datasets, whose images it caches */
+    model_close_method(e);        /* before what it reads from */
+    cache_destroy(e->data.cache); /* before the datasets, whose images it caches */
     tasks_close(e);
     tokenizer_close(e->model.tokenizer);
     model_close(e);

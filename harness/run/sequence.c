@@ -193,8 +193,9 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
 {
     double start = now();
     int64_t images = 0;
-    for (size_t j = 0; j < r->e->task_count; j++) {
-        if (!record && r->e->groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
+    for (size_t j = 0; j < r->e->data.task_count; j++) {
+        if (!record &&
+            r->e->model.groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
             continue;
         report_evaluation(r, "zero-shot", j);
         TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
@@ -378,8 +379,8 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1,
                          resumed ? (int64_t)place.iteration : 0, error));
     if (resumed)
-        log_info(r->e->log, "resuming task %zu of %zu after %zu iterations, from %s", place.task + 1, r->e->task_count,
-                 place.iteration, r->resume);
+        log_info(r->e->log, "resuming task %zu of %zu after %zu iterations, from %s", place.task + 1,
+                 r->e->data.task_count, place.iteration, r->resume);
     store_begin(r->sequence->store);
     TRY(record_tasks(&r->recorder, error));
     TRY(zero_shot_row(r, !resumed, error));

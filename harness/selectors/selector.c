@@ -128,7 +128,7 @@ status frozen_features(struct experiment *e, const struct dataset *dataset, enum
                                        .batch = batch,
                                        /* Training images are read once, test images for every row of the accuracy
                                         * matrix. */
-                                       .cache = split == SPLIT_TEST ? e->cache : NULL};
+                                       .cache = split == SPLIT_TEST ? e->data.cache : NULL};
     struct batches *batches;
     TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
     status result = encode_all(e, batches, &settings, n, means, features, stop, error);

@@ -179,7 +179,7 @@ status guard_check(const struct experiment *e, const struct task *task, size_t i
     struct step_guard guard;
     char name[192];
     if (skips(task)) /* clears what the last step found */
-        TRY(e->backend->ops->zero(e->backend, &e->guard->held, sizeof e->guard->held, error));
+        TRY(e->model.backend->ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
             TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->model.guard->held, error));

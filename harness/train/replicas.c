@@ -59,7 +59,7 @@ status replicas_open(struct experiment *leader, struct error *error)
     size_t size = leader->settings.gpus;
     if (size <= 1 || leader->model.groups == GROUPS_NONE)
         return OK;
-    if (!leader->backend->asynchronous)
+    if (!leader->model.backend->asynchronous)
         log_warn(leader->log,
                  "run.gpus=%zu, but there is no GPU: that many replicas share the cores, which is no faster", size);
     struct replicas *r = calloc(1, sizeof *r);
@@ -318,8 +318,9 @@ static status clear_statistics(struct experiment *e, enum tower tower, struct er
 
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
 {
-    if (e->work.group == NULL || e->adapters == NULL)
-        return compute ? OK : e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error);
+    if (e->work.group == NULL || e->model.adapters == NULL)
+        return compute ? OK
+                       : e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error);
     if (e->work.rank > 0) { /* the leader's counts include the previous steps */
         TRY(clear_counts(e, TOWER_IMAGE, error));
         TRY(clear_statistics(e, TOWER_IMAGE, error));

@@ -93,8 +93,8 @@ static status compute(void *context, struct error *error)
 {
     struct iterations *i = context;
     struct experiment *e = i->experiment;
-    arena_release(&e->step, i->start); /* start again after a recording that failed */
-    TRY(e->backend->ops->zero(e->backend, e->loss, sizeof *e->loss, error));
+    arena_release(&e->model.step_memory, i->start); /* start again after a recording that failed */
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
     return i->loss(&e->method, i->task, &i->batch, error);
 }
 

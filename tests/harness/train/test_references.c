@@ -283,7 +283,7 @@ static void pictures_are_watched(void **state)
     assert_int_equal(image_watch_check(&watch, 0, &error), ERROR_IO);
     error_tells((const char *const[]){"method.reference_images", "have changed", NULL});
     image_watch_close(&watch);
-    double copy = 4.0 * (double)run.experiment->clip->parameters->values_count; /* of a teacher, start and mean */
+    double copy = 4.0 * (double)run.experiment->model.clip->parameters->values_count; /* of a teacher, start and mean */
     must(estimate_run(run.experiment, &guided, &error));
     assert_true(guided.memory >= alone.memory + 3 * copy && guided.memory < alone.memory + 3.1 * copy);
     assert_true(guided.disk >= alone.disk + 3 * copy && guided.disk < alone.disk + 3.1 * copy);
