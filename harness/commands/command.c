@@ -1,4 +1,4 @@
-/* <argp.h> brings getopt's struct option along, which is not ours. */
+/* <argp.h> defines getopt's struct option, which is not ours. */
 #define option getopt_option
 #include <argp.h>
 #undef option
@@ -19,7 +19,7 @@ struct parser {
     struct command_line *line;
     struct argp_option *options;
     char (*help)[256];
-    int next; /* the argument after the one that argp stumbled over */
+    int next; /* the argument after the one that argp rejected */
     struct error *error;
 };
 
@@ -76,7 +76,7 @@ static status parser_create(struct parser *parser, struct error *error)
                                                   .doc = parser->help[i]};
     }
     parser->options[count] =
-        (struct argp_option){.name = "quiet", .key = KEY_QUIET, .doc = "no progress and notes", .group = 1};
+        (struct argp_option){.name = "quiet", .key = KEY_QUIET, .doc = "no progress and no notes", .group = 1};
     parser->options[count + 1] =
         (struct argp_option){.name = "verbose", .key = KEY_VERBOSE, .doc = "more notes", .group = 1};
     parser->options[count + 2] = (struct argp_option){.name = "help", .key = KEY_HELP, .doc = "this text", .group = 1};
@@ -119,7 +119,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
                : EINVAL;
 }
 
-/* What argp did not take: an option without its value, with one that it does not take, or one that there is not. */
+/* What argp rejected: an option without its value, one with a value that it does not take, or an unknown one. */
 static status wrong_option(const struct parser *parser, char **argv, struct error *error)
 {
     const char *names[128];
@@ -139,7 +139,7 @@ static status wrong_option(const struct parser *parser, char **argv, struct erro
     return error_unknown_word(error, "command line", "option", stem, names, count);
 }
 
-/* What a command is called where it is listed: "mini" of "data mini". */
+/* The name of a command in lists: "mini" of "data mini". */
 static const char *last_word(const struct command *command)
 {
     const char *space = strrchr(command->name, ' ');
@@ -217,7 +217,7 @@ status command_help(const struct command *command, FILE *out, struct error *erro
         fprintf(out, "  %-10s %s\n%s", last_word(command->subcommands[i]), command->subcommands[i]->summary,
                 command->subcommands[i + 1] == NULL ? "\n" : "");
     argp_help(&argp, out, ARGP_HELP_LONG, name);
-    /* Not left to argp, which would wrap what is there to be copied. */
+    /* Printed here, because argp would wrap lines that are meant to be copied. */
     fprintf(out, "\nExample:\n%s", command->example);
     parser_free(&parser);
     return OK;

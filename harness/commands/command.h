@@ -26,7 +26,7 @@
 
 struct command_call {
     const struct options *options;
-    const char *const *arguments; /* what is left when options are taken out, in order */
+    const char *const *arguments; /* arguments that are not options, in order */
     size_t argument_count;        /* within [least, most] */
     FILE *out;                    /* results; messages go to log */
     const struct log *log;
@@ -43,13 +43,13 @@ struct command {
     const struct option *options; /* NULL: none */
     size_t least, most;           /* arguments; most SIZE_MAX: any number */
     status (*run)(const struct command_call *call, struct error *error);
-    const struct command *const *subcommands; /* ends with NULL; NULL: it runs itself */
+    const struct command *const *subcommands; /* ends with NULL; NULL: it has none */
 };
 
 /* The table of commands.c, in the order that --help shows; ends with NULL. */
 extern const struct command *const commands[];
 
-/* A command line taken apart. */
+/* A parsed command line. */
 struct command_line {
     bool help, quiet, verbose;
     struct options *options;
@@ -57,7 +57,7 @@ struct command_line {
     size_t argument_count;
 };
 
-/* Reads what follows the command's name; argv[0] stands for the name itself, and argv is reordered. Without --help the
+/* Parses what follows the command's name; argv[0] stands for the name, and argv is reordered. Without --help the
  * number of arguments is within bounds. The caller frees line. */
 status command_parse(const struct command *command, int argc, char **argv, struct command_line *line,
                      struct error *error);
@@ -66,7 +66,7 @@ void command_line_free(struct command_line *line);
 /* Prints usage, options and example of a command. */
 status command_help(const struct command *command, FILE *out, struct error *error);
 
-/* The command that the first `used` of count words name ("data", "mini"), or an error that lists what there is. */
+/* The command named by the first `used` of count words ("data", "mini"), or an error that lists the commands. */
 status command_find(const char *const *words, size_t count, const struct command **command, size_t *used,
                     struct error *error);
 

@@ -12,47 +12,45 @@ static const struct option options[] = {
     {.name = "by",
      .type = OPTION_LIST,
      .fallback = "policy",
-     .help = "what is compared: policy, method, selector, setting, order, model, suite, or suite keys: merge.every"},
+     .help = "what to compare: policy, method, selector, setting, order, model, suite, or suite keys: merge.every"},
     {.name = "metric",
      .type = OPTION_LIST,
      .fallback = "transfer,average,last",
-     .help = "also forgetting, backward_transfer, gain, zero_shot"},
-    {.name = "baseline",
-     .type = OPTION_TEXT,
-     .help = "compare the others with this one; without it, all with each other"},
-    {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also each dataset by itself"},
+     .help = "metrics; also forgetting, backward_transfer, gain, zero_shot"},
+    {.name = "baseline", .type = OPTION_TEXT, .help = "compare the others with this one; default: all with each other"},
+    {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also compare on each dataset"},
     {.name = "per-image",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
-     .help = "also each dataset, and each test image after the last task"},
+     .help = "also compare on each dataset and on each test image after the last task"},
     {.name = "detect",
      .type = OPTION_REAL,
      .minimum = 1e-6,
      .maximum = 100,
-     .help = "tell how many seeds would detect a difference of so many points"},
+     .help = "report how many seeds would detect a difference of X points"},
     {.name = "draws",
      .type = OPTION_INTEGER,
      .minimum = 100,
      .maximum = 1e6,
      .fallback = "2000",
-     .help = "of the bootstrap over seeds and images"},
+     .help = "bootstrap samples over seeds and images"},
     {.name = "draw-seed",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .fallback = "1",
      .maximum = 1e15,
-     .help = "seed of what is drawn"},
+     .help = "seed of the bootstrap"},
     {.name = "show",
      .type = OPTION_CHOICE,
      .choices = "all|groups|pairs|images|words",
      .fallback = "all",
-     .help = "one part of the answer"},
+     .help = "part of the answer to print"},
     OUTPUT_FORMAT_OPTION,
     FILTER_OPTIONS,
     {0},
 };
 
-/* The parts of the answer in their order; shown: the word of --show that asks for it, besides "all". */
+/* The parts of the answer, in order. shown: the word of --show that selects the part, besides "all". */
 static const struct part {
     enum comparison_part part;
     const char *name, *shown;
@@ -67,7 +65,7 @@ static const struct part {
     {COMPARE_NOTES, "notes", "words"},
 };
 
-/* Sentences are for reading, not for the cells of a table; a paper has them as comments. */
+/* Sentences are printed as text, not as cells of a table; in LaTeX as comments. */
 static void print_sentences(const struct command_call *call, const struct comparison *comparison,
                             enum comparison_part part)
 {
@@ -93,7 +91,7 @@ static bool is_shown(const struct command_call *call, const struct part *part)
     return strcmp(show, "all") == 0 || strcmp(show, part->shown) == 0;
 }
 
-/* Parts that have something, an empty line between them. */
+/* Parts that are not empty, separated by an empty line. */
 static status print_part(const struct command_call *call, const struct comparison *comparison, const struct part *part,
                          bool *any, struct error *error)
 {
@@ -124,7 +122,7 @@ static status print_parts(const struct command_call *call, const struct comparis
     return OK;
 }
 
-/* One object with a list of rows per part, empty ones too. */
+/* One object with a list of rows per part, including empty parts. */
 static status print_json(const struct command_call *call, const struct comparison *comparison, struct error *error)
 {
     struct text text = {0};
@@ -159,7 +157,7 @@ static status compare(const struct command_call *call, struct store *store, stru
     return result;
 }
 
-/* Who wants to see images need not say so twice. */
+/* --show images implies --per-image. */
 static enum comparison_detail read_detail(const struct options *given)
 {
     if (options_boolean(given, "per-image") || strcmp(options_text(given, "show"), "images") == 0)
@@ -196,18 +194,18 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_compare = {
     .name = "compare",
     .arguments = "[DATABASE]",
-    .summary = "tell which policy is better, by how much, and whether the seeds support it",
+    .summary = "report which policy is better, by how much, and whether the seeds support it",
     .details = "Runs are grouped by what is compared and paired by seed. Only runs that agree in every\n"
-               "other setting stand beside one another; where settings differ, each combination is a\n"
-               "context of its own, and it is said which setting it is. To let more than one setting\n"
-               "differ, name them all: --by policy,merge.every. Without DATABASE it is results.db.\n\n"
+               "other setting are compared; if settings differ, each combination is a separate context\n"
+               "that the output names. To compare runs that differ in more than one setting, name all of\n"
+               "them: --by policy,merge.every. DATABASE defaults to results.db.\n\n"
                "For each group: seeds, mean, standard deviation, 95% interval (Student). For each pair:\n"
                "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
                "of paired differences), p of the exact permutation test, the same after Holm's\n"
                "correction over all pairs and metrics, p of Wilcoxon's exact test and of Student's.\n"
                "With --per-image: McNemar's exact test for each seed and dataset, and 95% intervals of\n"
-               "a bootstrap over seeds and images; where predictions were kept, wrong answers by a\n"
-               "wrong router and by a wrong class apart, in percent of the images.\n",
+               "a bootstrap over seeds and images; if predictions were kept, errors caused by a wrong\n"
+               "router and errors among the classes, in percent of the images.\n",
     .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
                "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
                "  mtil compare results.db --per-image --metric last --detect 0.5 --format json\n",

@@ -1,4 +1,4 @@
-/* mtil doctor: what this program is built from, what the machine offers, which datasets are there. */
+/* mtil doctor: how this program was built, what the machine has, which datasets exist. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void print_row(const struct command_call *call, const char *name, const c
     fputc('\n', call->out);
 }
 
-/* Opening one is the only way to know. */
+/* Only opening one shows whether it works. */
 static void print_backend(const struct command_call *call, const char *name)
 {
     struct backend *backend;
@@ -42,7 +42,7 @@ static void print_gpus(const struct command_call *call)
     struct gpus gpus;
     struct error none;
     if (backend_gpus(&gpus, &none) != OK)
-        return; /* the backend's row has said why */
+        return; /* the row of the backend has the reason */
     print_row(call, "GPU driver", gpus.versions);
     for (size_t i = 0; i < gpus.count; i++) {
         const struct gpu *gpu = &gpus.list[i];
@@ -116,7 +116,7 @@ static void print_libraries(const struct command_call *call)
         print_row(call, library.name, library.version);
 }
 
-/* Opening a dataset reads its lists and looks for its files, so that "found" means that a run can begin with it. */
+/* Opening a dataset reads its lists and looks for its files, so "found" means that a run can use it. */
 static void print_dataset(const struct command_call *call, const struct dataset_reader *reader, const char *root)
 {
     struct dataset *dataset;
@@ -165,7 +165,7 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "show what is built in, what the machine offers and which datasets are there",
+    .summary = "show what is built in, what the machine has and which datasets exist",
     .example = "  mtil doctor --data data/mini\n",
     .options = options,
     .run = run,

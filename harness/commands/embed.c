@@ -1,4 +1,4 @@
-/* mtil embed: the normalised features of images or texts, for whoever wants to check or use the model elsewhere. */
+/* mtil embed: the normalised features of images or texts, for checks and other programs. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +22,20 @@ static const struct option options[] = {
     BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "router", .type = OPTION_TEXT, .help = "name or number of the adapters' router, or none: adapters off"},
     MODEL_CHOICE_OPTIONS,
-    {.name = "images",
-     .type = OPTION_TEXT,
-     .help = "folder whose files are embedded, in the byte order of their names"},
-    {.name = "texts", .type = OPTION_TEXT, .help = "file whose lines are embedded"},
+    {.name = "images", .type = OPTION_TEXT, .help = "folder of images to embed, in byte order of their names"},
+    {.name = "texts", .type = OPTION_TEXT, .help = "file of texts to embed, one per line"},
     {.name = "out", .type = OPTION_TEXT, .help = "safetensors file to write"},
-    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {.name = "threads",
+     .type = OPTION_INTEGER,
+     .maximum = 1024,
+     .fallback = "0",
+     .help = "number of threads; 0: one per core"},
     {0},
 };
 
 /* --- Batches --- */
 
-/* Reading images is most of the work with a small model, so a batch is decoded by all threads. */
+/* With a small model decoding takes most of the time, so all threads decode. */
 struct decoding {
     const struct embed_inputs *inputs;
     size_t first, resolution;
@@ -136,8 +138,8 @@ static status names_as_json(const struct embed_inputs *inputs, char **text, stru
     status result = array != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
     for (size_t i = 0; result == OK && i < inputs->count; i++)
         if (json_array_append_new(array, json_string(inputs->names[i])) != 0)
-            result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename it", inputs->path,
-                               i + 1, inputs->names[i]);
+            result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename the file",
+                               inputs->path, i + 1, inputs->names[i]);
     *text = result == OK ? json_dumps(array, JSON_COMPACT) : NULL;
     json_decref(array);
     if (result == OK && *text == NULL)
@@ -243,7 +245,7 @@ static status read_settings(struct encoder_settings *settings, const struct adap
     return OK;
 }
 
-/* Before the work rather than after it. */
+/* Checked before the computation, not after it. */
 static status check_output(const char *path, struct error *error)
 {
     struct file_writer writer;

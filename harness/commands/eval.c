@@ -1,4 +1,4 @@
-/* mtil eval: what a file of adapters or weights knows of a suite's datasets. */
+/* mtil eval: tests a file of adapters or weights on a suite's datasets. */
 #include <stdlib.h>
 
 #include "harness/commands/inputs/adapter_choice.h"
@@ -16,11 +16,12 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     {.name = "weights",
      .type = OPTION_TEXT,
-     .help = "all weights of a CLIP of the suite's model's size, instead of adapters"},
+     .help = "all weights of a CLIP with the dimensions of the suite's model, instead of adapters"},
     {.name = "router",
      .type = OPTION_TEXT,
-     .help = "auto, own, position, none, or the name or number of one for all (default auto, where the adapters have a "
-             "selector)"},
+     .help =
+         "auto, own, position, none, or the name or number of one router for all (default auto, if the adapters have a "
+         "selector)"},
     {0},
 };
 
@@ -30,9 +31,9 @@ struct evaluation {
     struct evaluator *evaluator;
     struct selector *selector; /* --router auto; otherwise NULL */
     struct adapter_choice choice;
-    int *routers;        /* [tasks] that each takes; auto: none */
+    int *routers;        /* [tasks] router of each; auto: none */
     const char *weights; /* NULL: adapters */
-    size_t *zero_shot;   /* [tasks] right answers of the untouched model */
+    size_t *zero_shot;   /* [tasks] correct answers of zero-shot CLIP */
 };
 
 static status own_router(const struct evaluation *v, const char *task, int *router, struct error *error)
@@ -63,7 +64,7 @@ static status choose_routers(struct evaluation *v, struct error *error)
     return OK;
 }
 
-/* The run's way to decide is a part of what it found, so the suite's is not asked. */
+/* Uses the decision of the run, which belongs to its selector, not that of the suite. */
 static void tell_decision(const struct evaluation *v)
 {
     static const char *const names[] = {"per_image", "per_batch"};
@@ -88,7 +89,7 @@ static status open_adapters(struct evaluation *v, struct error *error)
     return OK;
 }
 
-/* After the zero-shot row, because it replaces the untouched model. */
+/* After the zero-shot row, because it replaces the zero-shot model. */
 static status open_weights(struct evaluation *v, struct error *error)
 {
     char *path = weights_path(v->weights);
@@ -236,7 +237,7 @@ const struct command command_eval = {
     .details =
         "Nothing is trained and no database is written. The column zero-shot is the suite's own model without "
         "adapters.\n\n"
-        "--router auto      the selector saved with the adapters chooses, and decides as in their run: the last "
+        "--router auto      the selector saved with the adapters chooses, as in their run: this reproduces the last "
         "row of\n"
         "                   its matrix again. Datasets that they were not trained for are answered by the router "
         "that\n"

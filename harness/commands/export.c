@@ -1,4 +1,4 @@
-/* mtil export: runs in the form of another program. */
+/* mtil export: writes runs in the format of another program. */
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
 #include "harness/config/settings.h"
@@ -35,10 +35,10 @@ const struct command command_export = {
     .name = "export",
     .arguments = "[DATABASE]",
     .summary = "write runs as files for TensorBoard",
-    .details = "A file per run, SUITE/METHOD-POLICY-CONFIGURATION/seedN/events.out.tfevents.*, with losses\n"
+    .details = "One file per run, SUITE/METHOD-POLICY-CONFIGURATION/seedN/events.out.tfevents.*, with losses\n"
                "and learning rates by iteration, the accuracy of each task by the number of tasks\n"
-               "learnt, Transfer, Average, Last and the other metrics, and the suite as text. Exporting\n"
-               "a run again replaces its file. Without DATABASE it is results.db.\n",
+               "trained, Transfer, Average, Last and the other metrics, and the suite as text. Exporting\n"
+               "a run again replaces its file. DATABASE defaults to results.db.\n",
     .example = "  mtil export results.db --tensorboard logs --suite mini\n"
                "  tensorboard --logdir logs\n",
     .options = options,

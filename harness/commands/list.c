@@ -1,4 +1,4 @@
-/* mtil list: what can be named in a suite or on the command line. A new kind: one function and one line in kinds. */
+/* mtil list: names for suites and command lines. A new kind: one function and one line in kinds. */
 #include <string.h>
 
 #include "adapters/merge/combine.h"
@@ -59,14 +59,11 @@ static void list_models(struct table *table)
 
 static const struct kind {
     const char *name, *title;
-    void (*list)(struct table *table); /* adds rows of a name and where it comes from or what it is */
+    void (*list)(struct table *table); /* adds rows of a name and where it comes from or description */
 } kinds[] = {
-    {"combiners", "source", list_combiners},
-    {"datasets", "source", list_datasets},
-    {"methods", "where it is published", list_methods},
-    {"models", "what it is", list_models},
-    {"policies", "source", list_policies},
-    {"suites", "summary", list_suites},
+    {"combiners", "source", list_combiners},  {"datasets", "source", list_datasets},
+    {"methods", "publication", list_methods}, {"models", "what it is", list_models},
+    {"policies", "source", list_policies},    {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };

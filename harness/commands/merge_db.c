@@ -1,4 +1,4 @@
-/* mtil merge-db: several results databases in one. */
+/* mtil merge-db: joins results databases. */
 #include <stdlib.h>
 
 #include "harness/commands/output.h"
@@ -9,7 +9,7 @@ static const struct option options[] = {
     {.name = "keep-first",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
-     .help = "of runs that disagree keep the first: OUT's, then that of the first IN; default: join nothing"},
+     .help = "keep the first of runs that disagree: OUT's, then that of the first IN; default: join nothing"},
     {0},
 };
 
@@ -51,8 +51,8 @@ const struct command command_merge_db = {
     .name = "merge-db",
     .arguments = "OUT IN...",
     .summary = "join results databases, each run once",
-    .details = "OUT is created, or added to. A run is known by its suite and seed; where two files have the\n"
-               "same run, the fuller one stays. Runs that disagree are named, and then nothing is written.\n",
+    .details = "OUT is created, or added to. A run is identified by its suite and seed; if two files have the\n"
+               "same run, the more complete one stays. If runs disagree, they are listed and nothing is written.\n",
     .example = "  mtil merge-db all.db node1.db node2.db\n",
     .options = options,
     .least = 2,

@@ -1,7 +1,7 @@
-/* Tables as a command's answer: the --format option and what obeys it.
+/* Tables as a command's answer, in the format of --format.
  *
  *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
- *     TRY(output_table(call, &table, error));          // to call->out, in the form that was asked for
+ *     TRY(output_table(call, &table, error));          // to call->out, in the requested form
  */
 #ifndef MTIL_HARNESS_COMMANDS_OUTPUT_H
 #define MTIL_HARNESS_COMMANDS_OUTPUT_H
@@ -15,10 +15,10 @@
         .help = "form of the answer"                                                                                   \
     }
 
-/* Words with names in them, which may come from anywhere: shown, and not obeyed by a terminal. */
+/* Prints words with names from outside; control characters are made visible. */
 void output_words(const struct command_call *call, const char *words);
 
-/* Colour only where a terminal shows it and NO_COLOR (no-color.org) is not set to something. */
+/* Colour only on a terminal and if NO_COLOR (no-color.org) is unset or empty. */
 status output_table(const struct command_call *call, const struct table *table, struct error *error);
 status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
                        struct error *error);

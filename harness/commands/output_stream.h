@@ -1,11 +1,11 @@
-/* A long table as an answer, printed while it grows, so that a million rows need no more memory than some thousands: CSV
- * and JSON row by row, the forms for people in tables of 10,000 rows, each with its header.
+/* A long table as an answer, printed while it grows, so that a million rows need no more memory than some thousands.
+ * CSV and JSON are printed row by row, the forms for people as tables of 10,000 rows, each with its header.
  *
  *     struct output_stream stream;
  *     TRY(output_stream_open(&stream, call, error));
  *     table_add_column(&stream.table, …);
  *     … table_add_text(&stream.table, …) …                          // whole rows, then
- *     TRY(output_stream_print(&stream, false, error));              // as often as some rows have come; at the end, true
+ *     TRY(output_stream_print(&stream, false, error));              // whenever there are some rows; at the end, true
  *     output_stream_close(&stream);
  */
 #ifndef MTIL_HARNESS_COMMANDS_OUTPUT_STREAM_H
@@ -14,7 +14,7 @@
 #include "harness/commands/output.h"
 
 struct output_stream {
-    struct table table; /* the rows that are not printed yet */
+    struct table table; /* rows not printed yet */
     const struct command_call *call;
     enum table_format format;
     size_t printed; /* rows */
@@ -22,7 +22,7 @@ struct output_stream {
 
 status output_stream_open(struct output_stream *stream, const struct command_call *call, struct error *error);
 
-/* end: everything, and what closes the form. Standard output that takes no more is an error. */
+/* end: prints everything and closes the form. A failed write to standard output is an error. */
 status output_stream_print(struct output_stream *stream, bool end, struct error *error);
 void output_stream_close(struct output_stream *stream);
 

@@ -1,4 +1,4 @@
-/* mtil predict: which class an image shows, by which router, for images that belong to no suite. */
+/* mtil predict: classifies images that belong to no suite. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     {.name = "router",
      .type = OPTION_TEXT,
-     .help =
-         "auto: the selector saved with the adapters chooses; the name or number of one; none: adapters off (default "
-         "auto, where there is a selector)"},
+     .help = "auto: the selector saved with the adapters chooses; or the name or number of a router; none: adapters "
+             "off (default "
+             "auto, if there is a selector)"},
     {.name = "labels",
      .type = OPTION_CHOICE,
      .choices = "task|all",
@@ -30,21 +30,30 @@ static const struct option options[] = {
      .maximum = 65535,
      .fallback = "1",
      .help = "classes per image"},
-    {.name = "list", .type = OPTION_TEXT, .help = "file with the path of an image or a folder per line, as @FILE"},
-    {.name = "classes", .type = OPTION_TEXT, .help = "file with a class name per line, instead of the adapters' tasks"},
-    {.name = "template", .type = OPTION_TEXT, .fallback = "a photo of a {}.", .help = "of these classes' prompts"},
+    {.name = "list", .type = OPTION_TEXT, .help = "file with one path of an image or folder per line, same as @FILE"},
+    {.name = "classes",
+     .type = OPTION_TEXT,
+     .help = "file with one class name per line, instead of the adapters' tasks"},
+    {.name = "template",
+     .type = OPTION_TEXT,
+     .fallback = "a photo of a {}.",
+     .help = "prompt for the classes of --classes"},
     {.name = "weights", .type = OPTION_TEXT, .fallback = "mini", .help = "CLIP's safetensors file, or mini"},
-    {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the model's, a file, or mini"},
+    {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the model's vocabulary: a file, or mini"},
     MODEL_CHOICE_OPTIONS,
     BACKEND_OPTIONS("auto", "auto", "0"),
-    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {.name = "threads",
+     .type = OPTION_INTEGER,
+     .maximum = 1024,
+     .fallback = "0",
+     .help = "number of threads; 0: one per core"},
     {0},
 };
 
 struct work {
     const struct command_call *call;
     struct adapter_choice choice;
-    struct adapter_card given; /* of --classes; empty: those of the adapters */
+    struct adapter_card given; /* of --classes; empty: the adapters' classes */
     struct strings classes;
     struct image_paths *paths;
     struct predictor *predictor;
@@ -97,14 +106,14 @@ static status find_classes(struct work *work, struct error *error)
     if (path != NULL)
         return give_classes(work, path, options_text(given, "template"), error);
     if (options_given(given, "template"))
-        return error_set(error, ERROR_ARGUMENT, "command line: --template: expected --classes FILE beside it");
+        return error_set(error, ERROR_ARGUMENT, "command line: --template: expected --classes FILE with it");
     if (work->choice.file == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: predict: expected --adapters FILE or --classes FILE, found neither");
     if (work->choice.saved.card.task_count == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: does not name its tasks and their classes (another program wrote it, or an older mtil); "
-                         "expected --classes FILE beside it",
+                         "expected --classes FILE with it",
                          work->choice.file);
     return OK;
 }
@@ -248,19 +257,19 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_predict = {
     .name = "predict",
     .arguments = "IMAGES…",
-    .summary = "say what images show that belong to no suite, with a run's adapters",
+    .summary = "classify images that belong to no suite, with a run's adapters",
     .details =
         "IMAGES are files, folders (with all that is below them; what is an image is told by content or ending), or "
         "@FILE,\n"
-        "a list with a path per line. An image that cannot be read costs a message; the others are answered, and the "
+        "a list with one path per line. An unreadable image is reported; the others are classified, and the "
         "exit\n"
         "status is 1.\n\n"
-        "  class       the likeliest of the classes of the router's task, and the task that has it\n"
-        "  router      the task whose router the image took; none: no autoencoder knew the image, and CLIP without\n"
-        "              adapters has chosen from the classes of all tasks\n"
+        "  class       the most likely class of the router's task, and the task that has it\n"
+        "  router      the task whose router was used; none: no autoencoder recognised the image, and CLIP without\n"
+        "              adapters chose from the classes of all tasks\n"
         "  confidence  softmax over these classes, with the scale of the evaluation (100)\n"
         "  error       the smallest reconstruction error of the selector's autoencoders\n\n"
-        "A selector that decides per batch decides for so many consecutive images together. CSV and JSON are written "
+        "A selector that decides per batch decides for that many consecutive images together. CSV and JSON are written "
         "while\n"
         "it goes on, the other forms as tables of 10,000 rows.\n",
     .example = "  mtil predict --adapters runs/mini-0123456789ab/seed1/adapters.safetensors photos\n"

@@ -1,4 +1,4 @@
-/* mtil query: what a results database holds, in a form for people, programs or papers. */
+/* mtil query: the contents of a results database, for people, programs or papers. */
 #include <ctype.h>
 #include <string.h>
 
@@ -12,15 +12,15 @@
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     FILTER_OPTIONS,
-    {.name = "by", .type = OPTION_TEXT, .help = "settings that the leaderboard shows: merge.every,training.batch"},
+    {.name = "by", .type = OPTION_TEXT, .help = "settings to show in the leaderboard: merge.every,training.batch"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
-     .help = "papers' printed numbers too: in paper-table, and for SQL as the tables published and published_matrix"},
+     .help = "add published numbers: in paper-table, and for SQL as the tables published and published_matrix"},
     {0},
 };
 
-/* What a command line asks of what. */
+/* What the command line asks, and of which database. */
 struct question {
     const char *what;
     const char *database; /* NULL: only the published numbers */
@@ -34,7 +34,7 @@ static bool has_space(const char *word)
     return *word != 0;
 }
 
-/* A folder may have the name of a question, as the runs' does; it is never the database. */
+/* A folder may have the name of a question ("runs"); it is never the database. */
 static bool is_file(const char *word)
 {
     return file_exists(word) && !file_is_directory(word);
@@ -45,7 +45,7 @@ static bool is_question(const char *word)
     return query_exists(word) || (has_space(word) && !is_file(word));
 }
 
-/* The database comes first; the other order is understood where only the second can be the database. */
+/* The database comes first; the other order is accepted if only the second argument can be the database. */
 static void read_two(struct question *question, const char *first, const char *second)
 {
     bool swapped = is_question(first) && !is_file(first) && !(is_question(second) && !is_file(second));
@@ -87,10 +87,11 @@ static status ask_sql(const struct command_call *call, struct store *store, cons
 {
     const char *filter = filter_given(call->options);
     if (filter != NULL)
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: query: --%s chooses runs for the named queries alone, found SQL: say it there, "
-                         "with WHERE",
-                         filter);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: query: --%s selects runs for the named queries only, found SQL: write the condition there, "
+            "with WHERE",
+            filter);
     return query_sql(store, sql, table, error);
 }
 
@@ -122,7 +123,8 @@ static status run(const struct command_call *call, struct error *error)
     struct table table = {0};
     status result = ask(call, store, &question, &filter, &table, error);
     if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
-        log_info(call->log, "%s: no run is left by these filters, or those have none of it", store_path(store));
+        log_info(call->log, "%s: no run passes these filters, or the runs that do have no such rows",
+                 store_path(store));
     NEXT(result, output_table(call, &table, error));
     table_free(&table);
     store_close(store);
@@ -132,12 +134,12 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_query = {
     .name = "query",
     .arguments = "[DATABASE] WHAT",
-    .summary = "print what a results database holds",
+    .summary = "print the contents of a results database",
     .details = "WHAT is one of the following, or a SELECT of your own in quotes:\n\n"
                "  runs         what has been run: suite, settings, seed, state, dates\n"
                "  metrics      transfer, average, last and more of each run\n"
                "  tasks        the same per task\n"
-               "  classes      what each task of a dataset that was cut has (split_by)\n"
+               "  classes      the classes of each task of a dataset that was cut (split_by)\n"
                "  similarity   mean cosine between the class names of such tasks\n"
                "  matrix       accuracy on each task after each task\n"
                "  leaderboard  configurations by their mean over seeds\n"
@@ -145,13 +147,13 @@ const struct command command_query = {
                "  experts      how often each expert was chosen\n"
                "  events       merges, skips and freezes\n"
                "  selector     the router confusion: true task x chosen router\n"
-               "  inputs       what each run was computed from: files, images, digests of their contents\n\n"
-               "  sessions     which program on which machine worked on each run\n\n"
+               "  inputs       what each run was computed from: files, images, digests of their contents\n"
+               "  sessions     which program on which machine worked on each run\n"
                "  time         where the time went\n\n"
                "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
-               "DATABASE the papers' numbers stand alone. leaderboard and paper-table hold finished\n"
-               "runs. Filters choose runs for these, not for a SELECT; any setting of a suite filters\n"
-               "(--where KEY=VALUE), and the leaderboard shows those that --by names. The tables and views there are:\n"
+               "DATABASE only published numbers are shown. leaderboard and paper-table show finished\n"
+               "runs. Filters select runs for these queries, not for a SELECT; --where filters by any\n"
+               "setting of a suite, and --by adds settings to the leaderboard. To list all tables and views:\n"
                "mtil query results.db \"SELECT type, name FROM sqlite_schema\"; see results/README.md.\n",
     .example = "  mtil query results.db leaderboard --suite mini\n"
                "  mtil query results.db leaderboard --by merge.every --where training.batch=64\n"

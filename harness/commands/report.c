@@ -8,17 +8,17 @@
 #include "harness/config/settings.h"
 
 static const struct option options[] = {
-    {.name = "out", .type = OPTION_TEXT, .help = "the folder to write; needed"},
+    {.name = "out", .type = OPTION_TEXT, .help = "the folder to write; required"},
     {.name = "by",
      .type = OPTION_LIST,
      .fallback = "policy",
-     .help = "what is compared, as in mtil compare: policy, method, merge.every, …"},
+     .help = "what to compare, as in mtil compare: policy, method, merge.every, …"},
     {.name = "best",
      .type = OPTION_INTEGER,
      .minimum = 1,
      .maximum = REPORT_BEST,
      .fallback = "6",
-     .help = "how many configurations are drawn, those with the highest Last"},
+     .help = "number of configurations drawn, those with the highest Last"},
     {.name = "figures", .type = OPTION_BOOLEAN, .fallback = "true", .help = "write the figures for papers too"},
     FILTER_OPTIONS,
     {0},
@@ -73,7 +73,7 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_report = {
     .name = "report",
     .arguments = "DATABASE --out FOLDER",
-    .summary = "write a page that shows what a results database holds",
+    .summary = "write a page that shows the contents of a results database",
     .details = "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure as SVG, PNG and\n"
                "PDF, and its data. A report that is there is replaced; a folder that holds\n"
                "anything else is left alone.\n",

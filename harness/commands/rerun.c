@@ -1,4 +1,4 @@
-/* mtil rerun: a run once more, from what the database says of it. */
+/* mtil rerun: repeats a run from what the database stores. */
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
-    {.name = "out", .type = OPTION_TEXT, .help = "keep the repetition in this database; default: it is thrown away"},
+    {.name = "out", .type = OPTION_TEXT, .help = "keep the repetition in this database; default: discard it"},
     {0}};
 
 struct rerun {
@@ -23,7 +23,7 @@ struct rerun {
     struct store *store, *repetition;
     struct run_record record;
     struct run_remains run;  /* which it is */
-    char *folder, *database; /* of the repetition; the folder goes away */
+    char *folder, *database; /* of the repetition; the folder is removed */
     struct suite *suite;
 };
 
@@ -60,7 +60,7 @@ static status make_folder(struct rerun *r, struct error *error)
     return r->database != NULL ? OK : error_set(error, ERROR_MEMORY, "rerun: no memory for a path");
 }
 
-/* The words given, then where the repetition goes; those must not change what is computed. */
+/* The given words, then the places of the repetition; the words must not change what is computed. */
 static status read_suite(struct rerun *r, struct error *error)
 {
     const struct command_call *call = r->call;
@@ -79,9 +79,10 @@ static status read_suite(struct rerun *r, struct error *error)
     NEXT(result, suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error));
     NEXT(result, suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error));
     if (result == OK && strcmp(suite_settings_hash(stored), suite_settings_hash(r->suite)) != 0)
-        result = error_set(error, ERROR_ARGUMENT,
-                           "command line: rerun: expected settings that say how and not what, as run.threads=2, found "
-                           "some that change what is computed");
+        result = error_set(
+            error, ERROR_ARGUMENT,
+            "command line: rerun: expected settings that do not change what is computed, such as run.threads=2, "
+            "found others");
     suite_destroy(stored);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
@@ -106,7 +107,7 @@ static status read_run(struct rerun *r, struct error *error)
                            r->call->arguments[0], r->run.run, r->run.status);
 }
 
-/* A run like any other, in a database of its own. */
+/* An ordinary run, in a database of its own. */
 static status repeat(struct rerun *r, int64_t *run, struct error *error)
 {
     const struct command_call *call = r->call;
@@ -120,7 +121,7 @@ static status repeat(struct rerun *r, int64_t *run, struct error *error)
     *run = sequence.run;
     experiment_close(e);
     if (result == OK && sequence.finished_before)
-        result = error_set(error, ERROR_ARGUMENT, "%s: has this run already; name another database", r->database);
+        result = error_set(error, ERROR_ARGUMENT, "%s: already has this run; name another database", r->database);
     return result;
 }
 
@@ -157,12 +158,12 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_rerun = {
     .name = "rerun",
     .arguments = "DATABASE RUN [key=value…]",
-    .summary = "repeat a run from what is stored, and say whether its bits agree",
+    .summary = "repeat a run from what is stored, and compare the results bit for bit",
     .details =
-        "Computes the run again with the settings and the seed that the database has, in a folder that goes away\n"
-        "afterwards, and compares all rows: accuracies, predictions, losses, routing, merges. Where some differ,\n"
-        "the first of each table is named and the exit status is 1. Files are looked for where they were;\n"
-        "key=value names other places (data.root=…, model.weights=…) or says how to compute (run.threads=2).\n",
+        "Computes the run again with its stored settings and seed, in a temporary folder, and\n"
+        "compares all rows: accuracies, predictions, losses, routing, merges. If some differ,\n"
+        "the first of each table is shown and the exit status is 1. Files are expected where they were;\n"
+        "key=value gives other places (data.root=…, model.weights=…) or changes how to compute (run.threads=2).\n",
     .example = "  mtil rerun results.db 3\n",
     .options = options,
     .least = 2,

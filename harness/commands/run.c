@@ -47,7 +47,7 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     TRY(experiment_open(&e, suite, seed, call->log, error));
     if (stop_requested(call->stop)) {
         experiment_close(e);
-        return error_set(error, ERROR_STOPPED, "stopped before the run began");
+        return error_set(error, ERROR_STOPPED, "stopped before the run started");
     }
     show_start(call, e);
     struct sequence sequence = {.experiment = e, .store = store, .progress = call->progress, .stop = call->stop};
@@ -59,10 +59,10 @@ static status run_seed(const struct command_call *call, const struct suite *suit
         log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(e),
                  (double)trained_values(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
-        log_info(call->log, "seed %llu was finished before; its results:", (unsigned long long)seed);
+        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)seed);
     NEXT(result, show_summary(call, store, sequence.run, error));
     if (result == ERROR_STOPPED)
-        error_context(error, "the same command goes on from here");
+        error_context(error, "the same command resumes the run");
     experiment_close(e);
     return result;
 }
@@ -120,12 +120,12 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_run = {
     .name = "run",
     .arguments = "SUITE [key=value…]",
-    .summary = "run a suite, or go on where it stopped",
+    .summary = "run a suite, or resume it where it stopped",
     .details =
-        "SUITE is a name (mtil list suites) or a YAML file; key=value overrides it, as in merge.every=50 or\n"
-        "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration or batch of images, a second\n"
-        "one at once; the same command goes on from there and ends with the same numbers. A run that is finished\n"
-        "is only shown.\n",
+        "SUITE is a name (mtil list suites) or a YAML file; key=value overrides a key of it, as in merge.every=50 or\n"
+        "tasks.mnist.learning_rate=1e-4. Ctrl-C stops after the current iteration or batch of images, a second Ctrl-C\n"
+        "at once; the same command resumes the run and ends with the same numbers. A finished run is only\n"
+        "shown.\n",
     .example = "  mtil run mini run.seeds=1,2,3 merge.policy=none\n",
     .options = options,
     .least = 1,

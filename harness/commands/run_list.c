@@ -11,7 +11,7 @@ enum { RUNS_MOST = 1000000 };
 static status add(struct run_list *list, int64_t run, struct error *error)
 {
     if (list->count == RUNS_MOST)
-        return error_set(error, ERROR_ARGUMENT, "command line: more than %d runs are named", RUNS_MOST);
+        return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d runs, found more", RUNS_MOST);
     TRY(ARRAY_GROW(list->runs, list->count, "runs", error));
     list->runs[list->count++] = run;
     return OK;
@@ -55,7 +55,7 @@ static void sort(struct run_list *list)
     list->count = kept;
 }
 
-/* strsep, so that an empty part is a mistake too. */
+/* strsep, so that an empty part is an error too. */
 static status add_word(struct run_list *list, const char *word, struct error *error)
 {
     char *copy = strdup(word), *rest = copy;

@@ -1,4 +1,4 @@
-/* Which runs a command line names: "3", "1,4", "5-9", each at least 1.
+/* The runs that a command line names: "3", "1,4", "5-9", each at least 1.
  *
  *     struct run_list list;
  *     TRY(run_list_read(&list, call->arguments + 1, call->argument_count - 1, error));
@@ -18,7 +18,7 @@ struct run_list {
     size_t count;
 };
 
-/* The caller frees, after a failure too. */
+/* The caller frees, also after a failure. */
 status run_list_read(struct run_list *list, const char *const *words, size_t count, struct error *error);
 void run_list_free(struct run_list *list);
 

@@ -1,5 +1,5 @@
-/* mtil runs: what can be done to the runs of a results database. A new subcommand: its file runs_NAME.c, and its name twice
- * here. `mtil query DATABASE runs` lists them. */
+/* mtil runs. A new subcommand: its file runs_NAME.c, and its name twice here. `mtil query DATABASE runs` lists the
+ * runs. */
 #include "harness/commands/command.h"
 
 extern const struct command command_runs_delete;

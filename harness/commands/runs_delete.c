@@ -15,7 +15,7 @@
 static const struct option options[] = {{.name = "yes", .type = OPTION_BOOLEAN, .fallback = "no", .help = "do not ask"},
                                         {0}};
 
-/* A run that is to go. */
+/* A run to remove. */
 struct doomed {
     struct run_remains remains;
     struct run_files files;
@@ -24,12 +24,12 @@ struct doomed {
 struct removal {
     struct store *store;
     struct run_list list;
-    struct doomed *doomed; /* [list.count]; those that were looked at are prepared */
+    struct doomed *doomed; /* [list.count], of which some are prepared */
     size_t prepared;
 };
 
-/* All are locked before the first is removed, so that either all can go or none does. A run that is not there may have gone
- * when the command was given before. */
+/* All are locked before the first is removed, so that either all or none are removed. A missing run may have been
+ * removed by an earlier call of the command. */
 static status prepare(const struct command_call *call, struct removal *removal, struct error *error)
 {
     removal->doomed = calloc(removal->list.count, sizeof *removal->doomed);
@@ -75,11 +75,11 @@ static void show_run(const struct command_call *call, const struct doomed *doome
              (double)files->bytes / 1e6, remains->folder != NULL ? " in " : "",
              remains->folder != NULL ? remains->folder : "", lost ? ", which is not there" : "");
     if (files->others > 0)
-        log_info(call->log, "%s: %zu thing%s not of the run and stay%s", files->folder, files->others,
-                 files->others == 1 ? " in it is" : "s in it are", files->others == 1 ? "s" : "");
+        log_info(call->log, "%s: %zu entr%s of others stay%s", files->folder, files->others,
+                 files->others == 1 ? "y" : "ies", files->others == 1 ? "s" : "");
 }
 
-/* Waits for input or a stop; a signal ends the wait. */
+/* Waits for input or a stop request; a signal ends the wait. */
 static bool answer_is_yes(const struct command_call *call)
 {
     char line[16] = "";
@@ -96,8 +96,9 @@ static status ask(const struct command_call *call, const struct removal *removal
     if (*agreed)
         return OK;
     if (!isatty(STDIN_FILENO))
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: runs delete asks first, and nobody is there to answer: add --yes");
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: runs delete asks for confirmation, but standard input is no terminal: add --yes");
     for (size_t i = 0; i < removal->prepared; i++)
         show_run(call, &removal->doomed[i]);
     fprintf(stderr, "Remove %s from %s for good? [y/N] ", removal->prepared == 1 ? "it" : "them", call->arguments[0]);
@@ -155,10 +156,10 @@ const struct command command_runs_delete = {
     .arguments = "DATABASE RUN...",
     .summary = "remove runs with all their rows and files",
     .details =
-        "RUN is a number (mtil query DATABASE runs), a list or a range: 3, 1,4 or 5-9. Shows what goes and asks\n"
-        "first. Of a run's folder only the files go that runs write, and the folder when it is empty then. A run\n"
-        "that is going on stays. What was interrupted is repeated with the same command. A run that was removed\n"
-        "starts anew when it is asked for again.\n",
+        "RUN is a number (mtil query DATABASE runs), a list or a range: 3, 1,4 or 5-9. Shows what would be removed\n"
+        "and asks first. Only files that runs write are removed from a run's folder, and the folder if it is empty\n"
+        "then. A running run stays. After an interruption give the same command again. A removed run starts from\n"
+        "the beginning when it is requested again.\n",
     .example = "  mtil runs delete results.db 3\n  mtil runs delete results.db 5-9 --yes\n",
     .options = options,
     .least = 2,

@@ -1,4 +1,4 @@
-/* mtil sweep: every combination of some settings under several seeds, what is missing of it. */
+/* mtil sweep: runs what is missing of every combination of some settings under several seeds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,27 +20,29 @@ static const struct option options[] = {
     {.name = "grid",
      .type = OPTION_BOOLEAN,
      .fallback = "true",
-     .help = "values are lists (none,most_used) and ranges (1..5); false: each is taken as it stands"},
+     .help = "values are lists (none,most_used) and ranges (1..5); false: each is one value"},
     {.name = "dry-run", .type = OPTION_BOOLEAN, .fallback = "no", .help = "show the plan and do nothing"},
     {.name = "jobs",
      .type = OPTION_INTEGER,
      .minimum = 1,
      .maximum = 1024,
-     .help = "runs at a time; as many as cores and memory carry, or one per GPU, if not given"},
-    {.name = "slurm", .type = OPTION_BOOLEAN, .fallback = "no", .help = "submit the runs to a cluster, as a job array"},
+     .help = "runs at a time; default: as many as cores and memory allow, or one per GPU"},
+    {.name = "slurm",
+     .type = OPTION_BOOLEAN,
+     .fallback = "no",
+     .help = "submit the runs to a Slurm cluster, as a job array"},
     {.name = "collect",
      .type = OPTION_BOOLEAN,
      .fallback = "no",
-     .help = "join what a cluster has finished, and run nothing"},
-    {.name = "partition", .type = OPTION_TEXT, .help = "with --slurm: where the jobs go"},
+     .help = "join the runs that a cluster has finished, and run nothing"},
+    {.name = "partition", .type = OPTION_TEXT, .help = "with --slurm: partition of the jobs"},
     {.name = "time",
      .type = OPTION_TEXT,
-     .help = "with --slurm: limit of a job, as in 12:00:00; a run that reaches it goes on in the next one"},
-    {.name = "memory", .type = OPTION_TEXT, .help = "with --slurm: of a job, as in 16G"},
-    {.name = "cpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1024, .help = "with --slurm: of a job"},
-    {.name = "slurm-arg",
-     .type = OPTION_TEXT,
-     .help = "with --slurm: more arguments of sbatch, with spaces between them"},
+     .help =
+         "with --slurm: time limit of a job, as in 12:00:00; a run that reaches it is resumed by the next submission"},
+    {.name = "memory", .type = OPTION_TEXT, .help = "with --slurm: memory of a job, as in 16G"},
+    {.name = "cpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1024, .help = "with --slurm: cores of a job"},
+    {.name = "slurm-arg", .type = OPTION_TEXT, .help = "with --slurm: more arguments for sbatch, separated by spaces"},
     {0}};
 
 static bool asked(const struct command_call *call, const char *option)
@@ -53,14 +55,13 @@ static size_t number(const struct command_call *call, const char *option)
     return options_given(call->options, option) ? (size_t)options_integer(call->options, option) : 0;
 }
 
-/* What only jobs have, and what excludes each other. */
+/* Options that need --slurm, and options that exclude each other. */
 static status check_options(const struct command_call *call, struct error *error)
 {
     static const char *const of_jobs[] = {"partition", "time", "memory", "cpus", "slurm-arg"};
     for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs; i++)
         if (options_given(call->options, of_jobs[i]) && !asked(call, "slurm"))
-            return error_set(error, ERROR_ARGUMENT, "command line: --%s is about jobs; expected --slurm with it",
-                             of_jobs[i]);
+            return error_set(error, ERROR_ARGUMENT, "command line: --%s: expected --slurm with it", of_jobs[i]);
     if (asked(call, "collect") && asked(call, "slurm"))
         return error_set(error, ERROR_ARGUMENT, "command line: expected --slurm or --collect, found both");
     return OK;
@@ -68,7 +69,7 @@ static status check_options(const struct command_call *call, struct error *error
 
 /* --- The plan --- */
 
-/* A cluster is taken to have room for all. */
+/* A cluster is assumed to have room for all runs. */
 static struct placement place_on_cluster(const struct command_call *call, const struct sweep *sweep)
 {
     size_t cpus = number(call, "cpus") > 0 ? number(call, "cpus") : 1,
@@ -78,7 +79,7 @@ static struct placement place_on_cluster(const struct command_call *call, const 
     return placement_choose(&cluster, &request);
 }
 
-/* Of the runs to come, the most that one takes: all places are alike. */
+/* The largest need of the remaining runs, because all places are equal. */
 static size_t most_gpus(const struct sweep *sweep)
 {
     size_t most = 1;
@@ -110,7 +111,7 @@ static bool any_measured(const struct sweep *sweep)
     return false;
 }
 
-/* Whether runs that are to be computed share a cache though their suite does not say so. */
+/* Whether runs to be computed share a cache although their suite does not say so. */
 static bool any_shares(const struct sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -119,7 +120,7 @@ static bool any_shares(const struct sweep *sweep)
     return false;
 }
 
-/* What the plan comes to, a line each. */
+/* The totals of the plan, one per line. */
 static void describe(const struct command_call *call, const struct sweep *sweep, const struct placement *placement,
                      struct text *text)
 {
@@ -129,7 +130,7 @@ static void describe(const struct command_call *call, const struct sweep *sweep,
              sweep->run_count == 1 ? "" : "s", sweep_count(sweep, SWEEP_FINISHED), sweep_count(sweep, SWEEP_UNFINISHED),
              sweep_count(sweep, SWEEP_MISSING));
     if (elsewhere > 0)
-        text_add(text, "%zu run%s in the hands of other processes\n", elsewhere, elsewhere == 1 ? " is" : "s are");
+        text_add(text, "%zu run%s in progress in other processes\n", elsewhere, elsewhere == 1 ? " is" : "s are");
     if (sweep_work(sweep) == 0)
         return;
     double seconds = sweep_cost_left(sweep, placement), memory = sweep_cost_memory(sweep);
@@ -158,7 +159,7 @@ static void note_lines(const struct command_call *call, struct text *text)
             log_info(call->log, "%s", line);
 }
 
-/* The table is the answer when nothing else is asked for, else a note: standard output is for the results then. */
+/* With --dry-run the table is the answer; otherwise it is a note, because standard output is for the results. */
 static status show_plan(const struct command_call *call, const struct sweep *sweep, const struct placement *placement,
                         struct error *error)
 {
@@ -216,7 +217,7 @@ static status run_missing(const struct command_call *call, struct sweep *sweep, 
     return tell_failures(call, sweep, error);
 }
 
-/* Standings from the sweep's database, if there is one, and from those of the runs. */
+/* Reads the state of the runs from the sweep's database, if there is one, and from those of the runs. */
 static status look(const struct command_call *call, struct sweep *sweep, struct store *store, struct error *error)
 {
     bool cluster = asked(call, "slurm") || asked(call, "collect");
@@ -224,8 +225,8 @@ static status look(const struct command_call *call, struct sweep *sweep, struct 
     return sweep_parts_look(sweep, cluster ? PARTS_GO_ON : PARTS_END, error);
 }
 
-/* A plan alone creates no database (NULL where there is none), and neither do jobs that have their own. Who runs opens for
- * writing at once, and so waits for another sweep that is about to create it. */
+/* A plan creates no database (NULL without one), and neither do jobs, which have their own. To run, it is opened for
+ * writing at once, which waits for another sweep that is creating it. */
 static status open_results(const struct command_call *call, const struct sweep *sweep, struct store **store,
                            struct error *error)
 {
@@ -236,7 +237,7 @@ static status open_results(const struct command_call *call, const struct sweep *
     return store_open_stoppable(store, sweep->database, runs ? STORE_WRITE : STORE_READ, call->stop, error);
 }
 
-/* What a cluster has finished comes first, so that nothing is computed again. */
+/* Joins what a cluster has finished first, so that nothing is computed twice. */
 static status collect(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
     struct store *store;
@@ -271,12 +272,13 @@ static status submit(const struct command_call *call, const struct sweep *sweep,
                                   .cpus = number(call, "cpus"),
                                   .jobs = number(call, "jobs")};
     if (sweep_work(sweep) == 0) {
-        log_info(call->log, "nothing is left to be submitted; the same with --collect shows the results");
+        log_info(call->log, "nothing is left to submit; the same command with --collect shows the results");
         return OK;
     }
     TRY(slurm_submit(sweep, &slurm, job, error));
-    log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows how far it is", job, sweep->folder, job);
-    log_info(call->log, "its end joins the results into %s; so does the same command with --collect", sweep->database);
+    log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows its state", job, sweep->folder, job);
+    log_info(call->log, "a job after it joins the results into %s; so does the same command with --collect",
+             sweep->database);
     return OK;
 }
 
@@ -338,11 +340,11 @@ const struct command command_sweep = {
     .arguments = "SUITE --grid KEY=VALUE,VALUE… [KEY=FIRST..LAST…]",
     .summary = "run every combination of some settings under several seeds",
     .details =
-        "Every key of the suite can be an axis, by its whole name (merge.policy) or a short one (policy, seed).\n"
-        "A value that is a list itself has spaces: \"data.order=mnist dtd,dtd mnist\" are two orders.\n"
-        "What is finished in the database is not run again, what was begun goes on, each run is a process of its\n"
-        "own with a log. Ctrl-C stops all of them where it is safe; the same command goes on. Runs that fail are\n"
-        "reported at the end and do not keep the others from running; runs that another process is at are waited for.\n"
+        "Every key of the suite can be an axis, by its full name (merge.policy) or a short one (policy, seed).\n"
+        "The items of a value that is itself a list are separated by spaces: \"data.order=mnist dtd,dtd mnist\" are\n"
+        "two orders. Runs finished in the database are not repeated, unfinished ones are resumed, and each run is a\n"
+        "process with a log of its own. Ctrl-C stops all of them where it is safe; the same command resumes them.\n"
+        "Failed runs are reported at the end and do not stop the others; runs of other processes are waited for.\n"
         "With --slurm the runs are tasks of a job array, and a job after it joins their databases.\n",
     .example = "  mtil sweep mini --grid policy=none,most_used merge.every=20,40 seed=1..5 --dry-run\n"
                "  mtil sweep mtil --grid seed=1..5 --slurm --partition gpu --cpus 8 --slurm-arg --gres=gpu:1\n",

@@ -1,4 +1,4 @@
-/* mtil verify: whether a results database holds together. */
+/* mtil verify: checks the consistency of a results database. */
 #include <string.h>
 
 #include "harness/commands/output.h"
@@ -55,11 +55,11 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_verify = {
     .name = "verify",
     .arguments = "DATABASE [RUN...]",
-    .summary = "check that everything a results database says holds together",
+    .summary = "check the consistency of a results database",
     .details =
-        "Computes every derived number anew from the rows, and compares rows with one another and kept files with\n"
-        "their digests. What does not hold is named, one row each, and the exit status is 1. RUN is a number, a\n"
-        "list or a range: 3, 1,4 or 5-9; without it all runs are checked, and the means over them. Nothing is\n"
+        "Computes every derived number again from the rows, and compares rows with one another and stored files with\n"
+        "their digests. Each inconsistency is a row of the output, and the exit status is 1. RUN is a number, a\n"
+        "list or a range: 3, 1,4 or 5-9; by default all runs are checked, and the means over them. Nothing is\n"
         "written.\n",
     .example = "  mtil verify results.db\n  mtil verify results.db 5-9 --format json\n",
     .options = options,

@@ -1,4 +1,4 @@
-/* mtil watch: the runs that are being written, as they go on. */
+/* mtil watch: shows the progress of running runs. */
 #include <unistd.h>
 
 #include "core/characters.h"
@@ -7,19 +7,19 @@
 #include "results/store/running.h"
 
 static const struct option options[] = {
-    {.name = "once", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print once and end"},
+    {.name = "once", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print once and exit"},
     {.name = "every",
      .type = OPTION_REAL,
      .minimum = 0.1,
      .maximum = 3600,
      .fallback = "1",
-     .help = "seconds between two looks"},
+     .help = "seconds between updates"},
     {0},
 };
 
 typedef status ask_function(struct store *store, struct table *table, struct error *error);
 
-/* Nothing where the answer has no rows. */
+/* Prints nothing if the answer has no rows. */
 static status add_answer(struct store *store, ask_function *ask, struct text *text, struct error *error)
 {
     struct table table = {0};
@@ -68,7 +68,7 @@ static status keep_looking(const struct command_call *call, struct store *store,
     } while (result == OK && screen_wait(&screen, seconds, call->stop));
     screen_close(&screen);
     text_free(&text);
-    return result == ERROR_STOPPED ? OK : result; /* Ctrl-C is how one leaves it */
+    return result == ERROR_STOPPED ? OK : result; /* Ctrl-C is the normal way to leave */
 }
 
 static status run(const struct command_call *call, struct error *error)
@@ -84,10 +84,10 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_watch = {
     .name = "watch",
     .arguments = "DATABASE",
-    .summary = "show the runs that are going on",
-    .details =
-        "Task, step, loss, speed and time left of each running run, and its last row of accuracies. On a terminal\n"
-        "the screen is drawn anew every second until q or Ctrl-C; elsewhere lines are printed when they change.\n",
+    .summary = "show the progress of running runs",
+    .details = "Task, step, loss, speed and remaining time of each running run, and its last row of accuracies. On a "
+               "terminal\n"
+               "the screen is redrawn every second until q or Ctrl-C; elsewhere lines are printed when they change.\n",
     .example = "  mtil watch results.db\n"
                "  mtil watch results.db --once\n",
     .options = options,

@@ -8,7 +8,7 @@
 
 struct task {
     size_t index;
-    size_t first_class; /* of its classes in the label space: 0, or, in one of all tasks, after those of tasks before */
+    size_t first_class; /* of its classes in a joint label space, after those of previous tasks; otherwise 0 */
     struct task_settings settings;
     char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
     struct dataset *dataset;

@@ -85,7 +85,7 @@ cmp local.rows cluster.rows || fail "the rows differ"
 "$program" sweep mini --grid "${grid[@]}" run.database=cluster.db --collect >cluster.txt
 cmp local.txt cluster.txt || fail "the tables differ"
 "$program" sweep mini --grid "${grid[@]}" run.database=cluster.db --slurm 2>nothing.log
-expect "nothing is left to be submitted" nothing.log
+expect "nothing is left to submit" nothing.log
 
 step "a run that fails, one that is stopped and goes on"
 rm -rf runs
@@ -100,7 +100,7 @@ scancel --batch --signal=TERM "$(cat runs/sweep-*/job)_1"
 wait_for_jobs
 "$program" sweep mini --grid "${long[@]}" --collect 2>unfinished.log && fail "nothing was told of runs that are not finished"
 expect "weights=missing.safetensors seed=1 is not finished: mtil: error:" unfinished.log
-expect "weights=mini seed=1 is not finished: mtil: the same command goes on from here: mnist: stopped after" unfinished.log
+expect "weights=mini seed=1 is not finished: mtil: the same command resumes the run: mnist: stopped after" unfinished.log
 expect "2 of 2 runs are not finished" unfinished.log
 "$program" sweep mini --grid "${long[@]}" --slurm --cpus 1 2>submit.log
 expect "1 to go on with" submit.log

@@ -181,7 +181,7 @@ static void a_kill_in_between_is_gone_on_from(void **state)
     execute(&w, "UPDATE runs SET suite_hash = 'older'; UPDATE inputs SET digest = 'older' WHERE task = 1 AND kind = "
                 "'train'");
     struct outcome outcome = program_ends(&w, "run tiny.yaml data.order=eurosat,dtd tasks.eurosat.iterations=300", 0);
-    assert_non_null(strstr(outcome.errors.data, "going on with task 1 of 2"));
+    assert_non_null(strstr(outcome.errors.data, "resuming task 1 of 2"));
     outcome_free(&outcome);
     rows_expect(&w, "results.db", "SELECT status, length(suite_hash) FROM runs", "finished,64\n");
     workshop_close(&w);

@@ -151,7 +151,7 @@ static void a_run_is_repeated_to_the_bit(void **state)
     outcome_free(&outcome);
     rows_expect(&w, "again.db", "SELECT seed, status FROM runs", "3,finished\n");
     program_complains(&w, &(struct launch){.arguments = "rerun results.db 1 --quiet --out again.db"},
-                      (const char *const[]){"again.db", "has this run already", NULL});
+                      (const char *const[]){"again.db", "already has this run", NULL});
     program_complains(&w, &(struct launch){.arguments = "rerun results.db 1 training.iterations=5"},
                       (const char *const[]){"change what is computed", NULL});
     shell(&w, "rm clip.safetensors");

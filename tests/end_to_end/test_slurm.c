@@ -125,7 +125,7 @@ static void jobs_compute_the_same(void **state)
     rows_expect(workshop, "results.db", rows, alone.data);
     text_free(&alone);
     free(path);
-    expect_words(program_ends(workshop, sweep_words, 0), WORDS("4 finished", "nothing is left to be submitted"));
+    expect_words(program_ends(workshop, sweep_words, 0), WORDS("4 finished", "nothing is left to submit"));
     expect_words(program_ends(workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..2", 0),
                  WORDS("4 finished"));
     assert_int_equal(workshop_leftovers(workshop), 0);

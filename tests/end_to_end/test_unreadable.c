@@ -97,7 +97,7 @@ static void what_goes_bad_later_is_told_and_gone_on_from(void **state)
                       (const char *const[]){"braided_0040.jpg", NULL});
     scratch_write(&w.scratch, BRAIDED, image.data, image.size);
     outcome = program_ends(&w, "run tiny.yaml tasks.mnist.iterations=250", 0);
-    assert_non_null(strstr(outcome.errors.data, "going on with task 3 of 3"));
+    assert_non_null(strstr(outcome.errors.data, "resuming task 3 of 3"));
     outcome_free(&outcome);
     rows_read(scratch_file(&w.scratch, "results.db"), &found);
     rows_read(scratch_file(&w.scratch, "undisturbed.db"), &expected);

@@ -1,5 +1,5 @@
-/* mtil data cache: the files of decoded images and zero-shot features that runs with `run.cache: disk` leave for each
- * other, and what every run has found in its images. */
+/* mtil data cache: the files of decoded images and zero-shot features that runs with `run.cache: disk` share, and
+ * the surveys of images of all runs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define FOLDER_OPTION                                                                                                  \
     {                                                                                                                  \
         .name = "folder", .type = OPTION_TEXT,                                                                         \
-        .help = "of the files, as run.cache_folder says (default $XDG_CACHE_HOME/mtil or ~/.cache/mtil)"               \
+        .help = "folder of the cache, as in run.cache_folder (default $XDG_CACHE_HOME/mtil or ~/.cache/mtil)"          \
     }
 
 /* The caller frees folder. */
@@ -26,7 +26,7 @@ static status choose_folder(const struct command_call *call, char **folder, stru
                            "folder with --folder");
 }
 
-/* All that is in the folder. */
+/* Everything in the folder. */
 struct content {
     struct cache_listing images;
     struct shared_files others;
@@ -180,8 +180,8 @@ static const struct command command_clear = {
     .arguments = "[ROOT]",
     .summary = "remove the cache's files, all or those of the datasets below a root",
     .details =
-        "Runs that use one of them go on; a file that is being written stays. Other files in the folder are not\n"
-        "touched. What is removed is decoded again when it is wanted.\n",
+        "Runs that use one of the files continue; a file that is being written stays. Other files in the folder\n"
+        "are not touched. Removed images are decoded again when they are needed.\n",
     .example = "  mtil data cache clear\n  mtil data cache clear data/mini\n",
     .options = clear_options,
     .least = 0,

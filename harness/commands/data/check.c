@@ -1,4 +1,4 @@
-/* mtil data check: whether the datasets below a root are complete and fit to be learnt from. */
+/* mtil data check: whether the datasets below a root are complete and fit for training. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +13,12 @@
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     {.name = "json", .type = OPTION_BOOLEAN, .fallback = "false", .help = "the same as --format=json"},
-    {.name = "dataset", .type = OPTION_LIST, .help = "only these; default: all that are found"},
+    {.name = "dataset", .type = OPTION_LIST, .help = "datasets to check; default: all that are found"},
     {.name = "split",
      .type = OPTION_CHOICE,
      .choices = "any|torchvision|coop",
      .fallback = "any",
-     .help = "whose lists of images; any: torchvision's, else CoOp's"},
+     .help = "which split to check; any: torchvision's, or else CoOp's"},
     OPTION_PATH,
     {.name = "problems",
      .type = OPTION_BOOLEAN,
@@ -27,26 +27,30 @@ static const struct option options[] = {
     {.name = "strict",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
-     .help = "fail also where sizes differ from the published ones or classes have no test images"},
+     .help = "also fail if sizes differ from the published ones or classes have no test images"},
     {.name = "cache-folder",
      .type = OPTION_TEXT,
-     .help = "where what is found is kept for runs, as their run.cache_folder says (default $XDG_CACHE_HOME/mtil or "
+     .help = "folder for surveys of images, which runs reuse, as in run.cache_folder (default $XDG_CACHE_HOME/mtil or "
              "~/.cache/mtil)"},
-    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {.name = "threads",
+     .type = OPTION_INTEGER,
+     .maximum = 1024,
+     .fallback = "0",
+     .help = "number of threads; 0: one per core"},
     {0},
 };
 
 static const char *const parts[SPLITS] = {"train", "test"};
 static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "empty class"};
 
-/* The datasets one after the other, and what was found so far. */
+/* The survey of all datasets so far. */
 struct root_survey {
     const struct command_call *call;
-    const char *root, *path; /* path: of the reader whose folder is an option */
-    char *folder;            /* where what is found is kept; NULL: nowhere */
-    bool told;               /* that it cannot be kept */
+    const char *root, *path; /* path: for the reader whose folder is an option */
+    char *folder;            /* folder for surveys; NULL: they are not stored */
+    bool told;               /* a warning said that surveys cannot be stored */
     struct threads *threads;
-    const struct dataset_reader *reader; /* the one at hand: `number` of `count` */
+    const struct dataset_reader *reader; /* the current dataset: `number` of `count` */
     size_t number, count, unfit, different;
     struct text unfit_names;
     struct table counts, problems;
@@ -105,7 +109,7 @@ static bool is_stopped(void *context)
     return stop_requested(survey->call->stop);
 }
 
-/* --- what is said about one dataset ------------------------------------------------------------------------------- */
+/* --- messages about one dataset ------------------------------------------------------------------------------- */
 
 static void tell_finding(const struct root_survey *survey, const struct check_finding *finding)
 {
@@ -113,13 +117,13 @@ static void tell_finding(const struct root_survey *survey, const struct check_fi
     const char *name = survey->reader->name;
     switch (finding->kind) {
     case CHECK_MISSING:
-        log_warn(log, "%s: %s is listed but not there", name, finding->subject);
+        log_warn(log, "%s: %s is listed but missing", name, finding->subject);
         break;
     case CHECK_UNREADABLE:
         log_warn(log, "%s: %s", name, finding->detail);
         break;
     case CHECK_DUPLICATE:
-        log_warn(log, "%s: %s, to test with, has the pixels of %s, to train with", name, finding->subject,
+        log_warn(log, "%s: the test image %s has the pixels of the training image %s", name, finding->subject,
                  finding->detail);
         break;
     case CHECK_EMPTY_CLASS:
@@ -128,7 +132,7 @@ static void tell_finding(const struct root_survey *survey, const struct check_fi
     }
 }
 
-/* All findings to the table; the first few of each kind to the log, unless the table is the answer. */
+/* All findings go to the table; the first few of each kind also to the log, unless the table is the answer. */
 static void tell_findings(struct root_survey *survey, const struct check *check)
 {
     enum { TOLD = 3 };
@@ -141,12 +145,12 @@ static void tell_findings(struct root_survey *survey, const struct check *check)
         if ((*so_far)++ < TOLD && tells)
             tell_finding(survey, finding);
         if (*so_far == all && all > TOLD && tells)
-            log_warn(survey->call->log, "%s: and %zu more like this in %s (%s); --problems lists all",
+            log_warn(survey->call->log, "%s: %zu more of this kind in %s (%s); --problems lists all",
                      survey->reader->name, all - TOLD, parts[finding->split], kinds[finding->kind]);
     }
 }
 
-/* Whether the sizes are others than the published ones, which is said. */
+/* Whether the sizes differ from the published ones; logs the difference. */
 static bool differs(struct root_survey *survey, const struct dataset *dataset, const struct published *published)
 {
     size_t classes = dataset_classes(dataset), train = dataset_size(dataset, SPLIT_TRAIN),
@@ -219,7 +223,7 @@ static status open_split(const struct root_survey *survey, const char *split, st
     return dataset_choice_open(&choice, NULL, dataset, error);
 }
 
-/* Opens the dataset by the split that was asked for or is there; *split becomes its name. */
+/* Opens the dataset with the requested split or the one available; *split becomes its name. */
 static status open_any(const struct root_survey *survey, const char **split, struct dataset **dataset,
                        struct error *error)
 {
@@ -262,7 +266,7 @@ static status check_opened(struct root_survey *survey, const struct dataset *dat
     return OK;
 }
 
-/* What is wrong with the dataset is no failure: it is what this command is asked for. */
+/* Faults of the dataset are the answer of this command, not a failure. */
 static status check_one(struct root_survey *survey, struct error *error)
 {
     struct dataset *dataset;
@@ -306,7 +310,8 @@ static status check_all(struct root_survey *survey, struct error *error)
     for (size_t i = 0; i < count; i++)
         survey->count += is_wanted(survey, readers[i]);
     if (survey->count == 0)
-        return error_set(error, ERROR_IO, "%s: expected a folder that holds datasets, found none of mtil list datasets",
+        return error_set(error, ERROR_IO,
+                         "%s: expected a folder with datasets, found none of those that mtil list datasets shows",
                          survey->root);
     for (size_t i = 0; i < count; i++) {
         if (!is_wanted(survey, readers[i]))
@@ -329,7 +334,7 @@ static status print_survey(const struct root_survey *survey, struct error *error
     TRY(options_boolean(call->options, "json") ? output_table_as(call, table, TABLE_JSON, error)
                                                : output_table(call, table, error));
     if (survey->unfit > 0)
-        return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets are not fit to be used: %s; --problems says why",
+        return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets are unfit: %s; --problems says why",
                          survey->root, survey->unfit, survey->count,
                          survey->unfit_names.failed ? "…" : survey->unfit_names.data);
     if (survey->different > 0 && options_boolean(call->options, "strict"))
@@ -355,11 +360,12 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_data_check = {
     .name = "data check",
     .arguments = "ROOT",
-    .summary = "decode every image of every dataset below a folder and say what is wrong",
-    .details = "Counts images against the published sizes, looks for listed images that are missing, images that\n"
-               "cannot be read, test images with the pixels of a training image, and classes without images. Any of\n"
-               "these makes a dataset unfit and the exit status 1; other sizes alone do not, unless --strict.\n"
-               "What is found in the images is kept: a run, or another check, decodes only what has changed since.\n",
+    .summary = "decode every image of every dataset below a folder and report faults",
+    .details =
+        "Compares sizes with the published ones and looks for listed images that are missing, images that\n"
+        "cannot be read, test images with the pixels of a training image, and classes without images. Any of\n"
+        "these makes a dataset unfit and the exit status 1; different sizes alone do so only with --strict.\n"
+        "The survey of the images is stored: a run or another check decodes only images that have changed since.\n",
     .example = "  mtil data check data/mini\n"
                "  mtil data check /data --dataset=dtd,food --problems --json\n",
     .options = options,

@@ -1,4 +1,4 @@
-/* mtil data: what can be done to datasets. A new subcommand: its file data_NAME.c, and its name twice here. */
+/* mtil data. A new subcommand: its file NAME.c, and its name twice here. */
 #include "harness/commands/command.h"
 
 extern const struct command command_data_cache, command_data_check, command_data_mini, command_data_show;

@@ -4,8 +4,17 @@
 #include "harness/commands/command.h"
 
 static const struct option options[] = {
-    {.name = "seed", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e15, .fallback = "1", .help = "of the drawings"},
-    {.name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0", .help = "how many; 0: one per core"},
+    {.name = "seed",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e15,
+     .fallback = "1",
+     .help = "seed of the drawings"},
+    {.name = "threads",
+     .type = OPTION_INTEGER,
+     .maximum = 1024,
+     .fallback = "0",
+     .help = "number of threads; 0: one per core"},
     {0},
 };
 
@@ -42,8 +51,8 @@ const struct command command_data_mini = {
     .name = "data mini",
     .arguments = "ROOT",
     .summary = "write the built-in suite's datasets to a folder",
-    .details = "The layouts are those of the real datasets. A folder that is complete is left as it is, one that was\n"
-               "interrupted is written again, to the same bytes.\n",
+    .details = "The layouts are those of the real datasets. A complete folder is left as it is; an interrupted one is\n"
+               "completed, to the same bytes.\n",
     .example = "  mtil data mini data/mini\n",
     .options = options,
     .least = 1,

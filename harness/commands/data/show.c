@@ -1,4 +1,4 @@
-/* mtil data show: a page of a dataset's images with their labels and prompts, to look at. */
+/* mtil data show: a page of a dataset's images with their labels and prompts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,15 +17,20 @@ static const struct option options[] = {
      .minimum = 1,
      .maximum = CONTACT_SHEET_MOST,
      .fallback = "24",
-     .help = "how many images"},
+     .help = "number of images"},
     {.name = "out", .type = OPTION_TEXT, .help = "the PNG to write (default DATASET.png)"},
-    {.name = "seed", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1e15, .fallback = "1", .help = "of the choice"},
+    {.name = "seed",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e15,
+     .fallback = "1",
+     .help = "seed of the random choice"},
     OPTION_SPLIT,
     OPTION_PATH,
     {0},
 };
 
-/* Some images of one part of a dataset, and where they go. */
+/* Some images of one part of a dataset, and their page. */
 struct showing {
     const struct command_call *call;
     const struct dataset *dataset;
@@ -157,7 +162,7 @@ const struct command command_data_show = {
     .arguments = "DATASET",
     .summary = "write a page of a dataset's images with their labels and prompts as a PNG",
     .details = "The prompt is the first template with the class name. The same images are printed as a table.\n"
-               "Letters beyond ASCII are drawn without their marks or as a box; the table has them as they are.\n",
+               "Letters beyond ASCII are drawn without diacritics or as a box; the table shows them unchanged.\n",
     .example = "  mtil data show dtd --root=data/mini --part=test --count=12 --out=dtd.png\n",
     .options = options,
     .least = 1,

@@ -29,7 +29,7 @@ static status say_routers(const struct adapter_choice *choice, enum router_words
     return result;
 }
 
-/* A word that is known, the name of a task that was trained, or a number. */
+/* A reserved word, the name of a trained task, or a number. */
 static bool understand(struct adapter_choice *choice, enum router_words words, const char *word)
 {
     int64_t number;
@@ -59,12 +59,11 @@ static status check_choice(const struct adapter_choice *choice, struct error *er
         return OK;
     struct text list = {0};
     TRY(saved_adapters_list(&choice->saved, &list, error));
-    error_set(
-        error, ERROR_ARGUMENT,
-        "%s: does not name its tasks (another program wrote it, or an older mtil), so that nobody knows whose router "
-        "is whose; expected --router and a number, one of %s, or --router position if router k is that of the "
-        "suite's task k",
-        choice->file, list.data != NULL ? list.data : "none");
+    error_set(error, ERROR_ARGUMENT,
+              "%s: does not name its tasks (another program wrote it, or an older mtil), so it is unknown whose router "
+              "is whose; expected --router and a number, one of %s, or --router position if router k is that of the "
+              "suite's task k",
+              choice->file, list.data != NULL ? list.data : "none");
     text_free(&list);
     return ERROR_ARGUMENT;
 }
@@ -84,7 +83,7 @@ status adapter_choice_read(struct adapter_choice *choice, const struct options *
     const char *word = options_text(options, "router");
     *choice = (struct adapter_choice){.file = options_text(options, "adapters"), .router = ROUTER_NONE};
     if (choice->file == NULL && word != NULL && strcmp(word, "none") != 0)
-        return error_set(error, ERROR_ARGUMENT, "command line: --router %s: expected --adapters FILE beside it", word);
+        return error_set(error, ERROR_ARGUMENT, "command line: --router %s: expected --adapters FILE with it", word);
     if (choice->file == NULL)
         return OK;
     TRY(saved_adapters_open(&choice->saved, choice->file, error));

@@ -1,4 +1,4 @@
-/* --adapters FILE --router WHICH, as several commands understand them.
+/* --adapters FILE --router WHICH, shared by several commands.
  *
  *     static const struct option options[] = {ADAPTERS_OPTION, {.name = "router", .type = OPTION_TEXT, .help = "…"}, {0}};
  *     struct adapter_choice choice;
@@ -22,7 +22,7 @@
 #define ROUTER_OWN (-3)      /* every task takes the router of the task with its name */
 #define ROUTER_POSITION (-4) /* task k takes router k */
 
-/* Which words a command understands besides none, a task's name and a number. */
+/* The words that a command accepts besides none, a task's name and a number. */
 enum router_words { ROUTER_WORDS_ONE = 1, ROUTER_WORDS_AUTO, ROUTER_WORDS_ALL = 4 };
 
 struct adapter_choice {
@@ -31,8 +31,8 @@ struct adapter_choice {
     int router;                  /* a number or one of the above */
 };
 
-/* Without --router it is the saved selector, where the command knows auto and there is one. Otherwise, and where the file does
- * not have what is asked for, it is an error that lists its routers. After a failure there is nothing to free. */
+/* Without --router the saved selector chooses, if there is one and the command accepts auto. Otherwise, and if the
+ * file lacks the requested router, the error lists its routers. After a failure there is nothing to free. */
 status adapter_choice_read(struct adapter_choice *choice, const struct options *options, enum router_words words,
                            struct error *error);
 void adapter_choice_free(struct adapter_choice *choice);

@@ -1,4 +1,4 @@
-/* --backend, --precision, --device and, where a command has it, --gpus of commands that take a suite: the same as
+/* --backend, --precision, --device and, if the command has it, --gpus of commands that take a suite: equivalent to
  * run.backend=… after it.
  *
  *     static const struct option options[] = {BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
@@ -16,7 +16,7 @@
 enum { BACKEND_CHOICES = 4 };
 
 struct suite_words {
-    const char **list; /* key=value: the arguments after the first, then what options stand for */
+    const char **list; /* key=value: the arguments after the first, then the equivalents of the options */
     size_t count;
     char *made[BACKEND_CHOICES]; /* storage of the latter */
 };

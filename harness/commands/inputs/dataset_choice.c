@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Readers without the option have nothing to choose; asking for what they lack is told. */
+/* Readers without the option have nothing to choose; setting it is an error. */
 static status set_option(struct options *values, const char *dataset, const char *name, const char *value,
                          struct error *error)
 {
@@ -13,8 +13,8 @@ static status set_option(struct options *values, const char *dataset, const char
         return options_set(values, name, value, "command line", error);
     if (strcmp(value, "torchvision") == 0 || strcmp(name, "on_missing") == 0)
         return OK;
-    return error_set(error, ERROR_ARGUMENT, "command line: the dataset %s knows no %s, found \"%s\"", dataset, name,
-                     value);
+    return error_set(error, ERROR_ARGUMENT, "command line: the dataset %s has no option %s, found \"%s\"", dataset,
+                     name, value);
 }
 
 status dataset_choice_open(const struct dataset_choice *choice, const struct log *log, struct dataset **dataset,

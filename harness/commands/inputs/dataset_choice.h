@@ -1,4 +1,4 @@
-/* A dataset named on a command line: which one, where, and by whose lists.
+/* A dataset named on a command line: its name, root and split.
  *
  *     struct dataset_choice choice = {.name = "dtd", .root = "/data", .split = "coop"};
  *     TRY(dataset_choice_open(&choice, log, &dataset, error));
@@ -11,8 +11,8 @@
 struct dataset_choice {
     const char *name, *root;
     const char *split; /* "torchvision" or "coop"; NULL: the reader's default */
-    const char *path;  /* of readers whose folder is an option; NULL: their default */
-    bool skip_missing; /* go on without listed images that are not there */
+    const char *path;  /* for readers whose folder is an option; NULL: their default */
+    bool skip_missing; /* leave out listed images that are missing */
 };
 
 #define OPTION_PATH                                                                                                    \
@@ -20,7 +20,7 @@ struct dataset_choice {
         .name = "path", .type = OPTION_TEXT, .help = "below the root, of the dataset \"folder\""                       \
     }
 
-/* dataset_open with the options that the choice means. The caller closes the dataset. */
+/* dataset_open with the options of the choice. The caller closes the dataset. */
 status dataset_choice_open(const struct dataset_choice *choice, const struct log *log, struct dataset **dataset,
                            struct error *error);
 

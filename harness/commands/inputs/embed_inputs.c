@@ -13,7 +13,7 @@ void embed_inputs_free(struct embed_inputs *inputs)
     free(inputs->names);
 }
 
-/* The names in a folder without those of its sub-folders; takes what directory_list gave. */
+/* The names in a folder without sub-folders; takes over the result of directory_list. */
 static status list_images(struct embed_inputs *inputs, struct error *error)
 {
     struct directory directory;
@@ -32,8 +32,8 @@ static status list_images(struct embed_inputs *inputs, struct error *error)
     if (failed)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a path", inputs->path);
     if (inputs->count == 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "%s: expected image files, found none (sub-folders are not looked into)", inputs->path);
+        return error_set(error, ERROR_ARGUMENT, "%s: expected image files, found none (sub-folders are not searched)",
+                         inputs->path);
     return OK;
 }
 
@@ -43,7 +43,7 @@ static status check_line(const struct embed_inputs *inputs, const char *line, si
         return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found a NUL byte", inputs->path,
                          inputs->count + 1);
     if (line[strspn(line, " \t")] == 0)
-        return error_set(error, ERROR_FORMAT, "%s:%zu: expected a text, found an empty line; take it out", inputs->path,
+        return error_set(error, ERROR_FORMAT, "%s:%zu: expected a text, found an empty line; remove it", inputs->path,
                          inputs->count + 1);
     return OK;
 }

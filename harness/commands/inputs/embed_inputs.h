@@ -1,4 +1,4 @@
-/* What mtil embed embeds: the image files of a folder, or the lines of a file.
+/* The inputs of mtil embed: the image files of a folder, or the lines of a file.
  *
  *     struct embed_inputs inputs;
  *     TRY(embed_inputs_open(&inputs, "photos", NULL, error));
@@ -20,8 +20,8 @@ struct embed_inputs {
     char **names; /* file names in the order of their bytes, or the lines themselves */
 };
 
-/* One of images and texts is NULL. Names of sub-folders are left out, and so are line ends (\n or \r\n). No file, an empty
- * line and a NUL byte are errors, with file and line. */
+/* One of images and texts is NULL. Sub-folders and line ends (\n or \r\n) are left out. A folder without files, an
+ * empty line and a NUL byte are errors, with file and line. */
 status embed_inputs_open(struct embed_inputs *inputs, const char *images, const char *texts, struct error *error);
 void embed_inputs_free(struct embed_inputs *inputs);
 

@@ -1,4 +1,4 @@
-/* Which runs of a database a command looks at: the options that choose them, the same for every command.
+/* The options that select runs of a database, shared by several commands.
  *
  *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, FILTER_OPTIONS, {0}};
  *     struct query_filter filter = filter_read(call->options);        // borrows from the options
@@ -36,7 +36,7 @@
 
 struct query_filter filter_read(const struct options *given);
 
-/* The name of one that was given, NULL: none was. */
+/* The name of a filter that was given; NULL: none. */
 const char *filter_given(const struct options *given);
 
 #endif

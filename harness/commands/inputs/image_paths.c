@@ -12,7 +12,7 @@
 
 enum { DEEPEST = 32 };
 
-/* A folder on the way; the names of its folders end with a slash. */
+/* A folder being walked; the names of its sub-folders end with a slash. */
 struct level {
     char *folder;
     struct directory names;
@@ -32,7 +32,7 @@ struct image_paths {
     char *path; /* the last one that was given */
 };
 
-/* --- What an argument is --- */
+/* --- Kinds of arguments --- */
 
 static const char *kind_of(mode_t mode)
 {
@@ -56,7 +56,7 @@ static const char *list_of(const char *argument)
 
 static status check_arguments(const struct image_paths *paths, struct error *error)
 {
-    static const char list[] = "a file that lists images, a path a line";
+    static const char list[] = "a file that lists images, one path per line";
     for (size_t i = 0; i < paths->count; i++) {
         const char *argument = paths->arguments[i], *named = list_of(argument);
         TRY(check_argument(named != NULL ? named : argument, named != NULL ? list : "an image file or a folder",
@@ -108,7 +108,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A slash behind the names of folders, so that the order is that of whole paths: "a.jpg" before "a/b.jpg". */
+/* Appends a slash to the names of folders, so that the order is that of whole paths: "a.jpg" before "a/b.jpg". */
 static status mark_folders(struct level *level, const struct stop *stop, struct error *error)
 {
     for (size_t i = 0; i < level->names.count && !stop_requested(stop); i++) {
@@ -152,7 +152,7 @@ static bool is_regular(const char *path)
     return stat(path, &information) == 0 && S_ISREG(information.st_mode);
 }
 
-/* One step in the innermost folder; *found says whether it led to an image. */
+/* One step in the innermost folder; *found: it reached an image. */
 static status walk(struct image_paths *paths, bool *found, struct error *error)
 {
     struct level *level = &paths->levels[paths->depth - 1];
@@ -174,7 +174,7 @@ static status walk(struct image_paths *paths, bool *found, struct error *error)
 
 /* --- Lists and arguments --- */
 
-/* A file or a folder that was named; it may not be there any more, which whoever reads it says. */
+/* A named file or folder. If it has disappeared, reading it reports that. */
 static status take(struct image_paths *paths, const char *named, bool *found, struct error *error)
 {
     *found = !file_is_directory(named);
@@ -244,5 +244,5 @@ status image_paths_next(struct image_paths *paths, const char **path, struct err
     }
     if (found)
         *path = paths->path;
-    return stop_requested(paths->stop) ? error_set(error, ERROR_STOPPED, "stopped while images were looked for") : OK;
+    return stop_requested(paths->stop) ? error_set(error, ERROR_STOPPED, "stopped while searching for images") : OK;
 }

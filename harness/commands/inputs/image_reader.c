@@ -34,7 +34,7 @@ static uint8_t *pixels_of(const struct image_reader *reader, size_t slot)
     return reader->pixels + slot * reader->resolution * reader->resolution * 3;
 }
 
-/* Into the slots behind those that are filled. */
+/* Into the slots after the filled ones. */
 static void decode_job(void *context, size_t job, size_t worker)
 {
     const struct image_reader *reader = context;
@@ -77,7 +77,7 @@ static status next_path(struct image_reader *reader, struct image_slot *slot, bo
     return *found ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
 }
 
-/* Takes those of `count` new slots that could not be read out. */
+/* Removes those of `count` new slots that could not be read. */
 static void move_up(struct image_reader *reader, size_t count)
 {
     size_t first = reader->count;

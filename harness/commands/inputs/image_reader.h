@@ -1,5 +1,4 @@
-/* Image files in batches of pixels as the evaluation crops them, decoded by all threads. One that cannot be read costs a
- * warning with its name, and the next ones move up.
+/* Image files as batches of evaluation crops, decoded by all threads. An unreadable image is left out with a warning.
  *
  *     struct image_reader reader;
  *     TRY(image_reader_open(&reader, call, paths, resolution, batch, error));
