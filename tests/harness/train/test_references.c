@@ -281,7 +281,7 @@ static void pictures_are_watched(void **state)
     must(image_watch_check(&watch, 0, &error));
     scratch_write_png(&run.scratch, "pictures/odd/3.png", 9, 9, 0xff);
     assert_int_equal(image_watch_check(&watch, 0, &error), ERROR_IO);
-    error_tells((const char *const[]){"method.reference_images", "have changed", NULL});
+    error_tells((const char *const[]){"method.reference_images", "changed during the run", NULL});
     image_watch_close(&watch);
     double copy = 4.0 * (double)run.experiment->model.clip->parameters->values_count; /* of a teacher, start and mean */
     must(estimate_run(run.experiment, &guided, &error));
