@@ -381,7 +381,8 @@ struct adamw {
     const uint64_t *offsets; /* [segments + 1] */
     const int32_t *flag;     /* [segments] */
     const int32_t *flags;
-    int32_t *steps; /* [segments] */
+    int32_t *steps;   /* [segments] */
+    int32_t *changes; /* [segments] += 1 with steps; NULL: not wanted */
     float *values, *gradients, *first_moment, *second_moment;
     const struct step_state *state; /* learning rate */
     const struct step_guard *guard; /* NULL: every step counts */

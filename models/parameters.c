@@ -24,6 +24,7 @@ void parameters_destroy(struct parameters *group)
         free(group->list[i].name);
     free(group->list);
     free(group->host_flag);
+    free(group->writes);
     free(group);
 }
 
@@ -37,6 +38,11 @@ static status grow(struct parameters *group, size_t segments, struct error *erro
     if (flag == NULL)
         return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments + segments);
     group->host_flag = flag;
+    uint32_t *writes = realloc(group->writes, array_size(group->segments + segments, sizeof *writes));
+    if (writes == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments + segments);
+    memset(writes + group->segments, 0, segments * sizeof *writes);
+    group->writes = writes;
     return OK;
 }
 
@@ -128,6 +134,8 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
     group->flag = memory;
     TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
     group->steps = memory;
+    TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
+    group->changes = memory;
     TRY(take(group, arena, group->flags_count * sizeof(int32_t), &memory, error));
     group->flags = memory;
     return upload_segments(group, error);
@@ -145,7 +153,8 @@ struct weight parameters_weight(const struct parameters *group, size_t index)
 {
     assert(index < group->count && group->values != NULL);
     size_t offset = group->list[index].offset;
-    return (struct weight){group->values + offset, group->gradients != NULL ? group->gradients + offset : NULL};
+    return (struct weight){(float *)group->values + offset,
+                           group->gradients != NULL ? group->gradients + offset : NULL};
 }
 
 const struct parameter *parameters_find(const struct parameters *group, const char *name)
@@ -156,10 +165,43 @@ const struct parameter *parameters_find(const struct parameters *group, const ch
     return NULL;
 }
 
+float *parameters_write(struct parameters *group, size_t offset, size_t n)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        size_t each = p->size / p->segments;
+        for (size_t s = 0; s < p->segments; s++) {
+            size_t first = p->offset + s * each;
+            group->writes[p->first_segment + s] += first < offset + n && offset < first + each;
+        }
+    }
+    return (float *)group->values + offset;
+}
+
+float *parameters_write_all(struct parameters *group)
+{
+    return parameters_write(group, 0, group->values_count);
+}
+
+status parameters_changes(const struct parameters *group, uint64_t *changes, struct error *error)
+{
+    int32_t *updates = calloc(group->segments, sizeof *updates);
+    if (updates == NULL)
+        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments);
+    status result = OK;
+    if (group->changes != NULL)
+        result = group->backend->ops->download(group->backend, updates, group->changes,
+                                               group->segments * sizeof *updates, error);
+    for (size_t s = 0; s < group->segments; s++)
+        changes[s] = (uint64_t)group->writes[s] << 32 | (uint32_t)updates[s];
+    free(updates);
+    return result;
+}
+
 status parameters_upload(struct parameters *group, const struct parameter *p, const float *values, struct error *error)
 {
-    return group->backend->ops->upload(group->backend, group->values + p->offset, values, p->size * sizeof *values,
-                                       error);
+    return group->backend->ops->upload(group->backend, parameters_write(group, p->offset, p->size), values,
+                                       p->size * sizeof *values, error);
 }
 
 status parameters_download(const struct parameters *group, const struct parameter *p, float *values,
@@ -178,7 +220,8 @@ status parameters_step(struct parameters *group, const struct step_state *state,
                                                       .flag = group->flag,
                                                       .flags = group->flags,
                                                       .steps = group->steps,
-                                                      .values = group->values,
+                                                      .changes = group->changes,
+                                                      .values = (float *)group->values,
                                                       .gradients = group->gradients,
                                                       .first_moment = group->first_moment,
                                                       .second_moment = group->second_moment,

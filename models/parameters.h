@@ -40,11 +40,13 @@ struct parameters {
     size_t count, segments, flags_count;
     size_t values_count; /* with the zeros between tensors that align them */
     struct parameter *list;
-    float *values, *gradients, *first_moment, *second_moment; /* device [values_count] */
-    uint64_t *offsets;                                        /* device [segments + 1] */
-    int32_t *flag, *steps;                                    /* device [segments] */
-    int32_t *flags;                                           /* device [flags_count]; all set at first */
-    int32_t *host_flag;                                       /* host [segments] */
+    const float *values; /* device [values_count], as all four; written through parameters_write alone */
+    float *gradients, *first_moment, *second_moment;
+    uint64_t *offsets;               /* device [segments + 1] */
+    int32_t *flag, *steps, *changes; /* device [segments]; changes: updates ever since */
+    int32_t *flags;                  /* device [flags_count]; all set at first */
+    int32_t *host_flag;              /* host [segments] */
+    uint32_t *writes;                /* host [segments]: calls of parameters_write */
 };
 
 struct update_rule {
@@ -67,6 +69,14 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
 size_t parameters_size(const struct parameters *group); /* values of all tensors */
 struct weight parameters_weight(const struct parameters *group, size_t index);
 const struct parameter *parameters_find(const struct parameters *group, const char *name); /* NULL: absent */
+
+/* values + offset, to change n of them by other means than parameters_step: their segments count as changed. */
+float *parameters_write(struct parameters *group, size_t offset, size_t n);
+float *parameters_write_all(struct parameters *group);
+
+/* changes [segments] on the host: numbers that differ from those of an earlier call, by this group, for every segment that
+ * was updated or written since. */
+status parameters_changes(const struct parameters *group, uint64_t *changes, struct error *error);
 
 /* Copies one tensor's values from or to the host: [size of the parameter]. */
 status parameters_upload(struct parameters *group, const struct parameter *parameter, const float *values,

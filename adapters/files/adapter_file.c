@@ -64,7 +64,8 @@ status adapters_tensor_download(const struct adapters *adapters, const struct ad
 status adapters_tensor_upload(struct adapters *adapters, const struct adapter_tensor *t, const float *values,
                               struct error *error)
 {
-    return adapters->backend->ops->upload(adapters->backend, adapters->towers[t->tower].parameters->values + t->offset,
+    return adapters->backend->ops->upload(adapters->backend,
+                                          parameters_write(adapters->towers[t->tower].parameters, t->offset, t->size),
                                           values, t->size * sizeof *values, error);
 }
 

@@ -62,11 +62,12 @@ static status look_at(struct adapters *adapters, enum tower which, unsigned need
     return OK;
 }
 
-static status sum_into(struct adapters *adapters, float *stack, const struct parameter *p, const struct merge *merge,
-                       struct error *error)
+/* out, the target's part of a stack, from the sources' parts. */
+static status sum_into(struct adapters *adapters, float *out, const float *stack, const struct parameter *p,
+                       const struct merge *merge, struct error *error)
 {
     size_t n = p->size / p->shape[0];
-    struct weighted_sum sum = {.count = merge->sources, .n = n, .out = stack + p->offset + (size_t)merge->target * n};
+    struct weighted_sum sum = {.count = merge->sources, .n = n, .out = out};
     for (size_t i = 0; i < merge->sources; i++) {
         sum.inputs[i] = stack + p->offset + (size_t)merge->source[i] * n;
         sum.weights[i] = merge->weight[i];
@@ -86,8 +87,8 @@ static status merge_moments(struct adapters *adapters, struct parameters *group,
         TRY(backend->ops->zero(backend, group->first_moment + target, n * sizeof(float), error));
         TRY(backend->ops->zero(backend, group->second_moment + target, n * sizeof(float), error));
     } else {
-        TRY(sum_into(adapters, group->first_moment, p, merge, error));
-        TRY(sum_into(adapters, group->second_moment, p, merge, error));
+        TRY(sum_into(adapters, group->first_moment + target, group->first_moment, p, merge, error));
+        TRY(sum_into(adapters, group->second_moment + target, group->second_moment, p, merge, error));
         float weighted = 0;
         for (size_t i = 0; i < merge->sources; i++) {
             int32_t count;
@@ -124,6 +125,13 @@ static status read_expert(const struct adapter_tower *tower, const float *array,
     return OK;
 }
 
+/* An expert's part of one of its tensors, to be changed. */
+static float *write_part(const struct adapter_tower *tower, const struct parameter *tensor, int expert)
+{
+    size_t n = tensor->size / tensor->shape[0];
+    return parameters_write(tower->parameters, tensor->offset + (size_t)expert * n, n);
+}
+
 static status write_expert(const struct adapter_tower *tower, size_t block, int expert, const float *flat,
                            struct error *error)
 {
@@ -132,8 +140,7 @@ static status write_expert(const struct adapter_tower *tower, size_t block, int 
     expert_tensors(tower, block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         size_t n = tensors[i]->size / tensors[i]->shape[0];
-        TRY(backend->ops->upload(backend, tower->parameters->values + tensors[i]->offset + (size_t)expert * n, flat,
-                                 n * sizeof *flat, error));
+        TRY(backend->ops->upload(backend, write_part(tower, tensors[i], expert), flat, n * sizeof *flat, error));
         flat += n;
     }
     return OK;
@@ -195,7 +202,8 @@ static status carry_out(struct adapters *adapters, const struct merge_view *view
     expert_tensors(tower, merge->block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         if (combiner->combine == NULL)
-            TRY(sum_into(adapters, tower->parameters->values, tensors[i], &shares, error));
+            TRY(sum_into(adapters, write_part(tower, tensors[i], merge->target), tower->parameters->values, tensors[i],
+                         &shares, error));
         TRY(merge_moments(adapters, tower->parameters, tensors[i], &shares, plan->moments, error));
     }
     if (combiner->combine != NULL)

@@ -9,7 +9,7 @@
 #ifndef MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
 #define MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
 
-#include "adapters/files/identity.h"
+#include "adapters/identity.h"
 #include "harness/run/experiment.h"
 
 /* Of a set of images, each through the router it last used. Host memory. */

@@ -82,9 +82,8 @@ status guided_end_task(struct method_run *run, const struct task *task, struct e
 status guided_keep(struct method_run *run, const struct passage *passage, struct error *error)
 {
     struct guided *g = run->state;
-    const struct parameters *weights = g->teacher.clip->parameters;
     TRY(passage_host(passage, "guided.done", SAFETENSOR_I32, 1, &g->done, error));
     if (!g->follows || g->done == 0)
         return OK;
-    return passage_device(passage, "guided.teacher", SAFETENSOR_F32, weights->values_count, weights->values, error);
+    return passage_weights(passage, "guided.teacher", g->teacher.clip->parameters, error);
 }

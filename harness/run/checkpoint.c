@@ -23,7 +23,9 @@ static status pass_array(const struct passage *p, const char *prefix, const char
 static status pass_parameters(const struct passage *p, const char *prefix, struct parameters *group, bool optimizer,
                               struct error *error)
 {
-    TRY(pass_array(p, prefix, "values", SAFETENSOR_F32, group->values_count, group->values, error));
+    char values[96];
+    snprintf(values, sizeof values, "%s.values", prefix);
+    TRY(passage_weights(p, values, group, error));
     if (!optimizer)
         return OK;
     TRY(pass_array(p, prefix, "first_moment", SAFETENSOR_F32, group->values_count, group->first_moment, error));

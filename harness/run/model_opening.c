@@ -123,8 +123,8 @@ status model_restart(struct experiment *e, struct error *error)
     if (e->model.adapters != NULL) {
         for (int t = 0; t < TOWERS; t++) {
             struct parameters *group = e->model.adapters->towers[t].parameters;
-            TRY(e->model.backend->ops->zero(e->model.backend, group->values, group->values_count * sizeof(float),
-                                            error));
+            TRY(e->model.backend->ops->zero(e->model.backend, parameters_write_all(group),
+                                            group->values_count * sizeof(float), error));
         }
         TRY(clear_frozen(e->model.adapters, error));
         return adapters_initialize(e->model.adapters, e->seed, error);

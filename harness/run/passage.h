@@ -11,6 +11,7 @@
 #define MTIL_HARNESS_RUN_PASSAGE_H
 
 #include "harness/run/archive.h"
+#include "models/parameters.h"
 
 struct passage {
     struct archive *archive;
@@ -22,5 +23,7 @@ status passage_host(const struct passage *passage, const char *name, enum safete
                     void *values, struct error *error);
 status passage_device(const struct passage *passage, const char *name, enum safetensor_type type, size_t count,
                       void *device, struct error *error);
+/* The values of a group, which count as changed when they are restored. */
+status passage_weights(const struct passage *passage, const char *name, struct parameters *group, struct error *error);
 
 #endif

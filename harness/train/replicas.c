@@ -122,11 +122,11 @@ static status copy_memory(const struct copying *c, void *to, const void *from, s
     return OK;
 }
 
-static status copy_group(const struct copying *c, const struct parameters *to, const struct parameters *from,
+static status copy_group(const struct copying *c, struct parameters *to, const struct parameters *from,
                          struct error *error)
 {
     size_t bytes = from->values_count * sizeof(float);
-    TRY(copy_memory(c, to->values, from->values, bytes, error));
+    TRY(copy_memory(c, parameters_write_all(to), from->values, bytes, error));
     TRY(copy_memory(c, to->first_moment, from->first_moment, bytes, error));
     TRY(copy_memory(c, to->second_moment, from->second_moment, bytes, error));
     TRY(copy_memory(c, to->steps, from->steps, from->segments * sizeof *from->steps, error));

@@ -98,8 +98,12 @@ status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *e
     TRY(cpu_scratch(cpu, count * sizeof *run.pieces, &memory, error));
     run.pieces = memory;
     list_pieces(o, run.pieces);
-    for (size_t s = 0; s < o->segments; s++)
-        o->steps[s] += o->flags[o->flag[s]] != 0;
+    for (size_t s = 0; s < o->segments; s++) {
+        bool updated = o->flags[o->flag[s]] != 0;
+        o->steps[s] += updated;
+        if (o->changes != NULL)
+            o->changes[s] += updated;
+    }
     threads_run(cpu->threads, count, step_piece, &run);
     arena_release(&cpu->scratch, mark);
     return OK;

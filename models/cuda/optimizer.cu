@@ -52,11 +52,15 @@ static __device__ inline bool is_held(const struct step_guard *guard)
 }
 
 static __global__ void count_steps(size_t segments, const struct step_guard *guard, const int32_t *flag,
-                                   const int32_t *flags, int32_t *steps)
+                                   const int32_t *flags, int32_t *steps, int32_t *changes)
 {
     size_t s = global_thread();
-    if (s < segments && !is_held(guard))
-        steps[s] += flags[flag[s]] != 0;
+    if (s >= segments || is_held(guard))
+        return;
+    bool updated = flags[flag[s]] != 0;
+    steps[s] += updated;
+    if (changes != NULL)
+        changes[s] += updated;
 }
 
 struct adamw_rule {
@@ -101,7 +105,7 @@ status cuda_adamw(struct backend *backend, const struct adamw *o, struct error *
     struct adamw_rule rule = {o->beta1,     o->beta2, (float)o->epsilon, (float)o->weight_decay,
                               (float)o->l2, o->guard, o->clear_held};
     CUDA_LAUNCH(cuda, count_steps, blocks_for(o->segments, BLOCK), BLOCK, 0, o->segments, o->guard, o->flag, o->flags,
-                o->steps);
+                o->steps, o->changes);
     CUDA_LAUNCH(cuda, step_segments, (unsigned int)o->segments * PIECES, BLOCK, 0, rule, o->offsets, o->flag, o->flags,
                 (const int32_t *)o->steps, o->state, o->values, o->gradients, o->first_moment, o->second_moment);
     return cuda_finish(cuda, "adamw", error);

@@ -24,7 +24,8 @@ static void draw_values(struct small *s, const struct adapter_tower *tower)
         for (size_t i = 0; i < routers->size; i++)
             values[routers->offset + i] *= 4;
     }
-    must(s->d.ops->upload(s->d.backend, group->values, values, group->values_count * sizeof *values, &error));
+    must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, group->values_count * sizeof *values,
+                          &error));
 }
 
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings)

@@ -82,7 +82,8 @@ static void fill(struct small *s, struct adapters *adapters, float value)
         float *values = arena_take(&s->d.host, group->values_count * sizeof *values);
         for (size_t i = 0; i < group->values_count; i++)
             values[i] = value;
-        must(s->d.ops->upload(s->d.backend, group->values, values, group->values_count * sizeof *values, &error));
+        must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, group->values_count * sizeof *values,
+                              &error));
     }
 }
 

@@ -72,7 +72,7 @@ static void fresh_adapters_change_nothing(void **state)
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     for (int t = 0; t < TOWERS; t++)
-        must(s.d.ops->zero(s.d.backend, adapters->towers[t].parameters->values,
+        must(s.d.ops->zero(s.d.backend, parameters_write_all(adapters->towers[t].parameters),
                            adapters->towers[t].parameters->values_count * sizeof(float), &error));
     must(adapters_initialize(adapters, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
@@ -227,7 +227,8 @@ static void check_gradients(const struct adapter_settings *settings)
             const struct parameter *p = &group->list[i];
             char name[64];
             snprintf(name, sizeof name, "%s, %s", t == TOWER_IMAGE ? "image" : "text", p->name);
-            small_check_gradient(&s, name, group->values + p->offset, group->gradients + p->offset, p->size);
+            small_check_gradient(&s, name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
+                                 p->size);
         }
     }
     small_adapters_close(&s, adapters);

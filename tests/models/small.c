@@ -30,7 +30,7 @@ static void disturb_weights(struct small *s)
     const float *noise = draw(&s->d, group->values_count, 0.05f).host;
     for (size_t i = 0; i < group->values_count; i++)
         values[i] += noise[i];
-    must(s->d.ops->upload(s->d.backend, group->values, values, bytes, &error));
+    must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, bytes, &error));
 }
 
 void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation)

@@ -38,7 +38,7 @@ status average_add(struct average *average, const struct parameters *group, stru
 status average_apply(struct average *average, struct parameters *group, float alpha, struct error *error)
 {
     average->count = 0;
-    return approach(group, group->values, average->values, 1.0f - alpha, error);
+    return approach(group, parameters_write_all(group), average->values, 1.0f - alpha, error);
 }
 
 status average_keep(struct average *average, const struct parameters *group, const char *name,

@@ -16,9 +16,10 @@ void teacher_close(struct teacher *teacher)
 /* Both declare the same tensors, so values lie at the same places. */
 status teacher_copy(struct teacher *teacher, const struct clip *student, struct error *error)
 {
-    const struct parameters *to = teacher->clip->parameters, *from = student->parameters;
-    return student->backend->ops->copy(student->backend, to->values, from->values, from->values_count * sizeof(float),
-                                       error);
+    struct parameters *to = teacher->clip->parameters;
+    const struct parameters *from = student->parameters;
+    return student->backend->ops->copy(student->backend, parameters_write_all(to), from->values,
+                                       from->values_count * sizeof(float), error);
 }
 
 static status normalize(const struct teacher *teacher, const struct tensor *features, struct matrix normal,

@@ -135,11 +135,14 @@ static void change_expert(struct small_run *run, size_t expert)
     const struct adapter_tower *tower = &run->experiment->model.adapters->towers[TOWER_IMAGE];
     for (size_t b = 0; b < tower->blocks; b++) {
         const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
-        float *values = malloc(bias->size * sizeof *values);
-        must(parameters_download(tower->parameters, bias, values, &error));
-        for (size_t i = 0; i < bias->shape[1]; i++)
-            values[expert * bias->shape[1] + i] += 0.5f;
-        must(parameters_upload(tower->parameters, bias, values, &error));
+        size_t n = bias->shape[1], at = bias->offset + expert * n;
+        struct backend *backend = run->experiment->model.backend;
+        float *values = malloc(n * sizeof *values);
+        must(backend->ops->download(backend, values, tower->parameters->values + at, n * sizeof *values, &error));
+        for (size_t i = 0; i < n; i++)
+            values[i] += 0.5f;
+        must(backend->ops->upload(backend, parameters_write(tower->parameters, at, n), values, n * sizeof *values,
+                                  &error));
         free(values);
     }
 }

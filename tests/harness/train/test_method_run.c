@@ -118,7 +118,7 @@ static status swap(struct method_run *run, struct error *failure)
     arena_reset(run->step_memory);
     TRY(tensor_take(&kept, run->step_memory, TENSOR_F32, "kept", 1, (size_t[]){weights(run)->values_count}, failure));
     TRY(copy(run, kept.data, weights(run)->values, failure));
-    TRY(copy(run, weights(run)->values, state->anchor, failure));
+    TRY(copy(run, parameters_write_all(weights(run)), state->anchor, failure));
     TRY(copy(run, state->anchor, kept.data, failure));
     state->swapped = !state->swapped;
     calls.evaluated += !state->swapped;

@@ -25,12 +25,13 @@ static float *values_of(struct small *s)
 /* What training would do to it. */
 static void move_student(struct small *s)
 {
-    const struct parameters *group = s->clip->parameters;
+    struct parameters *group = s->clip->parameters;
     float *values = values_of(s);
     const float *noise = draw(&s->d, group->values_count, 0.05f).host;
     for (size_t i = 0; i < group->values_count; i++)
         values[i] += noise[i];
-    must(s->d.ops->upload(s->d.backend, group->values, values, group->values_count * sizeof *values, &error));
+    must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, group->values_count * sizeof *values,
+                          &error));
 }
 
 /* --- Distillation --- */
@@ -156,7 +157,7 @@ static void distillation_trains_the_image_tower_alone(void **state)
     double loss[2], squares = 0;
     school_open(&c, 2);
     loss_of(&c);
-    const struct parameters *group = c.s.clip->parameters;
+    struct parameters *group = c.s.clip->parameters;
     const float *slope = from_device(&c.s.d, group->gradients, group->values_count * sizeof *slope),
                 *values = values_of(&c.s);
     for (size_t i = 0; i < group->count; i++) {
@@ -172,7 +173,8 @@ static void distillation_trains_the_image_tower_alone(void **state)
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < group->values_count; i++)
             moved[i] = values[i] + (side == 0 ? 0.002f : -0.002f) / (float)sqrt(squares) * slope[i];
-        must(c.s.d.ops->upload(c.s.d.backend, group->values, moved, group->values_count * sizeof *moved, &error));
+        must(c.s.d.ops->upload(c.s.d.backend, parameters_write_all(group), moved, group->values_count * sizeof *moved,
+                               &error));
         loss[side] = loss_of(&c);
     }
     double numeric = (loss[0] - loss[1]) / 0.004;
@@ -268,13 +270,13 @@ static struct parameters *group_of(struct device *d, const struct operand *value
     must(parameters_create(&group, d->backend, &error));
     must(parameters_add(group, "w", 1, (size_t[]){VALUES}, 1, 0, &index, &error));
     must(parameters_allocate(group, &d->memory, PARAMETERS_TRAINED, &error));
-    must(d->ops->copy(d->backend, group->values, values->device, VALUES * sizeof(float), &error));
+    must(d->ops->copy(d->backend, parameters_write_all(group), values->device, VALUES * sizeof(float), &error));
     return group;
 }
 
 static void move_to(struct device *d, struct parameters *group, const float *values)
 {
-    must(d->ops->upload(d->backend, group->values, values, VALUES * sizeof *values, &error));
+    must(d->ops->upload(d->backend, parameters_write_all(group), values, VALUES * sizeof *values, &error));
 }
 
 static void averages(struct device *d, const void *unused)

@@ -7,14 +7,15 @@ static void check_all(enum activation activation, bool drop_patches)
 {
     struct small s;
     small_open(&s, 2, PARAMETERS_TRAINED, activation);
-    const struct parameters *group = s.clip->parameters;
+    struct parameters *group = s.clip->parameters;
     s.drop_patches = drop_patches;
     small_loss(&s, true);
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         assert_int_equal(p->offset * sizeof(float) % 64, 0); /* products read aligned rows faster */
         if (strcmp(p->name, "logit_scale") != 0)             /* the loss is given its value */
-            small_check_gradient(&s, p->name, group->values + p->offset, group->gradients + p->offset, p->size);
+            small_check_gradient(&s, p->name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
+                                 p->size);
     }
     small_close(&s);
 }

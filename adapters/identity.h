@@ -1,5 +1,5 @@
-/* What the adapters' weights are, in short: one number per expert and per router, which changes when they change. A
- * feature that went through the same router and the same experts is the same feature.
+/* Whether the adapters' weights are those that a feature was computed with: one number per expert and per router, which
+ * changes whenever they are updated or written. A feature that went through the same router and experts is the same.
  *
  *     struct adapter_identity identity;
  *     TRY(adapter_identity_create(&identity, adapters, error));
@@ -7,22 +7,21 @@
  *     uint64_t now = adapter_identity_of(&identity, TOWER_IMAGE, router, chosen);
  *     adapter_identity_free(&identity);
  */
-#ifndef MTIL_ADAPTERS_FILES_IDENTITY_H
-#define MTIL_ADAPTERS_FILES_IDENTITY_H
+#ifndef MTIL_ADAPTERS_IDENTITY_H
+#define MTIL_ADAPTERS_IDENTITY_H
 
 #include "adapters/adapter.h"
 
 struct adapter_identity {
     const struct adapters *adapters;
-    uint64_t *experts[TOWERS]; /* [blocks, E] digests */
-    uint64_t *routers[TOWERS]; /* [blocks, T] */
-    void *staging;             /* the largest tensor, on the host */
+    uint64_t *changes[TOWERS]; /* of the tower's segments, as parameters_changes */
 };
 
 status adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters, struct error *error);
 void adapter_identity_free(struct adapter_identity *identity); /* all zero is allowed */
 
-/* Reads every expert and router from the device; 64-bit digests, so two different ones agree once in 10¹⁹. */
+/* Reads from the device how often every expert and router has changed. What is compared must come from one process: the
+ * numbers say nothing of contents. */
 status adapter_identity_read(struct adapter_identity *identity, struct error *error);
 
 /* Of the way of one sample through a tower: its router, and chosen [blocks, K], its experts in every block. */

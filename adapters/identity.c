@@ -1,0 +1,57 @@
+#include "adapters/identity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/digest.h"
+
+status adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters, struct error *error)
+{
+    *identity = (struct adapter_identity){.adapters = adapters};
+    for (int t = 0; t < TOWERS; t++) {
+        identity->changes[t] = calloc(adapters->towers[t].parameters->segments, sizeof *identity->changes[t]);
+        if (identity->changes[t] != NULL)
+            continue;
+        adapter_identity_free(identity);
+        return error_set(error, ERROR_MEMORY, "adapters: no memory for the changes of %zu blocks",
+                         adapters->towers[t].blocks);
+    }
+    return OK;
+}
+
+void adapter_identity_free(struct adapter_identity *identity)
+{
+    for (int t = 0; t < TOWERS; t++)
+        free(identity->changes[t]);
+    *identity = (struct adapter_identity){0};
+}
+
+status adapter_identity_read(struct adapter_identity *identity, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        TRY(parameters_changes(identity->adapters->towers[t].parameters, identity->changes[t], error));
+    return OK;
+}
+
+uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower which, size_t router,
+                             const int32_t *chosen)
+{
+    enum { PARTS = 4 };
+    const struct adapter_tower *tower = &identity->adapters->towers[which];
+    const struct parameter *list = tower->parameters->list;
+    const uint64_t *changes = identity->changes[which];
+    size_t top_k = identity->adapters->settings.top_k;
+    uint64_t digest = 0;
+    for (size_t b = 0; b < tower->blocks; b++) {
+        const struct expert_bank *bank = &tower->banks[b];
+        const size_t parts[PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+        digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
+        for (size_t k = 0; k < top_k; k++) {
+            uint64_t expert[1 + PARTS] = {(uint64_t)chosen[b * top_k + k]};
+            for (size_t i = 0; i < PARTS; i++)
+                expert[1 + i] = changes[list[parts[i]].first_segment + expert[0]];
+            digest = digest_quick(expert, sizeof expert, digest);
+        }
+    }
+    return digest;
+}
