@@ -98,6 +98,22 @@ static status loss_with(struct replay *p, struct method_run *run, const struct o
     return OK;
 }
 
+static double recorded(const struct replay *p, const char *quantity, size_t step)
+{
+    const struct safetensor *values = safetensors_find(p->expect, quantity);
+    return values != NULL && step < safetensor_elements(values) ? (double)((const float *)values->data)[step] : NAN;
+}
+
+/* What the recorded l2 has to be multiplied by to be the term of the recorded total: 1, or its strength where the sum alone
+ * was recorded. */
+static double l2_factor(const struct replay *p, size_t step)
+{
+    double term = recorded(p, "total", step) - recorded(p, "cross_entropy", step) - recorded(p, "distill_image", step) -
+                  recorded(p, "distill_text", step),
+           l2 = recorded(p, "l2", step), strength = finetune_number(p->r.f->config, "l2");
+    return fabs(strength * l2 - term) < fabs(l2 - term) ? strength : 1;
+}
+
 static status compare_terms(struct replay *p, struct method_run *run, const struct batch *batch, struct error *error)
 {
     static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
@@ -112,7 +128,9 @@ static status compare_terms(struct replay *p, struct method_run *run, const stru
         if (p->r.without[i] == NULL)
             continue;
         TRY(loss_with(p, run, p->r.without[i], batch, false, &part, error));
-        compare_step(p, names[i], state.step, whole - part, tolerance(p, i == TERM_L2 ? "l2_public" : "losses"));
+        double factor = i == TERM_L2 ? l2_factor(p, state.step) : 1;
+        compare_step(p, names[i], state.step, (whole - part) / factor,
+                     tolerance(p, i == TERM_L2 ? "l2_public" : "losses"));
     }
     return OK;
 }
