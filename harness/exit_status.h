@@ -1,4 +1,4 @@
-/* What the program ends with. README.md lists the same for users. */
+/* The exit status of the program. README.md has the list for users. */
 #ifndef MTIL_HARNESS_EXIT_STATUS_H
 #define MTIL_HARNESS_EXIT_STATUS_H
 

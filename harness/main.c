@@ -1,4 +1,4 @@
-/* The program: finds the subcommand, gives it its surroundings, and says what went wrong, if anything did. */
+/* The program: finds the subcommand, runs it, and reports its error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void print_version(void)
     printf("mtil " MTIL_VERSION "%s%s%s\n", *commit != 0 ? " (" : "", commit, *commit != 0 ? ")" : "");
 }
 
-/* That nobody reads the output any more (`mtil query … | head`) is no news to whoever closed it. */
+/* A closed pipe (`mtil query … | head`) needs no message. */
 static int print_error(const struct error *error, const struct stop *stop)
 {
     int number = atomic_load(&stop->signal);
@@ -60,13 +60,13 @@ static status run_command(const struct command *command, const struct command_li
     return result;
 }
 
-/* A full disk behind stdout is found at the latest when it is flushed. */
+/* A full disk behind stdout shows at the latest when it is flushed. */
 static status flush_results(const struct stop *stop, struct error *error)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return OK;
-    int number = errno; /* 0: of an earlier write, whose reason is forgotten */
+    int number = errno; /* 0: an earlier write failed, and its errno is gone */
     if (atomic_load(&stop->signal) == SIGPIPE)
         return error_set(error, ERROR_STOPPED, "standard output: nobody reads it");
     if (number != 0)
@@ -94,8 +94,8 @@ static status print_help(int argc, char **argv, struct error *error)
     return command_help(command, stdout, error);
 }
 
-/* A file that got the number of a closed standard stream would be written to by whoever prints. Reading alone, so that
- * what should have been printed is an error. */
+/* A file that got the descriptor of a closed standard stream would receive printed text. Opens them for reading
+ * only, so that printing is an error. */
 static void occupy_standard_streams(void)
 {
     int file;

@@ -1,4 +1,4 @@
-/* What suite.c and suite_text.c share: the resolved values, one part after another in the sections' order. */
+/* Shared by suite.c, parts.c and text.c: the resolved values, part by part in the order of the sections. */
 #ifndef MTIL_HARNESS_CONFIG_INTERNAL_H
 #define MTIL_HARNESS_CONFIG_INTERNAL_H
 
@@ -28,13 +28,13 @@ struct suite {
 
 const struct part *suite_part(const struct suite *suite, const char *section, const char *entry);
 
-/* Whether the option has a value, given or by default; it is one of the part's table. */
+/* Whether the option, of the part's table, has a value, given or by default. */
 bool suite_part_has(const struct part *part, const struct option *option);
 
-/* The part whose value is the default of key in the section's entries, NULL when they do not inherit it. */
+/* The part whose value is the default of key in the section's entries; NULL: key is not inherited. */
 const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key);
 
-/* What section->inherits names next, from *at on: a part, and a key of it alone or NULL for all. False at the end. */
+/* The next entry of section->inherits after *at: a part, and one of its keys or NULL for all. False at the end. */
 bool suite_next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key);
 
 /* All values, or only those that identify what is computed. */

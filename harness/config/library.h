@@ -1,4 +1,4 @@
-/* The suites that ship with the program: harness/suites/NAME.yaml, part of the executable.
+/* The suites that ship: harness/suites/NAME.yaml, compiled into the program.
  *
  *     for (size_t i = 0; i < suite_library_size(); i++)
  *         printf("%s: %s\n", suite_library_get(i).name, suite_library_get(i).summary);

@@ -21,20 +21,20 @@ static const struct option model_options[] = {
     {.name = "heads",
      .type = OPTION_LIST,
      .fallback = "auto",
-     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the "
+     .help = "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the "
              "weights"},
     {.name = "activation",
      .type = OPTION_CHOICE,
      .choices = CLIP_ACTIVATION_CHOICES,
      .fallback = "auto",
      .help =
-         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"},
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration beside them"},
     {0}};
 
 static const struct option method_options[] = {{.name = "name",
                                                 .type = OPTION_TEXT,
                                                 .fallback = "moe_adapters",
-                                                .help = "how a task is learnt; see mtil list methods"},
+                                                .help = "how tasks are trained; see mtil list methods"},
                                                {0}};
 
 static const struct option evaluation_options[] = {
@@ -42,16 +42,16 @@ static const struct option evaluation_options[] = {
      .type = OPTION_CHOICE,
      .choices = "none|bits|predictions",
      .fallback = "predictions",
-     .help = "what is kept of every test image"},
+     .help = "what is stored for every test image"},
     {.name = "label_space",
      .type = OPTION_CHOICE,
      .choices = "task|all",
      .fallback = "task",
-     .help = "an image's classes: those of its task, or of all tasks one after the other (X-TAIL)"},
+     .help = "classes an image is compared with: those of its task, or of all tasks (X-TAIL)"},
     {0}};
 
 static const struct option run_options[] = {
-    {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "one run each"},
+    {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
     BACKEND_OPTIONS("auto", "auto", "0"),
     GPUS_OPTION("1"),
     {.name = "threads",
@@ -59,27 +59,27 @@ static const struct option run_options[] = {
      .minimum = 0,
      .maximum = 1024,
      .fallback = "0",
-     .help = "0: one per core; results do not depend on it"},
+     .help = "number of threads, 0: one per core; results do not depend on it"},
     {.name = "evaluation_batch",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .maximum = 65536,
      .fallback = "0",
      .help =
-         "test images encoded at a time; 0: what a GPU's memory allows, 64 on the CPU; results do not depend on it, "
-         "but for rounding on a GPU"},
+         "test images encoded at a time; 0: as many as GPU memory allows, 64 on the CPU; results do not depend on it, "
+         "except for rounding on a GPU"},
     {.name = "keep_features",
      .type = OPTION_BOOLEAN,
      .fallback = "yes",
-     .help = "no: compute every answer again, whether or not it can have changed; results do not depend on it"},
+     .help = "no: compute every prediction again, even if it cannot have changed; results do not depend on it"},
     CACHE_OPTIONS,
-    {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "where checkpoints go"},
-    {.name = "database", .type = OPTION_TEXT, .fallback = SETTINGS_DATABASE, .help = "where results go"},
+    {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "folder of resume files and weights"},
+    {.name = "database", .type = OPTION_TEXT, .fallback = SETTINGS_DATABASE, .help = "database of the results"},
     {.name = "checkpoints",
      .type = OPTION_CHOICE,
      .choices = "last|all|none",
      .fallback = "last",
-     .help = "which trained weights are kept"},
+     .help = "which trained weights are saved"},
     {.name = "checkpoint_every",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -123,12 +123,12 @@ static bool method_reads(const struct suite *suite, const char *section)
     return method_find(&method, options_text(options, "name"), &ignored) != OK || method_uses(method, options, section);
 }
 
-/* Where weights and images lie is incidental: their contents are part of what a run is (harness/run/inputs.h). */
+/* Paths of weights and images are incidental: their contents identify a run (harness/run/inputs.h). */
 const struct suite_section settings_sections[] = {
     {.name = "model", .options = model_options, .incidental = "weights|vocabulary"},
     {.name = "data",
      .options = settings_data_options,
-     .incidental = "root|order_name|setting|on_unreadable", /* which images are left out is in their digests */
+     .incidental = "root|order_name|setting|on_unreadable", /* the digests show which images are left out */
      .shorthand = settings_data_shorthand,
      .chooser = "split_by",
      .chosen = settings_split_keys},
@@ -263,7 +263,7 @@ status settings_check_seeds(const struct suite *suite, struct error *error)
             TRY(settings_seed(suite, k, &earlier, error));
             if (earlier == seed)
                 return error_set(error, ERROR_ARGUMENT,
-                                 "suite: run.seeds: seed %llu is there twice; expected one run each",
+                                 "suite: run.seeds: seed %llu is repeated; expected each seed once",
                                  (unsigned long long)seed);
         }
     }

@@ -1,4 +1,4 @@
-/* What a suite says, as plain values: the sections that a run understands, and their reading.
+/* The settings of a run as plain values: the table of all sections, and their reading.
  *
  *     struct suite *suite;
  *     TRY(suite_load(&suite, "mini", settings_sections, overrides, count, error));
@@ -21,7 +21,7 @@
 
 extern const struct suite_section settings_sections[];
 
-/* Whether a key of a run's stored suite, with that value, says how it is computed, not what: "run.threads". */
+/* Whether a key of a stored suite, with that value, says how to compute, not what: "run.threads". */
 bool settings_incidental(const char *key, const char *value);
 
 enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
@@ -31,7 +31,7 @@ enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
 enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL };
 
 struct split_settings {
-    bool by_labels; /* one dataset is cut into parts, which are the tasks (harness/scenario/label_split.h) */
+    bool by_labels; /* one dataset is cut into the tasks (harness/scenario/label_split.h) */
     size_t parts;
     enum partition_goal goal;
     uint64_t seed;
@@ -60,16 +60,16 @@ struct settings {
     enum checkpoints checkpoints;
 };
 
-#define SETTINGS_DATABASE "results.db" /* run.database unless told otherwise */
+#define SETTINGS_DATABASE "results.db" /* run.database, unless a command says otherwise */
 
-/* Strings and options are borrowed from the suite. What no key's range can say (top_k above experts, no task) is
- * told here. */
+/* Strings and options are borrowed from the suite. Checks what no single key's range can express (top_k above
+ * experts, no task). */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
-bool settings_select(const struct settings *settings); /* whether a selector picks the router at test time */
+bool settings_select(const struct settings *settings); /* whether a selector chooses the router at test time */
 
-/* Seed index of settings_seeds: one run each. settings_check_seeds tells an empty list and what is no seed before
- * anything starts. */
+/* Seed number index, one run each. settings_check_seeds reports an empty list and invalid seeds before anything
+ * starts. */
 status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error);
 size_t settings_seeds(const struct suite *suite);
 status settings_check_seeds(const struct suite *suite, struct error *error);

@@ -1,4 +1,4 @@
-/* Part of settings.c: the section `data` of a suite, which says what is learnt in which order, and of how many images.
+/* Part of settings.c: the section `data` of a suite, with the tasks, their order and their images.
  *
  *     {.name = "data", .options = settings_data_options, .shorthand = settings_data_shorthand,
  *      .chooser = "split_by", .chosen = settings_split_keys}
@@ -16,10 +16,10 @@ status settings_split_keys(const char *name, const struct option **table, struct
 /* "order: II" stands for eleven names. */
 const char *settings_data_shorthand(const char *key, const char *value);
 
-/* Fills in what follows from the section; label_space is there already. */
+/* Fills in the settings of the section; label_space is already set. */
 void settings_read_data(struct settings *settings, const struct options *data);
 
-/* What no key's range can say. A suite may say what its setting is, but not something else than what it does. */
+/* Checks what no single key's range can express. The setting that a suite states must be the one that it computes. */
 status settings_check_data(const struct settings *settings, const struct options *data, struct error *error);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/array.h"
 #include "core/text.h"
 
-enum { ASSIGNMENTS = 4096 }; /* repeated keys are found by looking at all before, so there is an end to it */
+enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
 
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name)
 {
@@ -68,7 +68,7 @@ static char *copy(const char *string)
     return string != NULL ? strdup(string) : NULL;
 }
 
-/* The assignment's value, or what it stands for. */
+/* The assignment's value, or its expansion. */
 static const char *written_out(const struct assignment *assignment)
 {
     const struct suite_section *section = assignment->section;
@@ -124,7 +124,7 @@ static bool is_utf8(const char *string)
     return true;
 }
 
-/* Fills assignment from the parts of left, which is cut at its dots. */
+/* Fills assignment from left, which is split at its dots. */
 static status split_path(const struct suite_source *source, char *left, struct assignment *assignment,
                          struct error *error)
 {

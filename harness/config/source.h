@@ -1,4 +1,4 @@
-/* What a suite says before anybody checked it: a list of assignments, each with its place. Part of suite.c.
+/* An unchecked suite: a list of assignments, each with its place. Part of suite.c.
  *
  *     struct suite_source source = {.file = "mini.yaml", .sections = sections};
  *     TRY(suite_source_read(&source, text, size, error));                // structure: sections, entries, keys, values
@@ -19,7 +19,7 @@ enum { KEY_LENGTH = 128 }; /* of keys and entries' names, the NUL included */
 struct assignment {
     const struct suite_section *section;
     char *entry; /* of a section with each_of, else NULL */
-    char *key;   /* NULL: the heading of a section or entry, noted so that a second one is found */
+    char *key;   /* NULL: the heading of a section or entry, recorded to detect a second one */
     char *value; /* a list's items are joined by ", " */
     bool is_list;
     size_t line, column; /* from 1; line 0: the command line */
@@ -35,27 +35,27 @@ struct suite_source {
 /* Reads one YAML document: sections of keys with a value or a flat list; no aliases, tags or repeated keys. */
 status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error);
 
-/* "section.key=value", "section.entry.key=value" or "key=value"; takes the place of what was there before. */
+/* "section.key=value", "section.entry.key=value" or "key=value"; replaces an earlier value. */
 status suite_source_override(struct suite_source *source, const char *override, struct error *error);
 
 void suite_source_free(struct suite_source *source);
 
-/* "mini.yaml:12:5: merge", "command line: tasks.mnist": where options_set is to say a value comes from. */
+/* "mini.yaml:12:5: merge", "command line: tasks.mnist": the place of a value, for options_set. */
 void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where,
                         size_t size);
 
-/* Appends a copy of assignment and of what it points to. */
+/* Appends a deep copy of assignment. */
 status suite_source_add(struct suite_source *source, const struct assignment *assignment, struct error *error);
 
 /* The first assignment with the section, entry and key of this one, or NULL. */
 const struct assignment *suite_source_find(const struct suite_source *source, const struct assignment *assignment);
 
-/* Fails: word stands at the top level, or before the dot of an override, and is neither a section nor a key there. */
+/* Fails: word, at the top level or before the dot of an override, is neither a section nor a key. */
 status suite_source_unknown(const struct suite_source *source, const char *where, const char *word,
                             struct error *error);
 status suite_source_no_memory(const struct suite_source *source, struct error *error);
 
-/* The section called name, NULL when there is none; an entry of the table ends it. */
+/* The section called name; NULL: none. */
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name);
 
 #endif

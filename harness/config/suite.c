@@ -15,8 +15,8 @@
 
 enum {
     FILE_SIZE = 256 * 1024,
-    NAMES = 256, /* of a list that a section has an entry for each of */
-    SHIPPED = 64 /* suites shown when one is not known */
+    NAMES = 256, /* names in a list that has an entry each */
+    SHIPPED = 64 /* suites listed for an unknown name */
 };
 
 static bool same(const char *a, const char *b)
@@ -35,7 +35,7 @@ static const struct assignment *last_assignment(const struct suite_source *sourc
     return NULL;
 }
 
-/* The table that belongs to what the part's chooser names, NULL when there is none. */
+/* The table of what the part's chooser names; NULL: none. */
 static status find_chosen(const struct suite_source *source, const struct part *part, const struct option **table,
                           struct error *error)
 {
@@ -100,8 +100,8 @@ static void append_inherited(const struct suite *suite, struct part *part, size_
     }
 }
 
-/* Joins a part's tables into one of its own, where the parents' values are the inherited keys' defaults and an entry's
- * name is its chooser's. A key that two of them have belongs to the first. */
+/* Joins a part's tables into one. Inherited keys default to the parents' values, an entry's chooser to its name. A
+ * key in two tables belongs to the first. */
 static status make_table(const struct suite *suite, struct part *part, const struct option *chosen, struct error *error)
 {
     const struct suite_section *section = part->section;
@@ -179,7 +179,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* An entry may be left out of the list by an override, so it is a mistake only when the list never had it. */
+/* An override may remove an entry from the list, so an entry is a mistake only if the list never had it. */
 static bool ever_listed(const struct suite_source *source, const struct suite_section *section,
                         const struct options *list, const char *key, const char *entry)
 {
@@ -217,7 +217,7 @@ static status check_entries(const struct suite_source *source, const struct suit
     return OK;
 }
 
-/* Names stand in messages, file names and the cells of spreadsheets. */
+/* Names appear in messages, file names and spreadsheet cells. */
 static status check_name(const char *where, const char *kind, const char *name, struct error *error)
 {
     if (text_is_visible(name) && strchr("=+-@", *name) == NULL)
@@ -227,7 +227,7 @@ static status check_name(const char *where, const char *kind, const char *name, 
                      where, kind, name);
 }
 
-/* Where the list got the value that it has. */
+/* The place of the list's current value. */
 static void find_place(const struct suite_source *source, const struct suite_section *section, const char *key,
                        char *where, size_t size)
 {
@@ -269,7 +269,7 @@ static status resolve_entries(struct suite *suite, const struct suite_source *so
     for (size_t i = 0; i < count; i++) {
         const char *name = options_list_item(list, key, i);
         if (suite_part(suite, section->name, name) != NULL)
-            return error_set(error, ERROR_ARGUMENT, "%s: %s: \"%s\" is here twice; names must differ", source->file,
+            return error_set(error, ERROR_ARGUMENT, "%s: %s: \"%s\" is repeated; names must differ", source->file,
                              section->each_of, name);
         TRY(resolve(suite, source, section, name, error));
     }

@@ -1,4 +1,4 @@
-/* A suite: everything that says what a run computes, read from YAML and checked against the tables of those who use it.
+/* A suite: all settings of a run, read from YAML and checked against the option tables of their owners.
  *
  *     static const struct suite_section sections[] = {
  *         {.name = "data", .options = data_options},
@@ -10,8 +10,8 @@
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
  *     double rate = options_real(suite_entry(suite, "tasks", "mnist"), "learning_rate");
  *
- * The reader knows no key by itself: a section's keys are its table, then what it inherits, then the keys of whoever
- * its chooser names. All of them are in the one struct options that suite_options hands out.
+ * The reader knows no key by name: the keys of a section are its table, then inherited keys, then those of what its
+ * chooser names. suite_options returns all of them in one struct options.
  */
 #ifndef MTIL_HARNESS_CONFIG_SUITE_H
 #define MTIL_HARNESS_CONFIG_SUITE_H
@@ -22,8 +22,8 @@
 #include "core/option.h"
 #include "core/status.h"
 
-/* The further keys that come with a choice: the table of the policy, method or reader called name (NULL: it has none).
- * An unknown name is an error that lists the known ones. */
+/* The keys that come with a choice: the table of the policy, method or reader called name (NULL: none). An unknown
+ * name is an error that lists the known ones. */
 typedef status (*suite_chosen)(const char *name, const struct option **table, struct error *error);
 
 struct suite;
@@ -31,26 +31,26 @@ struct suite;
 /* Tables of sections end with an entry whose options, chosen and name are all NULL. */
 struct suite_section {
     const char *name;             /* "merge"; "" for keys at the top level of the file */
-    const struct option *options; /* borrowed for as long as the suite lives, like all of this */
+    const struct option *options; /* borrowed until suite_destroy, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
     const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
     const char *inherits; /* "training|data.split": sections before this one, or single keys of theirs, that are keys
                                here too, with their values as defaults */
-    /* What a key's value stands for ("I": eleven names), written out when the suite is read; NULL: itself. NULL: no
-     * value of the section stands for another. */
+    /* The expansion of a key's value ("I": eleven names), applied when the suite is read; NULL: none. NULL: the
+     * section has no shorthands. */
     const char *(*shorthand)(const char *key, const char *value);
-    /* "threads|precision=f32", or "*": keys, or keys with one of their values, that say how, not what, and are left out
-     * of the hash */
+    /* "threads|precision=f32", or "*": keys, or single values of keys, that say how to compute, not what, and are
+     * left out of the hash */
     const char *incidental;
-    /* Whether the section's values matter to what the suite computes; those that do not are neither in its text nor in its
-     * hash. NULL: always. */
+    /* Whether the section affects what the suite computes; otherwise it is neither in the text nor in the hash.
+     * NULL: always. */
     bool (*used)(const struct suite *suite, const char *section);
 };
 
-/* Reads a suite that ships (a name without '/' and '.', see suite_library.h) or a file, then the overrides in their
- * order: "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault of the text is ERROR_ARGUMENT
- * with file, line, column and what is allowed. The caller destroys the suite. */
+/* Reads a suite that ships (a name without '/' and '.', see library.h) or a file, then the overrides in order:
+ * "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault is ERROR_ARGUMENT with
+ * file, line, column and the allowed values. The caller destroys the suite. */
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error);
 
@@ -66,19 +66,19 @@ const struct options *suite_options(const struct suite *suite, const char *secti
 /* The values of one entry of a section with each_of; NULL when the list does not hold name. Borrowed. */
 const struct options *suite_entry(const struct suite *suite, const char *section, const char *name);
 
-/* "mini": the file's name without folder and ".yaml". */
+/* "mini": the file name without folder and ".yaml". */
 const char *suite_name(const struct suite *suite);
 
 /* Every value, defaults included, as YAML in the order of the tables: reading it again gives the same text and hash. */
 const char *suite_text(const struct suite *suite);
 
-/* The same a row each, for the table `settings` of a results database. The caller frees with suite_settings_free. */
+/* The same as rows, for the table `settings` of a results database. The caller frees with suite_settings_free. */
 struct setting_row; /* results/store.h */
 status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error);
 void suite_settings_free(struct setting_row *rows, size_t count);
 
-/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal when the same is computed on the same
- * inputs (inputs.h). */
+/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal if the same is computed on the
+ * same inputs (harness/run/inputs.h). */
 const char *suite_settings_hash(const struct suite *suite);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */

@@ -75,8 +75,7 @@ static void write_value(struct text *out, const struct options *options, const s
     }
 }
 
-/* A section that is not used shows nothing; an entry shows an inherited key only where it differs from the section it comes
- * from. */
+/* An unused section is omitted; an entry has an inherited key only if its value differs from that of the section. */
 static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
 {
     const struct option *option = &part->table[index];
@@ -137,7 +136,7 @@ bool suite_key_incidental(const struct suite_section *sections, const char *key,
 
 void suite_write(struct text *out, const struct suite *suite, bool identity_only)
 {
-    const struct suite_section *heading = NULL; /* written once there is something below it */
+    const struct suite_section *heading = NULL; /* written before the first key below it */
     for (size_t i = 0; i < suite->count; i++) {
         const struct part *part = &suite->parts[i];
         bool top = *part->section->name == 0, entry_written = part->entry == NULL;

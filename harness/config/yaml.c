@@ -1,5 +1,5 @@
-/* The YAML of a suite, event by event: whatever is not a section, an entry, a key, a value or a flat list ends it at
- * once, so that no file costs more than its size. */
+/* Parses the YAML of a suite event by event. Anything but sections, entries, keys, values and flat lists is an
+ * immediate error, so that no file costs more than its size. */
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -27,7 +27,7 @@ static status fail_here(struct reader *reader, const char *message)
     return fail_at(reader, reader->event.start_mark, message);
 }
 
-/* Whether there is a tab before what the line says. */
+/* Whether the indentation of the line contains a tab. */
 static bool begins_with_tab(const struct reader *reader, size_t line)
 {
     const char *at = reader->text, *end = reader->text + reader->size;
@@ -50,14 +50,14 @@ static status yaml_problem(struct reader *reader)
         return error_set(reader->error, ERROR_ARGUMENT, "%s: at byte %zu: %s", reader->source->file,
                          parser->problem_offset, problem);
     if (begins_with_tab(reader, parser->problem_mark.line))
-        return fail_at(reader, parser->problem_mark, "a tab, which YAML does not take for indentation; write spaces");
+        return fail_at(reader, parser->problem_mark, "a tab, which YAML does not allow as indentation; use spaces");
     char message[512];
     snprintf(message, sizeof message, "%s%s%s", parser->context != NULL ? parser->context : "",
              parser->context != NULL ? ": " : "", problem);
     return fail_at(reader, parser->problem_mark, message);
 }
 
-/* Goes on to the next event. What could make a small file large or ambiguous is refused here, in one place. */
+/* Reads the next event. Constructs that could make a small file large or ambiguous are refused here. */
 static status next(struct reader *reader)
 {
     yaml_event_delete(&reader->event);
@@ -90,7 +90,7 @@ static const char *scalar(const struct reader *reader)
     return (const char *)reader->event.data.scalar.value;
 }
 
-/* Plain "key:" with nothing behind it, and YAML's other words for nothing. */
+/* "key:" without a value, and YAML's other spellings of null. */
 static bool is_null(const struct reader *reader)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL"};
@@ -135,7 +135,7 @@ static status add_new(struct reader *reader, const struct assignment *assignment
     const char *word = assignment->key != NULL     ? assignment->key
                        : assignment->entry != NULL ? assignment->entry
                                                    : assignment->section->name;
-    return error_set(reader->error, ERROR_ARGUMENT, "%s:%zu:%zu: \"%s\" is here twice; the first one is in line %zu",
+    return error_set(reader->error, ERROR_ARGUMENT, "%s:%zu:%zu: \"%s\" is repeated; the first one is in line %zu",
                      reader->source->file, assignment->line, assignment->column, word, earlier->line);
 }
 
@@ -160,7 +160,7 @@ static status read_value(struct reader *reader, struct assignment *assignment)
     return result;
 }
 
-/* At a mapping's key: copies it and goes on to its value. *end says that there was none any more. */
+/* At a mapping's key: copies it and moves on to its value. *end: the mapping has ended. */
 static status read_key(struct reader *reader, char key[KEY_LENGTH], struct assignment *assignment, bool *end)
 {
     TRY(next(reader));
@@ -177,7 +177,7 @@ static status read_key(struct reader *reader, char key[KEY_LENGTH], struct assig
     return next(reader);
 }
 
-/* The keys below a section's or an entry's heading, which is noted first. */
+/* The keys below the heading of a section or entry, which is recorded first. */
 static status read_keys(struct reader *reader, const struct assignment *heading)
 {
     if (reader->event.type != YAML_MAPPING_START_EVENT)

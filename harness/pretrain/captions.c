@@ -10,7 +10,7 @@ enum { STREAM_CAPTIONS = 0xCA };
 struct family {
     void (*draw)(struct sketch *);
     int weight;
-    bool own_templates_only; /* where a general template would say "a photo of a three circles" */
+    bool own_templates_only; /* for phrases that general templates do not fit: "a photo of a three circles" */
 };
 
 static const struct family families[] = {
@@ -86,7 +86,7 @@ static status caption_write(const char *template, const char *phrase, char *capt
     return OK;
 }
 
-/* What a camera does to a picture. */
+/* Effects of a camera. */
 static void after_effects(struct sketch *sketch)
 {
     struct dice *dice = &sketch->dice;

@@ -1,14 +1,14 @@
-/* Captioned drawings: what the small CLIP is pretrained on.
+/* Captioned drawings, the pre-training data of the small CLIP.
  *
  *     uint8_t pixels[CAPTIONED_PIXELS];
  *     char caption[CAPTION_CAPACITY];
  *     TRY(captioned_drawing(seed, index, CAPTIONED_PLAIN, pixels, caption, sizeof caption, error));
  *     // "a photo of a small red cup on the left."
  *
- * Every picture depends on seed, index and level alone, so any thread may draw any of them, and there is no end of
- * them. Shapes, relations, counts, textures, digits and letters, objects, animals, vehicles, planes, flowers, food,
- * scenes and land seen from above; each attribute of a caption may be left out. The suite's pictures (suite.h) come
- * from other generators.
+ * A picture depends on seed, index and level only, so any thread may draw it; their number is unlimited. They show
+ * shapes, relations, counts, textures, digits and letters, objects, animals, vehicles, planes, flowers, food, scenes
+ * and land from above; a caption may omit any attribute. The suite's pictures (datasets/mini/suite.h) come from other
+ * generators.
  */
 #ifndef MTIL_HARNESS_PRETRAIN_CAPTIONS_H
 #define MTIL_HARNESS_PRETRAIN_CAPTIONS_H

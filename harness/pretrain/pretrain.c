@@ -22,7 +22,7 @@ static const uint64_t held_out_first = (uint64_t)1 << 40; /* drawings that train
 
 struct pretraining {
     const struct pretrain_settings *settings;
-    struct threads *threads; /* that draw; the backend's are its own */
+    struct threads *threads; /* threads that draw; the backend has its own */
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct arena model, step;
@@ -66,7 +66,7 @@ struct drawing_jobs {
     struct pretraining *p;
     uint64_t first;
     enum captioned_level level;
-    struct error error; /* of any drawing that failed */
+    struct error error; /* error of any drawing that failed */
 };
 
 static void draw(void *context, size_t job, size_t worker)
@@ -78,7 +78,7 @@ static void draw(void *context, size_t job, size_t worker)
     char *caption = p->captions + job * CAPTION_CAPACITY;
     if (captioned_drawing(p->settings->seed, jobs->first + job, jobs->level, p->pixels + job * CAPTIONED_PIXELS,
                           caption, CAPTION_CAPACITY, &error) != OK)
-        jobs->error = error; /* the same for all: a caption that does not fit */
+        jobs->error = error; /* the only possible error: a caption that does not fit */
 }
 
 static status draw_batch(struct pretraining *p, uint64_t first, enum captioned_level level, struct error *error)
@@ -98,7 +98,7 @@ static status draw_batch(struct pretraining *p, uint64_t first, enum captioned_l
     return OK;
 }
 
-/* Which half of the patches each image of this step keeps. */
+/* The half of the patches that each image of this step keeps. */
 static void choose_patches(struct pretraining *p, size_t step, size_t patches, size_t kept)
 {
     uint32_t order[4096];
@@ -158,7 +158,8 @@ static status add_scale_gradient(struct pretraining *p, const struct class_head 
     return result;
 }
 
-/* The contrastive loss is half the cross-entropy from each side: images choose captions, captions choose images. */
+/* The contrastive loss is the mean of two cross-entropies: over the captions of each image, and over the images of
+ * each caption. */
 static status one_direction(struct pretraining *p, struct towers *t, enum tower rows, const int32_t *labels,
                             float scale, struct tensor dfeatures[TOWERS], struct error *error)
 {
@@ -254,7 +255,7 @@ static status train_stage(struct pretraining *p, enum captioned_level level, siz
     return OK;
 }
 
-/* How often a drawing finds its own caption among those of its batch. */
+/* Retrieval accuracy: how often a drawing's own caption is the most similar of its batch. */
 static status retrieval(struct pretraining *p, enum captioned_level level, double *percent, struct error *error)
 {
     size_t batch = p->settings->batch, right = 0;
@@ -278,7 +279,7 @@ static status retrieval(struct pretraining *p, enum captioned_level level, doubl
     return OK;
 }
 
-/* The vocabulary of the first captions of both levels. */
+/* Learns the vocabulary from the first captions of both levels. */
 static status learn_vocabulary(struct pretraining *p, const char *path, struct error *error)
 {
     size_t count = p->settings->captions;
@@ -336,7 +337,7 @@ static status open_model(struct pretraining *p, struct error *error)
 }
 
 struct pretrain_files {
-    char *weights, *vocabulary, *learnt; /* learnt: the vocabulary while the weights are not there */
+    char *weights, *vocabulary, *learned; /* learned: the vocabulary before the weights exist */
 };
 
 static void close_all(struct pretraining *p)
@@ -373,15 +374,15 @@ static status train_and_save(struct pretraining *p, const char *weights, const s
     return clip_save(p->clip, weights, error);
 }
 
-/* The vocabulary waits under another name until the weights that go with it are there. */
+/* The vocabulary has a temporary name until its weights exist. */
 static status learn_and_train(struct pretraining *p, const struct pretrain_files *files, const struct log *log,
                               struct progress *progress, const struct stop *stop, struct error *error)
 {
     TRY(threads_create(&p->threads, p->settings->backend.threads, error));
-    TRY(learn_vocabulary(p, files->learnt, error));
+    TRY(learn_vocabulary(p, files->learned, error));
     TRY(train_and_save(p, files->weights, log, progress, stop, error));
-    if (rename(files->learnt, files->vocabulary) != 0)
-        return error_errno(error, errno, "%s: cannot be renamed to %s", files->learnt, files->vocabulary);
+    if (rename(files->learned, files->vocabulary) != 0)
+        return error_errno(error, errno, "%s: cannot be renamed to %s", files->learned, files->vocabulary);
     return OK;
 }
 
@@ -392,15 +393,15 @@ status pretrain(const struct pretrain_settings *settings, const char *folder, co
     TRY(directory_create(folder, error));
     struct pretrain_files files = {.weights = path_format("%s/mini-clip.safetensors", folder),
                                    .vocabulary = path_format("%s/mini-vocabulary.txt", folder),
-                                   .learnt = path_format("%s/mini-vocabulary.learnt.txt", folder)};
-    bool named = files.weights != NULL && files.vocabulary != NULL && files.learnt != NULL;
+                                   .learned = path_format("%s/mini-vocabulary.learned.txt", folder)};
+    bool named = files.weights != NULL && files.vocabulary != NULL && files.learned != NULL;
     status result = named ? learn_and_train(&p, &files, log, progress, stop, error)
                           : error_set(error, ERROR_MEMORY, "%s: no memory for names", folder);
     if (named && result != OK)
-        unlink(files.learnt);
+        unlink(files.learned);
     close_all(&p);
     free(files.weights);
     free(files.vocabulary);
-    free(files.learnt);
+    free(files.learned);
     return result;
 }

@@ -19,17 +19,17 @@
 
 struct pretrain_settings {
     uint64_t seed;
-    struct backend_settings backend; /* its threads draw, too */
+    struct backend_settings backend; /* its threads also draw */
     size_t batch, plain_steps, harder_steps;
-    size_t captions, merges; /* the vocabulary: captions it is learnt from, and merges at most */
+    size_t captions, merges; /* vocabulary: number of captions it is learned from, and most merges */
     double plain_rate, harder_rate, weight_decay;
     struct clip_dimensions dimensions; /* the vocabulary is filled in */
 };
 
 struct pretrain_settings pretrain_defaults(void);
 
-/* Both files appear at the end; stopped or failed, it leaves the folder's files as they were. Held-out retrieval
- * goes to the log. progress and stop may be NULL. */
+/* Both files appear at the end; after a stop or failure the folder is unchanged. Logs the held-out retrieval
+ * accuracy. progress and stop may be NULL. */
 status pretrain(const struct pretrain_settings *settings, const char *folder, const struct log *log,
                 struct progress *progress, const struct stop *stop, struct error *error);
 

@@ -1,5 +1,5 @@
-/* Learning a vocabulary (Sennrich et al., ACL 2016, Algorithm 1): count the words, then merge the most frequent pair of
- * symbols again and again. Only words that hold the pair are counted anew, so a merge costs one look at the words. */
+/* Learns a vocabulary (Sennrich et al., ACL 2016, Algorithm 1): counts the words, then repeatedly merges the most
+ * frequent pair of symbols. Only words that contain the pair are counted again. */
 #include "harness/pretrain/tokenizer_learn.h"
 
 #include <stdlib.h>
@@ -36,9 +36,9 @@ struct learner {
     size_t words_count;
     uint32_t *symbols; /* of all words */
     struct pairs counts;
-    char **names; /* of symbols: 0–255 the bytes, then the same at a word's end, then one per merge */
+    char **names; /* of symbols: 0–255 the bytes, 256–511 the bytes at a word's end, then one per merge */
     size_t names_count;
-    struct text file; /* what will be written */
+    struct text file; /* the output */
 };
 
 static status out_of_memory(struct error *error)
@@ -91,7 +91,7 @@ static int compare_spans(const void *a, const void *b, void *text)
     return order != 0 ? order : (x->size > y->size) - (x->size < y->size);
 }
 
-/* Makes words of the pieces: sorted, equal ones counted, spelt in byte symbols. */
+/* Turns pieces into words: sorted, counted, spelled in byte symbols. */
 static status make_words(struct learner *learner, struct error *error)
 {
     learner->words = malloc(array_size(learner->spans_count + 1, sizeof *learner->words));
@@ -116,7 +116,7 @@ static status make_words(struct learner *learner, struct error *error)
 
 /* ---- merges ---- */
 
-/* Adds the word's pairs to the counts, or takes them away. */
+/* Adds the pairs of the word to the counts, or subtracts them. */
 static status count_word(struct learner *learner, const struct word *word, bool add, struct error *error)
 {
     for (size_t i = 0; i + 1 < word->count; i++) {
@@ -128,7 +128,7 @@ static status count_word(struct learner *learner, const struct word *word, bool 
     return OK;
 }
 
-/* By count, then by the bytes of the names, so that the choice does not depend on the order of the texts. */
+/* By count, then by the bytes of the names, independent of the order of the texts. */
 static bool is_better(const struct learner *learner, const struct pair *pair, const struct pair *best)
 {
     if (best == NULL || pair->value != best->value)
@@ -169,7 +169,7 @@ static void merge_word(struct word *word, uint32_t left, uint32_t right, uint32_
     word->count = kept;
 }
 
-/* pair is copied: counting moves the table that it came from. */
+/* pair is passed by value, because counting reallocates its table. */
 static status apply_merge(struct learner *learner, struct pair pair, struct error *error)
 {
     uint32_t merged = (uint32_t)learner->names_count;

@@ -20,14 +20,14 @@ status model_choice_read(struct clip_stated *stated, const struct options *optio
     {.name = "heads", \
      .type = OPTION_LIST, \
      .fallback = "auto", \
-     .help = "attention heads of the image and of the text tower, as in 16,16; auto: by a configuration beside the " \
+     .help = "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the " \
              "weights"}, \
     {.name = "activation", \
      .type = OPTION_CHOICE, \
      .choices = CLIP_ACTIVATION_CHOICES, \
      .fallback = "auto", \
      .help = \
-         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: by a configuration beside them"}
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration beside them"}
 /* clang-format on */
 
 #endif

@@ -6,7 +6,7 @@
 #include "core/characters.h"
 #include "harness/evaluate/class_features.h"
 
-enum { UNITS = 1 << 16 }; /* of a cosine, so that last bits, which differ between machines, seldom count */
+enum { UNITS = 1 << 16 }; /* resolution of a cosine, so that last bits, which differ between machines, rarely matter */
 
 static status read_features(struct experiment *e, const struct task *whole, float *features, struct error *error)
 {

@@ -1,4 +1,4 @@
-/* The orders in which MTIL's tasks are published, by name.
+/* The published orders of MTIL's tasks, by name.
  *
  *     data: {order: II}                                 # stands for the eleven tasks, StanfordCars first
  *     order_tasks("II")  …  "stanford_cars food mnist …"
@@ -12,9 +12,9 @@
 #define ORDER_I "aircraft caltech101 cifar100 dtd eurosat flowers food mnist oxford_pet stanford_cars sun397"
 #define ORDER_II "stanford_cars food mnist oxford_pet flowers sun397 aircraft caltech101 dtd eurosat cifar100"
 
-const char *order_tasks(const char *name); /* NULL: no order is called that */
+const char *order_tasks(const char *name); /* NULL: unknown order */
 
-/* The name of the order that the list `key` of options is, or else the list as it was given. Borrowed. */
+/* The name of the order given by the list `key` of options, or else the list itself. Borrowed. */
 const char *order_name(const struct options *options, const char *key);
 
 #endif

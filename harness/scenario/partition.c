@@ -6,11 +6,11 @@
 
 #include "core/rng.h"
 
-enum { FEW_ITEMS = 512, STARTS_OF_FEW = 32, STARTS_OF_MANY = 4 }; /* a start costs the square of the items */
+enum { FEW_ITEMS = 512, STARTS_OF_FEW = 32, STARTS_OF_MANY = 4 }; /* a start costs O(items²) */
 
 struct cut {
     const struct partition *partition;
-    int64_t sign;      /* what goes up is sign · similarity within parts */
+    int64_t sign;      /* maximises sign · similarity within parts */
     uint32_t *part_of; /* [n]; parts: not assigned yet */
     size_t *sizes;     /* [parts] */
     int64_t *sums;     /* [n, parts] similarity of an item to the other items of a part, times sign */
@@ -48,7 +48,7 @@ static bool is_free(const struct cut *cut, size_t item)
     return cut->part_of[item] == cut->partition->parts;
 }
 
-/* The first part gets a drawn item, each next one the free item that fits worst to the seeds before it. */
+/* The first part gets a random item, each next one the free item least similar to the previous seeds. */
 static void plant_seeds(struct cut *cut, uint32_t start)
 {
     size_t n = cut->partition->n;
@@ -67,7 +67,7 @@ static void plant_seeds(struct cut *cut, uint32_t start)
     }
 }
 
-/* The parts take turns to take the free item that fits best. */
+/* The parts take turns to take the best free item. */
 static void grow(struct cut *cut)
 {
     size_t n = cut->partition->n, parts = cut->partition->parts;
@@ -102,7 +102,7 @@ static bool move(struct cut *cut, size_t item, uint32_t to)
     return true;
 }
 
-/* Every step raises a whole number that has an upper bound, so it ends. */
+/* Terminates, because every step raises a bounded integer. */
 static void improve(struct cut *cut)
 {
     for (bool better = true; better;) {
@@ -116,7 +116,7 @@ static void improve(struct cut *cut)
     }
 }
 
-/* order [n] is room. */
+/* order [n] is scratch space. */
 static void cut_randomly(const struct partition *partition, uint32_t *order, uint32_t *part_of)
 {
     struct rng rng = rng_make(partition->seed, RNG_PARTITION, 0, 0);
@@ -153,7 +153,7 @@ static void cut_best_of_starts(struct cut *cut, uint32_t *best)
     }
 }
 
-/* numbers [parts] is room. */
+/* numbers [parts] is scratch space. */
 static void number_by_first_item(uint32_t *part_of, size_t n, size_t parts, size_t *numbers)
 {
     uint32_t next = 0;

@@ -1,11 +1,11 @@
-/* Cuts items into parts of equal size, so that items of a part are as similar as can be, or as different.
+/* Cuts items into parts of equal size whose items are as similar, or as different, as possible.
  *
  *     struct partition partition = {.similarity = s, .n = 100, .parts = 10, .goal = PARTITION_TOGETHER, .seed = 1};
  *     TRY(partition_cut(&partition, part_of, error));                            // part_of[i] < 10
  *
- * The mean similarity within parts goes up (down) by the exchange of pairs between parts, as in Kernighan and Lin,
- * "An efficient heuristic procedure for partitioning graphs" (1970), from several starts: seeds that lie far from one
- * another (close together) take turns to grow. Whole numbers throughout: equal input, equal parts, on any machine.
+ * Raises (lowers) the mean similarity within parts by exchanging pairs between parts, as in Kernighan and Lin, "An
+ * efficient heuristic procedure for partitioning graphs" (1970), from several starts, in which seeds far from one
+ * another (close together) take turns to grow. Integer arithmetic only: equal input gives equal parts on any machine.
  */
 #ifndef MTIL_HARNESS_SCENARIO_PARTITION_H
 #define MTIL_HARNESS_SCENARIO_PARTITION_H
@@ -22,7 +22,7 @@ struct partition {
     const int32_t *similarity; /* [n, n], symmetric, below 2^20 in size */
     size_t n, parts;           /* 1 ≤ parts ≤ n ≤ PARTITION_ITEMS */
     enum partition_goal goal;
-    uint64_t seed; /* of the starts, and of all of a random cut */
+    uint64_t seed; /* of the starts, or of a random cut */
 };
 
 /* part_of [n]: sizes differ by at most one; parts are numbered by their first item. */

@@ -16,7 +16,7 @@ static const int requests[] = {SIGINT, SIGTERM, SIGHUP}; /* to stop */
 
 /* --- Start --- */
 
-/* Between fork and exec: nothing that could wait for a lock that another thread held. */
+/* Between fork and exec: only async-signal-safe calls. */
 static void become(char *const *arguments, int log, pid_t parent, const sigset_t *unblocked)
 {
     int nothing = open("/dev/null", O_RDONLY);
@@ -38,7 +38,7 @@ static void become(char *const *arguments, int log, pid_t parent, const sigset_t
     _exit(CANNOT_START);
 }
 
-/* Signals are held back meanwhile: one that came before exec would be taken by the parent's handler, and forgotten. */
+/* Signals are blocked meanwhile: one before exec would run the parent's handler and be lost. */
 static status fork_child(struct child *child, char *const *arguments, int log, struct error *error)
 {
     sigset_t held, before;
@@ -64,7 +64,7 @@ status child_start(struct child *child, const char *const *arguments, const char
     for (; arguments[count - 1] != NULL; count++) {
         if (count + 1 == ARGUMENTS_MOST)
             return error_set(error, ERROR_ARGUMENT, "a run: expected at most %d arguments", ARGUMENTS_MOST - 2);
-        copies[count] = (char *)arguments[count - 1]; /* exec's type is older than const */
+        copies[count] = (char *)arguments[count - 1]; /* the prototype of exec predates const */
     }
     *child = (struct child){.log = log};
     int descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

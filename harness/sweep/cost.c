@@ -23,7 +23,7 @@ static status read_past(struct sweep *sweep, struct store *store, size_t configu
             continue;
         TRY(store_read_record(store, run->row, &record, error));
         size_t threads = record.threads > 0 ? (size_t)record.threads : threads_available();
-        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : (double)threads); /* what one core would take */
+        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : (double)threads); /* seconds on one core */
         if ((double)record.peak_bytes > c->cost.memory)
             c->cost.memory = (double)record.peak_bytes;
         run_record_free(&record);
@@ -48,7 +48,7 @@ static bool has_work(const struct sweep *sweep, const struct sweep_configuration
     return false;
 }
 
-/* Whether two configurations differ in merge.* alone. */
+/* Whether two configurations differ only in merge.*. */
 static bool same_cost(const struct sweep *sweep, size_t a, size_t b)
 {
     for (size_t i = 0; i < sweep->grid.count; i++) {
@@ -60,7 +60,7 @@ static bool same_cost(const struct sweep *sweep, size_t a, size_t b)
     return true;
 }
 
-/* The cost of another configuration that costs the same, a measured one first; NULL: none is known. */
+/* The cost of another configuration with the same cost, preferably a measured one; NULL: none. */
 static const struct sweep_cost *known_cost(const struct sweep *sweep, size_t configuration)
 {
     const struct sweep_cost *known = NULL;

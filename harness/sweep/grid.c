@@ -14,7 +14,7 @@ enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000, KEYS = 25
 
 static const char seeds_key[] = "run.seeds";
 
-/* Short names that are not the last part of a key, or not of one alone. */
+/* Short names that are not the last part of a key, or of several keys. */
 static const struct {
     const char *name, *key;
 } short_names[] = {{"seed", seeds_key}, {"method", "method.name"}, {"selector", "selector.kind"}};
@@ -33,7 +33,7 @@ static const char *nearest_key(const char *name, const struct suite_section *sec
     return nearest_word(name, names, count);
 }
 
-/* The whole key of a name; a name with a dot is one already. */
+/* The full key of a name; a name with a dot is already one. */
 static status find_key(const char *name, const struct suite_section *sections, char **key, struct error *error)
 {
     const char *section = NULL;
@@ -73,8 +73,7 @@ static status add_value(struct grid_axis *axis, const char *text, size_t length,
 {
     if (length == 0)
         return error_set(error, ERROR_ARGUMENT,
-                         "command line: %s: expected values with a comma between each two, found an empty one",
-                         axis->name);
+                         "command line: %s: expected values separated by commas, found an empty one", axis->name);
     if (axis->count == VALUES_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found more", axis->name,
                          VALUES_MOST);
@@ -101,13 +100,13 @@ static status refuse_twice(const struct grid_axis *axis, struct error *error)
     status result = OK;
     for (size_t i = 1; result == OK && i < axis->count; i++)
         if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            result = error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is there twice", axis->name,
-                               sorted[i]);
+            result =
+                error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is repeated", axis->name, sorted[i]);
     free(sorted);
     return result;
 }
 
-/* "1..5": true with both ends; "../data" is a value like any other. */
+/* "1..5": true with both ends; "../data" is an ordinary value. */
 static bool parse_range(const char *text, size_t length, int64_t *first, int64_t *last)
 {
     char part[64];
@@ -170,8 +169,8 @@ static status read_axis(struct grid *grid, const char *word, enum grid_values va
     for (size_t i = 0; i + 1 < grid->count; i++)
         if (strcmp(grid->axes[i].key, axis->key) == 0)
             return error_set(error, ERROR_ARGUMENT,
-                             "command line: %s is there twice; expected all its values together, as in %s=1,2",
-                             axis->key, axis->name);
+                             "command line: %s is repeated; expected all its values together, as in %s=1,2", axis->key,
+                             axis->name);
     axis->seeds = strcmp(axis->key, seeds_key) == 0;
     TRY(values == GRID_EXPAND ? split_values(axis, equals + 1, error)
                               : add_value(axis, equals + 1, strlen(equals + 1), error));

@@ -7,9 +7,9 @@
  *         grid_value(&grid, 1, c) …                              // "50" or "100"
  *     grid_free(&grid);
  *
- * An axis is KEY=VALUE,VALUE… or KEY=FIRST..LAST (whole numbers, both included), also mixed: 1..3,10. The key is a suite's
- * (merge.policy) or its last part, where that is clear by itself (policy). A value that is a list has spaces between its
- * items: "data.order=mnist dtd,dtd mnist" are two orders.
+ * An axis is KEY=VALUE,VALUE… or KEY=FIRST..LAST (whole numbers, both included), also mixed: 1..3,10. The key is a
+ * suite's (merge.policy) or its last part if that is unambiguous (policy). The items of a value that is itself a list
+ * are separated by spaces: "data.order=mnist dtd,dtd mnist" are two orders.
  */
 #ifndef MTIL_HARNESS_SWEEP_GRID_H
 #define MTIL_HARNESS_SWEEP_GRID_H
@@ -20,10 +20,10 @@
 #include "harness/config/suite.h"
 
 struct grid_axis {
-    char *name, *key; /* as it was written, "policy", and as suites have it, "merge.policy" */
+    char *name, *key; /* as written, "policy", and as in suites, "merge.policy" */
     char **values;
     size_t count;
-    bool seeds; /* run.seeds: its values go together into every combination */
+    bool seeds; /* run.seeds: every combination has all its values */
 };
 
 struct grid {
@@ -33,21 +33,21 @@ struct grid {
 };
 
 enum grid_values {
-    GRID_EXPAND, /* commas and ranges make several values */
-    GRID_LITERAL /* one value each, as it stands */
+    GRID_EXPAND, /* commas and ranges separate values */
+    GRID_LITERAL /* one value each, taken literally */
 };
 
-/* Reads one axis per word. Keys that no section has, empty values and ranges, a key or value that is there twice, and more
- * than 10,000 combinations are ERROR_ARGUMENT; what a key allows is the suite's to say. The caller frees the grid. */
+/* Reads one axis per word. Unknown keys, empty values and ranges, repeated keys or values, and more than 10,000
+ * combinations are ERROR_ARGUMENT; values are checked by the suite. The caller frees the grid. */
 status grid_parse(struct grid *grid, const char *const *words, size_t count, enum grid_values values,
                   const struct suite_section *sections, struct error *error);
-void grid_free(struct grid *grid); /* harmless when zero */
+void grid_free(struct grid *grid); /* zeros are allowed */
 
 /* The value of an axis in a combination; the last axis varies fastest. NULL for the seeds' axis. Borrowed. */
 const char *grid_value(const struct grid *grid, size_t axis, size_t combination);
 
-/* The combination as overrides of the suite, "merge.policy=none", one per axis; the seeds' has them all. [grid->count]
- * texts in overrides, the caller frees each. ERROR_MEMORY leaves nothing to free. */
+/* The combination as overrides of the suite, "merge.policy=none", one per axis; that of the seeds has all of them.
+ * [grid->count] texts in overrides, the caller frees each. ERROR_MEMORY leaves nothing to free. */
 status grid_overrides(const struct grid *grid, size_t combination, char **overrides, struct error *error);
 
 #endif

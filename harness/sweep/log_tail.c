@@ -25,7 +25,7 @@ static void read_tail(const char *path, off_t begin, char tail[TAIL + 1])
         memmove(tail, line + 1, strlen(line + 1) + 1);
 }
 
-/* The last line that begins so, NULL when none does. */
+/* The last line that begins with prefix, NULL when none does. */
 static const char *last_line(const char *text, const char *beginning)
 {
     const char *found = NULL;

@@ -1,4 +1,4 @@
-/* The end of a log that a run wrote: what it said last, and what went wrong.
+/* The end of a run's log: its last line and its last error.
  *
  *     char message[LOG_TAIL_MESSAGE];
  *     log_tail_error("logs/3.log", 0, message);        // "expected 4 tensors, found 3"
@@ -10,8 +10,8 @@
 
 enum { LOG_TAIL_MESSAGE = 600 };
 
-/* The last error after the offset `begin` without "mtil: error: ", or, where there is none, the last line. "" when there is
- * nothing. The last 8 KiB are looked at. */
+/* The last error after the offset `begin`, without "mtil: error: ", or else the last line; "" for an empty log.
+ * Searches the last 8 KiB. */
 void log_tail_error(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]);
 
 /* The last line that is not empty. */

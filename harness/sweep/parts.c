@@ -20,7 +20,7 @@ static status no_memory(const struct sweep *sweep, struct error *error)
 
 /* --- Standings --- */
 
-/* What a run that does not go on said last. */
+/* The last message of a run that is not running. */
 static status read_last_words(const struct sweep *sweep, size_t index, struct error *error)
 {
     char message[LOG_TAIL_MESSAGE], *log = path_format("%s/logs/%zu.log", sweep->folder, index);
@@ -33,7 +33,7 @@ static status read_last_words(const struct sweep *sweep, size_t index, struct er
     return OK;
 }
 
-/* A database without the run, or one that cannot be read yet, is that of a run which did not get far. */
+/* A database without the run, or one that cannot be read yet, belongs to a run that has just started. */
 static status look_into(struct sweep *sweep, size_t index, struct store *store, enum sweep_parts parts,
                         struct error *error)
 {

@@ -26,13 +26,13 @@ struct slot {
 
 struct pool {
     const struct sweep_runner *runner;
-    struct store *store;  /* to look at what the children are doing */
+    struct store *store;  /* to read the progress of the children */
     struct slot *slots;   /* [placement.jobs] */
-    unsigned char *tries; /* [runs] to begin a run, of which another process was quicker at all but the last */
-    bool *taken;          /* [runs] begun here, and not to be begun again */
-    size_t next;          /* no run before it is to be begun */
-    size_t work, done;    /* runs to do, and done */
-    size_t elsewhere;     /* runs that other processes are at */
+    unsigned char *tries; /* [runs] attempts to start a run; another process was faster in all but the last */
+    bool *taken;          /* [runs] started here, not to be started again */
+    size_t next;          /* all runs before it have been started */
+    size_t work, done;    /* runs to do, and finished */
+    size_t elsewhere;     /* runs of other processes */
     bool stopping;
 };
 
@@ -41,7 +41,7 @@ static struct sweep_run *run_of(const struct pool *pool, const struct slot *slot
     return &pool->runner->sweep->runs[slot->run];
 }
 
-/* --- Begin and end of a run --- */
+/* --- Start and end of a run --- */
 
 static void fail(const struct pool *pool, struct sweep_run *run, const char *reason)
 {
@@ -73,9 +73,9 @@ static status start(struct pool *pool, size_t slot, struct error *error)
     return result;
 }
 
-/* --- Runs in the hands of others --- */
+/* --- Runs of other processes --- */
 
-/* Those in databases of a cluster's jobs (row 0) are left to it. */
+/* Runs in databases of a cluster's jobs (row 0) are left to the cluster. */
 static bool is_waited_for(const struct sweep_run *run)
 {
     return run->standing == SWEEP_ELSEWHERE && run->row != 0;
@@ -87,7 +87,7 @@ static void finish(struct pool *pool, const struct sweep_run *run, const char *h
     log_info(pool->runner->log, "%s finished %s (%zu of %zu)", run->label, how, pool->done, pool->work);
 }
 
-/* What the results say of it by now; what cannot be read is looked at again. */
+/* Its current state in the results; a failed reading is repeated. */
 static void refresh(struct pool *pool, size_t index)
 {
     struct sweep_run *run = &pool->runner->sweep->runs[index];
@@ -97,7 +97,7 @@ static void refresh(struct pool *pool, size_t index)
     if (run->standing == SWEEP_FINISHED)
         finish(pool, run, "in another process");
     if (run->standing == SWEEP_ELSEWHERE)
-        log_info(pool->runner->log, "%s is in the hands of process %lld, which is waited for", run->label,
+        log_info(pool->runner->log, "%s: waiting for process %lld, which is working on it", run->label,
                  (long long)store_run_process(pool->store, run->row));
     if (sweep_wants(run) && index < pool->next)
         pool->next = index;
@@ -132,14 +132,14 @@ static void fill_slot(struct pool *pool, size_t slot)
     }
 }
 
-/* It obeyed the request to stop; or did so before it could ask for signals. */
+/* It obeyed the stop request, or ended before it had installed its handlers. */
 static bool was_stopped(const struct pool *pool, const struct child_end *end)
 {
     int number = atomic_load(&pool->runner->stop->signal);
     return pool->stopping && (end->exit_status == EXIT_SIGNAL + number || end->signal == number);
 }
 
-/* Another process was at it. It may have ended by now, unfinished. */
+/* Another process had it locked, and may have left it unfinished. */
 static bool try_again(struct pool *pool, size_t index, const struct child_end *end)
 {
     struct sweep_run *run = &pool->runner->sweep->runs[index];
@@ -161,7 +161,7 @@ static void describe_end(const struct child_end *end, struct text *text)
         text_add(text, ": %s", end->message);
 }
 
-/* Whether a run is finished is for the results to say, not for the process. */
+/* The results decide whether a run is finished, not its exit status. */
 static void end_run(struct pool *pool, struct slot *slot, const struct child_end *end)
 {
     struct sweep_run *run = run_of(pool, slot);
@@ -182,7 +182,7 @@ static void end_run(struct pool *pool, struct slot *slot, const struct child_end
 
 /* --- All runs --- */
 
-/* What a child tells of itself; false before it told something. */
+/* The progress that a child reports; false before its first report. */
 static bool hear(const struct pool *pool, const struct slot *slot, struct live *live)
 {
     struct sweep_run *run = run_of(pool, slot);
@@ -286,8 +286,8 @@ static status run_pool(struct pool *pool, struct error *error)
                      pool->done, pool->work);
 }
 
-/* Two processes of one sweep would get into each other's way at every run: the second one waits, and computes what the
- * first one leaves. A file system without locks is no reason to stop. */
+/* Two processes of one sweep would compete for every run, so the second one waits and computes what the first one
+ * leaves. A file system without locks is no reason to stop. */
 static status lock_folder(const struct sweep_runner *runner, int *lock, struct error *error)
 {
     const char *folder = runner->sweep->folder;
@@ -296,7 +296,7 @@ static status lock_folder(const struct sweep_runner *runner, int *lock, struct e
         return error_errno(error, errno, "%s: cannot open the sweep's folder", folder);
     for (bool told = false; flock(*lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; told = true) {
         if (!told)
-            log_info(runner->log, "%s: in use: another process is running this sweep; it is waited for", folder);
+            log_info(runner->log, "%s: waiting for another process that is running this sweep", folder);
         if (stop_requested(runner->stop)) {
             close(*lock);
             return error_set(error, ERROR_STOPPED, "stopped while another process was running the same sweep");
@@ -329,7 +329,7 @@ static status run_all(struct pool *pool, struct error *error)
         result = error_set(error, ERROR_MEMORY, "sweep: no memory for %zu runs", runner->sweep->run_count);
     NEXT(result, store_open(&pool->store, runner->sweep->database, STORE_READ, error));
     if (result == OK) {
-        store_set_patience(pool->store, PATIENCE_MS); /* what is locked now is looked at again */
+        store_set_patience(pool->store, PATIENCE_MS); /* read the states again under the lock */
         stop_hold(runner->stop);
         result = run_pool(pool, error);
         stop_release(runner->stop);

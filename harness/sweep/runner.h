@@ -1,4 +1,4 @@
-/* Runs what a sweep misses, each run a child process (child.h), so many at a time as the placement says.
+/* Runs the missing runs of a sweep as child processes (child.h), as many at a time as the placement allows.
  *
  *     struct sweep_runner runner = {.sweep = sweep, .placement = placement, .log = log, .progress = progress, .stop = stop};
  *     TRY(sweep_runner_run(&runner, error));
@@ -20,9 +20,9 @@ struct sweep_runner {
     struct stop *stop;
 };
 
-/* The database is there. A run that fails keeps its reason in `failure` and the others go on: that is OK here. Runs that
- * other processes are at are waited for, and computed where those leave them unfinished; so is another process that runs
- * the same sweep. A request to stop is passed on to the children and waited for (ERROR_STOPPED). */
+/* The database must exist. The reason of a failed run is in `failure`; the others continue and the result is OK.
+ * Runs of other processes are waited for and resumed if left unfinished; so is another process with the same sweep.
+ * A stop request is passed on to the children, which are waited for (ERROR_STOPPED). */
 status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
 
 size_t sweep_runner_failures(const struct sweep *sweep);

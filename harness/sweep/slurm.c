@@ -17,7 +17,7 @@ enum {
     USUAL_ARRAY = 1001     /* Slurm's default of MaxArraySize */
 };
 
-/* Absolute paths of what the scripts name. */
+/* Absolute paths in the scripts. */
 struct places {
     char program[PATH_MAX], here[PATH_MAX], folder[PATH_MAX], suite[PATH_MAX];
     char *batch, *collect, *job; /* files in the folder */
@@ -48,7 +48,7 @@ static void add_setting(struct text *text, const char *name, const char *value)
 
 /* --- Scripts --- */
 
-/* What both jobs are told; settings of a line each, so that one can be changed by hand. */
+/* The head of both scripts; one setting per line, so that it can be changed by hand. */
 static void add_head(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
                      const struct places *places, const char *suffix, const char *log)
 {
@@ -108,21 +108,20 @@ static void add_place(struct text *text, const char *name, const char *path)
 static status write_batch(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
                           const struct places *places, struct error *error)
 {
-    text_add(
-        text,
-        "#!/bin/bash\n"
-        "# A sweep's runs, one per task of the array; written by mtil sweep --slurm, which submits those that are\n"
-        "# not finished. Each goes on where it was stopped and has a database of its own: collect.sh joins them.\n");
+    text_add(text,
+             "#!/bin/bash\n"
+             "# The runs of a sweep, one per task of the array; written by mtil sweep --slurm, which submits those "
+             "that are\n"
+             "# not finished. Each resumes where it was stopped and has its own database; collect.sh joins them.\n");
     add_head(text, sweep, options, places, "", "%a.log");
     add_array(text, sweep, options);
     if (options->cpus > 0)
         text_add(text, "#SBATCH --cpus-per-task=%zu\n", options->cpus);
     add_setting(text, "mem", options->memory);
-    text_add(
-        text,
-        "# Before its time is over, a run is asked to save and stop; a job that the cluster takes back starts again.\n"
-        "#SBATCH --signal=B:TERM@%d\n#SBATCH --requeue\n\nset -eu\ncd",
-        SECONDS_TO_STOP);
+    text_add(text,
+             "# Before its time limit a run is asked to save and stop; a preempted job is queued again.\n"
+             "#SBATCH --signal=B:TERM@%d\n#SBATCH --requeue\n\nset -eu\ncd",
+             SECONDS_TO_STOP);
     add_word(text, places->here);
     text_add(text, "\n");
     add_place(text, "program", places->program);
@@ -162,7 +161,7 @@ static status save_script(const char *path, struct text *text, status made, stru
     if (made == OK)
         made = file_write(path, text->data, text->size, error);
     if (made == OK)
-        chmod(path, 0755); /* to be started by hand; sbatch does not ask for it */
+        chmod(path, 0755); /* executable by hand; sbatch does not need it */
     text_free(text);
     return made;
 }
@@ -178,7 +177,7 @@ static status write_scripts(const struct sweep *sweep, const struct slurm_option
 
 /* --- Places --- */
 
-/* sbatch reads its settings word by word, and file names as patterns. */
+/* sbatch splits its settings into words and reads file names as patterns. */
 static status check_place(const char *path, struct error *error)
 {
     if (strpbrk(path, "\"\\%\n") == NULL)
@@ -225,7 +224,7 @@ static void free_places(struct places *places)
     free(places->job);
 }
 
-/* They become lines of a script. */
+/* These words become lines of a script. */
 static status check_words(const struct slurm_options *options, struct error *error)
 {
     const char *const words[] = {options->partition, options->time, options->memory, options->arguments};
@@ -238,7 +237,7 @@ static status check_words(const struct slurm_options *options, struct error *err
 
 /* --- Submission --- */
 
-/* The number that "sbatch --parsable" answers, in the last line that begins with one: "12;cluster". */
+/* The number printed by "sbatch --parsable", in the last line that begins with one: "12;cluster". */
 static status read_job(const char *output, char job[SLURM_JOB], struct error *error)
 {
     job[0] = 0;
@@ -263,7 +262,7 @@ static status submit(const char *dependency, const char *script, char job[SLURM_
     return result;
 }
 
-/* Two arrays of the same runs would write the same databases. A job that squeue does not know has ended long ago. */
+/* Two arrays of the same runs would write the same databases. A job that squeue does not know has ended. */
 static status refuse_queued(const struct sweep *sweep, const char *path, struct error *error)
 {
     struct bytes bytes;
@@ -293,13 +292,13 @@ static status submit_both(const struct sweep *sweep, const struct slurm_options 
     TRY(write_scripts(sweep, options, places, error));
     if (submit(NULL, places->batch, job, error) != OK)
         return sweep->run_count > USUAL_ARRAY
-                   ? error_context(error, "%zu runs, and a cluster's MaxArraySize is %d if nobody raised it",
-                                   sweep->run_count, USUAL_ARRAY)
+                   ? error_context(error, "%zu runs, but the default MaxArraySize of a cluster is %d", sweep->run_count,
+                                   USUAL_ARRAY)
                    : error->code;
     TRY(file_write(places->job, job, strlen(job), error));
     snprintf(dependency, sizeof dependency, "--dependency=afterany:%s", job);
     if (submit(dependency, places->collect, collecting, error) != OK)
-        return error_context(error, "job %s is submitted, but not the one that joins its databases", job);
+        return error_context(error, "job %s was submitted, but not the job that joins its databases", job);
     return OK;
 }
 

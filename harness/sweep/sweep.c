@@ -28,7 +28,7 @@ static void free_texts(char **texts, size_t count)
 
 /* --- Configurations --- */
 
-/* The axes with several values, as they were written; "" when there are none. NULL: no memory. */
+/* The axes with several values, as written; "": none. NULL: no memory. */
 static char *make_label(const struct grid *grid, size_t combination)
 {
     struct text text = {0};
@@ -63,7 +63,7 @@ status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite
     return result;
 }
 
-/* One log per run: its number, and what a person can read of its label. */
+/* One log per run, named by its number and the readable part of its label. */
 static char *log_path(const struct sweep *sweep, size_t number, const char *label)
 {
     enum { LONGEST = 120 };
@@ -80,7 +80,7 @@ static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, 
     const struct sweep_configuration *c = &sweep->configurations[configuration];
     for (size_t i = c->first; i < sweep->run_count; i++)
         if (sweep->runs[i].seed == seed)
-            return error_set(error, ERROR_ARGUMENT, "run.seeds: seed %llu is there twice", (unsigned long long)seed);
+            return error_set(error, ERROR_ARGUMENT, "run.seeds: seed %llu is repeated", (unsigned long long)seed);
     if (sweep->run_count == RUNS_MOST)
         return error_set(error, ERROR_ARGUMENT, "a sweep has at most %d runs, found more", RUNS_MOST);
     TRY(ARRAY_GROW(sweep->runs, sweep->run_count, "runs of a sweep", error));
@@ -92,7 +92,7 @@ static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, 
     return run->label != NULL ? OK : no_memory(sweep, error);
 }
 
-/* Those that a run may choose from. */
+/* The GPUs that a run may use. */
 static size_t count_gpus(const struct settings *settings)
 {
     struct gpus gpus;
@@ -102,7 +102,7 @@ static size_t count_gpus(const struct settings *settings)
     return gpus.count;
 }
 
-/* Of settings and paths; what identifies a configuration until its inputs are known. */
+/* Of settings and paths; identifies a configuration until its inputs are read. */
 static status identify_words(const struct sweep *sweep, struct sweep_configuration *c, const struct suite *suite,
                              struct error *error)
 {
@@ -156,7 +156,7 @@ static status read_configuration(struct sweep *sweep, size_t index, struct error
     return result == OK || *c->label == 0 ? result : error_context(error, "%s", c->label);
 }
 
-/* --- What they are computed from --- */
+/* --- Inputs --- */
 
 /* Inputs that some configurations have in common. */
 struct common_inputs {
@@ -171,7 +171,7 @@ struct identification {
     size_t count;
 };
 
-/* Inputs that cannot be read are none: their digest is that of no run's. */
+/* Inputs that cannot be read count as none: their digest matches no run. */
 static status read_inputs(struct identification *id, const struct suite *suite, const char *key, struct error *error)
 {
     struct settings settings;
@@ -214,7 +214,7 @@ static status identify(struct identification *id, size_t configuration, struct e
     return result;
 }
 
-/* After all of them were read as suites, so that a mistake is told before files are. */
+/* After all suites were read, so that mistakes are reported before any file is read. */
 static status identify_all(struct sweep *sweep, const struct sweep_request *request, struct error *error)
 {
     struct identification id = {.sweep = sweep, .request = request};
@@ -227,7 +227,7 @@ static status identify_all(struct sweep *sweep, const struct sweep_request *requ
     return result;
 }
 
-/* --- Configurations that are one --- */
+/* --- Equal configurations --- */
 
 static int compare_hashes(const void *a, const void *b)
 {
@@ -235,7 +235,7 @@ static int compare_hashes(const void *a, const void *b)
     return strcmp((*x)->hash, (*y)->hash);
 }
 
-/* Two configurations of one hash are one to the results. */
+/* The results do not distinguish two configurations with the same hash. */
 static status check_distinct(const struct sweep *sweep, struct error *error)
 {
     size_t count = sweep->grid.combinations;
@@ -332,7 +332,7 @@ void sweep_close(struct sweep *sweep)
     free(sweep);
 }
 
-/* The lock first: a run that is finished and let go in between would look like one that nobody is at. */
+/* The lock first: a run that finishes and is unlocked in between would look abandoned. */
 status sweep_look_at(struct sweep *sweep, size_t index, struct store *store, struct error *error)
 {
     struct sweep_run *run = &sweep->runs[index];
@@ -390,7 +390,7 @@ static size_t count_texts(const char *const *texts)
     return count;
 }
 
-/* Overrides but the seeds', then what is more; all copies. False: no memory. */
+/* Overrides except the seeds, then more; all copied. False: no memory. */
 static bool fill_arguments(const struct sweep *sweep, size_t run, char **overrides, const char *const *more,
                            char **arguments)
 {

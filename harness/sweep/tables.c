@@ -95,7 +95,7 @@ static status read_configuration(const struct sweep *sweep, const struct sweep_c
         TRY(store_read_matrix(store, sweep->runs[i].row, &read, error));
         for (size_t m = 0; m < METRICS; m++) {
             double value = metric_mean(metric_find(shown_metrics[m]), &read.matrix);
-            if (!isnan(value)) /* methods that learn every task alone have no sequence to measure */
+            if (!isnan(value)) /* methods that train every task alone have no sequence to measure */
                 spread_add(&spreads[m], value);
         }
         run_matrix_free(&read);

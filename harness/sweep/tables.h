@@ -1,4 +1,4 @@
-/* A sweep in tables: its plan before, its results after.
+/* A sweep as tables: its plan and its results.
  *
  *     struct table table = {0};
  *     TRY(sweep_tables_plan(sweep, &placement, &table, error));       // a row per configuration: axes, runs by standing
@@ -14,10 +14,10 @@
 #include "harness/sweep/sweep.h"
 #include "results/table.h"
 
-/* Core seconds become what one run takes with the threads of the placement. */
+/* Core seconds are converted to the time of a run with the threads of the placement. */
 void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table);
 
-/* "±" is the standard deviation over the seeds, of at least two. Configurations without a finished run have empty cells. */
+/* "±" is the standard deviation over at least two seeds. Configurations without a finished run have empty cells. */
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a person sees while files of decoded images are made, and how Ctrl-C ends it.
+/* Progress while images are decoded into a cache file, and stopping it.
  *
  *     struct cache_progress decoding = {progress, stop};
  *     cache_progress_begin(experiment->cache, &decoding);       // decoding lives until …

@@ -5,11 +5,11 @@
 #include "harness/terminal/lettering.h"
 
 enum {
-    SIDE = 240, /* of the square that a picture fits into */
-    SCALE = 2,  /* of the letters: 20 to a line */
+    SIDE = 240, /* side of the square that a picture fits into */
+    SCALE = 2,  /* scale of the letters: 20 per line */
     LINE = LETTERING_LEADING * SCALE,
     TITLE = 2 * LINE,
-    TEXT = 6 * LINE, /* of title and caption */
+    TEXT = 6 * LINE, /* lines of title and caption */
     GAP = 12,
     CELL_WIDTH = SIDE + GAP,
     CELL_HEIGHT = SIDE + GAP / 2 + TEXT + GAP
@@ -67,7 +67,7 @@ status contact_sheet_add(struct contact_sheet *sheet, const struct image *pictur
     int left = GAP + (int)(sheet->count % sheet->columns) * CELL_WIDTH,
         top = GAP + (int)(sheet->count / sheet->columns) * CELL_HEIGHT;
     if (top + CELL_HEIGHT > sheet->page.height)
-        return error_set(error, ERROR_ARGUMENT, "this page has no room for more than %zu pictures", sheet->count);
+        return error_set(error, ERROR_ARGUMENT, "this page has room for %zu pictures, found more", sheet->count);
     TRY(fit(picture, &fitted, error));
     paste(&sheet->page, &fitted, left + (SIDE - fitted.width) / 2, top + SIDE - fitted.height);
     image_free(&fitted);

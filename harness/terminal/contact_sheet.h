@@ -1,4 +1,4 @@
-/* A page of pictures with what they are below them.
+/* A page of pictures with captions.
  *
  *     struct contact_sheet sheet;
  *     TRY(contact_sheet_create(&sheet, 24, error));                                     // for 24 pictures
@@ -22,7 +22,7 @@ struct contact_sheet {
 status contact_sheet_create(struct contact_sheet *sheet, size_t pictures, struct error *error);
 void contact_sheet_free(struct contact_sheet *sheet);
 
-/* The next place, row by row: the whole picture, as large as fits, a title and a caption (UTF-8). */
+/* Fills the next place, row by row: the whole picture, as large as fits, a title and a caption (UTF-8). */
 status contact_sheet_add(struct contact_sheet *sheet, const struct image *picture, const char *title,
                          const char *caption, struct error *error);
 

@@ -66,9 +66,9 @@ static const char *const font[] = {
     /* clang-format on */
 };
 
-/* --- from UTF-8 to what the font has ------------------------------------------------------------------------------ */
+/* --- from UTF-8 to the font ------------------------------------------------------------------------------ */
 
-/* The letter below the marks of a character, or BOX. 0: a mark by itself, which is left out. */
+/* The base letter of a character, or BOX. 0: a lone combining mark, which is left out. */
 static char base_letter(utf8proc_int32_t character)
 {
     utf8proc_int32_t parts[32];
@@ -101,7 +101,8 @@ static size_t to_letters(const char *text, char *letters)
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
-/* How many of the letters go on a line of `columns`: up to a blank where there is one, *next is where the rest begins. */
+/* The number of letters that fit on a line of `columns`, broken at a blank if possible; *next is the start of the
+ * rest. */
 static size_t break_line(const char *letters, size_t columns, size_t *next)
 {
     size_t count = strlen(letters), end = columns;

@@ -1,10 +1,10 @@
-/* Text drawn into an image with a small font of its own: printable ASCII, five by nine dots a character, any size.
+/* Draws text into an image with a built-in font: printable ASCII, five by nine dots per character, any scale.
  *
  *     struct lettering lettering = {.scale = 2, .colour = {20, 20, 20}};
  *     int lines = lettering_draw(&lettering, &image, (struct image_box){8, 200, 240, 80}, "a photo of a café");
  *
- * The text is UTF-8: letters with marks lose them ("é" is drawn as "e"), all other characters, and bytes that are no
- * UTF-8, become a box.
+ * The text is UTF-8. Letters lose their diacritics ("é" is drawn as "e"); other characters and invalid bytes become a
+ * box.
  */
 #ifndef MTIL_HARNESS_TERMINAL_LETTERING_H
 #define MTIL_HARNESS_TERMINAL_LETTERING_H
@@ -14,12 +14,12 @@
 enum { LETTERING_ADVANCE = 6, LETTERING_LEADING = 10 }; /* dots from one character and one line to the next */
 
 struct lettering {
-    int scale; /* pixels a dot */
+    int scale; /* pixels per dot */
     uint8_t colour[3];
 };
 
-/* Draws text into box, broken between words where a line is full, and gives the number of lines drawn. What does not
- * fit is left out, which three dots say; nothing outside of box or image is touched. */
+/* Draws text into box, broken between words, and returns the number of lines drawn. Text that does not fit is cut
+ * and ends with three dots; nothing outside box and image is changed. */
 int lettering_draw(const struct lettering *lettering, struct image *image, struct image_box box, const char *text);
 
 #endif

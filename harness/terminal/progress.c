@@ -13,7 +13,7 @@
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
 static const double line_seconds = 0.1, plain_seconds = 5, listener_seconds = 1;
-static const double last_seconds = 1; /* the end of what took no time is no news */
+static const double last_seconds = 1; /* do not print the end of a very short activity */
 
 struct progress {
     FILE *stream;
@@ -22,14 +22,14 @@ struct progress {
     double (*clock)(void);
     pthread_mutex_t mutex;
     char activity[NAME], subject[NAME]; /* of the last report */
-    double begin, begin_done;           /* when the first report came, and the share of the run it spoke of */
-    double activity_begin, shown;       /* shown: when something was printed last */
+    double begin, begin_done;           /* time of the first report, and its share of the run */
+    double activity_begin, shown;       /* shown: time of the last print */
     uint64_t activity_images, activity_step;
     bool begun, line_open;
     struct text line;
     progress_listener *tell;
     void *listener;
-    double told; /* when the listener heard something last */
+    double told; /* time of the last call of the listener */
 };
 
 static double system_clock(void)
@@ -77,7 +77,7 @@ static struct progress_news derive_news(const struct progress *progress, const s
     double elapsed = now - progress->activity_begin;
     if (state->images > progress->activity_images && elapsed > 0.5)
         news.images_per_second = (double)(state->images - progress->activity_images) / elapsed;
-    /* What the run did before it was stopped and went on says nothing about the speed of today. */
+    /* Work done before a stop does not count for the current speed. */
     double done = share_done(state), gained = done - progress->begin_done;
     if (gained > 0.001 && done < 1 && now - progress->begin > 2)
         news.seconds_left = (now - progress->begin) / gained * (1 - done);
@@ -146,7 +146,7 @@ static void show(struct progress *progress, double now)
     fflush(progress->stream);
 }
 
-/* Another activity or subject than before: rates count from here. */
+/* A new activity or subject: rates count from here. */
 static bool begin_activity(struct progress *progress, const struct progress_state *state, double now)
 {
     const char *subject = state->subject != NULL ? state->subject : "";

@@ -1,4 +1,4 @@
-/* How far a command has come: one line that rewrites itself on a terminal, now and then a plain line elsewhere.
+/* Progress of a command: one rewritten line on a terminal, occasional plain lines elsewhere.
  *
  *     struct progress *progress;
  *     TRY(progress_create(&progress, &(struct progress_settings){.stream = stderr}, error));
@@ -7,7 +7,7 @@
  *                                                        .step = 40, .steps = 100, .loss = 1.25, .images = 2560});
  *     progress_destroy(progress);                                     // leaves the last state on its own line
  *
- * Reports are cheap: nearly all are dropped by a look at the clock. Safe from several threads.
+ * Reports are cheap: most are dropped after reading the clock. Safe from several threads.
  */
 #ifndef MTIL_HARNESS_TERMINAL_PROGRESS_H
 #define MTIL_HARNESS_TERMINAL_PROGRESS_H
@@ -23,7 +23,7 @@ enum progress_style {
     PROGRESS_AUTOMATIC, /* a line when the stream is a terminal of at least 60 columns, else plain */
     PROGRESS_LINE,      /* rewritten, at most ten times a second */
     PROGRESS_PLAIN,     /* one line at every new activity or subject, and every five seconds */
-    PROGRESS_QUIET      /* nothing but warnings */
+    PROGRESS_QUIET      /* warnings only */
 };
 
 struct progress_settings {
@@ -33,18 +33,18 @@ struct progress_settings {
     int columns;           /* of PROGRESS_LINE; 0: ask the terminal */
 };
 
-/* What is being done. What is zero or NULL is not shown. */
+/* The current activity. Zero and NULL fields are not shown. */
 struct progress_state {
     const char *activity; /* "train", "evaluate"; needed */
     const char *subject;  /* a dataset, a file */
     size_t task, tasks;   /* task of tasks, from 1 */
-    uint64_t step, steps; /* iterations or items done, of how many */
+    uint64_t step, steps; /* iterations or items done, of the total */
     double loss;
     uint64_t images; /* since the activity began on this subject; the rate is derived */
     double done;     /* share of the whole run in (0, 1]; 0: step / steps. Time left is derived */
 };
 
-/* What a line shows, for whoever shows it elsewhere. */
+/* The content of a line, for listeners. */
 struct progress_news {
     const struct progress_state *state;
     double images_per_second; /* 0: unknown */
@@ -59,15 +59,15 @@ void progress_destroy(struct progress *progress); /* NULL is allowed */
 /* progress may be NULL: nothing happens. The state's strings are read during the call alone. */
 void progress_report(struct progress *progress, const struct progress_state *state);
 
-/* tell hears of every new activity and of what follows once a second, whatever the style, in the thread that reports;
- * NULL: nobody does any more. */
+/* tell is called at every new activity and then once a second, in the reporting thread, with any style; NULL: ends
+ * that. */
 typedef void progress_listener(void *context, const struct progress_news *news);
 void progress_listen(struct progress *progress, progress_listener *tell, void *context);
 
-/* Ends the rewritten line, so that something else can be printed; time left counts from the next report. */
+/* Ends the rewritten line, so that something else can be printed; remaining time counts from the next report. */
 void progress_end(struct progress *progress);
 
-/* A sink that writes messages of level least and above above the progress line. Valid while progress lives. */
+/* A log that writes messages of at least this level above the progress line. Valid until progress_destroy. */
 struct log progress_log(struct progress *progress, enum log_level least);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { COLUMNS = 80, ROWS = 24, LOOK_MS = 200 };
 
-/* Keys come at once and unseen. Without Ctrl-Z, which would leave the terminal like this. */
+/* Reads keys at once and without echo. Disables Ctrl-Z, which would leave the terminal in this state. */
 static void take_keys(struct screen *screen)
 {
     struct termios raw;
@@ -34,7 +34,7 @@ void screen_open(struct screen *screen, FILE *in, FILE *out)
     fputs(ENTER, out);
 }
 
-/* The bytes of line's beginning that fill at most columns. */
+/* The number of leading bytes of line that fill at most columns. */
 static size_t fitting_bytes(const char *line, size_t size, size_t columns)
 {
     size_t bytes = 0, column = 0;
@@ -94,7 +94,7 @@ void screen_show(struct screen *screen, const char *text)
     fflush(screen->out);
 }
 
-/* Whether q was among the keys that came. */
+/* Whether q was pressed. */
 static bool read_keys(struct screen *screen)
 {
     char keys[64];
@@ -104,7 +104,7 @@ static bool read_keys(struct screen *screen)
     return count > 0 && (memchr(keys, 'q', (size_t)count) || memchr(keys, 'Q', (size_t)count));
 }
 
-/* A signal ends poll early; one that comes just before poll is seen at the next look. */
+/* A signal ends poll early; one just before poll is noticed at the next update. */
 bool screen_wait(struct screen *screen, double seconds, const struct stop *stop)
 {
     for (int left = (int)(seconds * 1000); !stop_requested(stop); left -= LOOK_MS) {

@@ -7,10 +7,10 @@
 
 enum { GRACE_SECONDS = 1 };
 
-/* A signal handler is given nothing but a number, so this is the program's one variable that outlives its functions. */
+/* A signal handler gets nothing but a number, so this is the only global variable of the program. */
 static struct stop *_Atomic raised_by_signals;
 
-/* In place of what did not look at the request. */
+/* Ends a program that does not poll the request. */
 static void end_by_force(int alarm_number)
 {
     static const char message[] = "mtil: stopped\n";
@@ -38,8 +38,8 @@ static void request_stop(int number)
     alarm(GRACE_SECONDS);
 }
 
-/* oneDNN's f32 kernels let the stack pointer point into their packing buffer while the inner dimension is long: a
- * handler on that stack would write its frame into the heap. Workers have signals blocked (core/threads.c). */
+/* oneDNN's f32 kernels point the stack pointer into their packing buffer when the inner dimension is long; a handler
+ * on that stack would write its frame into the heap. Workers block signals (core/threads.c). */
 static void use_own_stack(void)
 {
     static char stack[64 << 10];
@@ -63,7 +63,7 @@ void stop_on_signals(struct stop *stop)
 {
     atomic_store(&raised_by_signals, stop);
     use_own_stack();
-    listen_to(SIGINT, (int)SA_RESETHAND); /* the second one finds the default action */
+    listen_to(SIGINT, (int)SA_RESETHAND); /* restores the default action for the second one */
     listen_to(SIGTERM, 0);
     listen_to(SIGXCPU, 0);
     listen_to(SIGPIPE, 0);

@@ -1,5 +1,5 @@
-/* Signals as requests to stop (core/stop.h): Ctrl-C, SIGTERM, SIGHUP, SIGXCPU, and SIGPIPE, when nobody reads the output any
- * more.
+/* Turns signals into stop requests (core/stop.h): Ctrl-C, SIGTERM, SIGHUP, SIGXCPU, and SIGPIPE, when the reader of the
+ * output is gone.
  *
  *     stop_on_signals(&stop);
  *     …
@@ -7,17 +7,17 @@
  *     result = train(&stop);                  // ends soon after a request, having saved
  *     stop_release(&stop);
  *
- * What does not end within a second after a request is ended then, as the signal would have done by itself, unless it
- * holds. A second Ctrl-C ends the program at once, whatever it does. Of the others a second one is no more than the first:
- * `timeout`, batch systems and closed terminals send them twice.
+ * A program that is still running one second after a request ends as if the signal had not been handled, except between
+ * stop_hold and stop_release. A second Ctrl-C ends it at once. A second signal of the other kinds has no effect,
+ * because `timeout`, batch systems and closed terminals send them twice.
  */
 #ifndef MTIL_HARNESS_TERMINAL_STOP_H
 #define MTIL_HARNESS_TERMINAL_STOP_H
 
 #include "core/stop.h"
 
-/* stop must live until the program ends. SIGHUP that is ignored (nohup) stays so; SIGXFSZ is ignored from now on: a file
- * that reaches the limit is a failed write, with a message. */
+/* stop must live until the program ends. An ignored SIGHUP (nohup) stays ignored. SIGXFSZ is ignored from now on, so
+ * that reaching the file size limit is a failed write with a message. */
 void stop_on_signals(struct stop *stop);
 
 void stop_hold(struct stop *stop); /* NULL is allowed, as below */

@@ -47,7 +47,7 @@ static void rows_and_files_of_a_run_go(void **state)
     char *path = workshop_path(&w, "results.db");
     rows_read(path, &before);
     program_complains(&w, &(struct launch){.arguments = "runs delete results.db 2"},
-                      (const char *const[]){"asks first", "--yes", NULL});
+                      (const char *const[]){"asks for confirmation", "--yes", NULL});
     program_complains(&w, &(struct launch){.arguments = "runs delete results.db 7 --yes"},
                       (const char *const[]){"there is no run 7", NULL});
     program_complains(&w, &(struct launch){.arguments = "runs delete results.db 2-x --yes"},

@@ -390,7 +390,7 @@ static void mistakes_come_before_everything(void **state)
         {"sweep tiny.yaml --grid every=0,10", {"every", "expected a whole number"}},
         {"sweep tiny.yaml --grid every=10..5", {"every", "low to high"}},
         {"sweep tiny.yaml --grid seed=1,x", {"run.seeds", "\"x\""}},
-        {"sweep tiny.yaml --grid seed=1,01", {"seed 1 is there twice"}},
+        {"sweep tiny.yaml --grid seed=1,01", {"seed 1 is repeated"}},
         {"sweep tiny.yaml --grid label_smoothing=0.1,1e-1", {"compute the same"}},
         {"sweep tiny.yaml --grid threads=1,2", {"compute the same"}},
         {"sweep tiny.yaml --grid seed", {"expected KEY=VALUE"}},

@@ -142,10 +142,10 @@ static void mistakes_are_told(void **state)
         {"every=50,,100", NULL, {"every", "an empty one"}},
         {"every=50,", NULL, {"every", "an empty one"}},
         {"seed=5..1", NULL, {"seed", "low to high", "5..1"}},
-        {"seed=1..3,2", NULL, {"seed", "2 is there twice"}},
+        {"seed=1..3,2", NULL, {"seed", "2 is repeated"}},
         {"seed=0..99999999", NULL, {"seed", "at most 10000"}},
         {"seed=-9223372036854775808..9223372036854775807", NULL, {"seed", "at most 10000"}},
-        {"seed=1", "run.seeds=2", {"run.seeds is there twice"}},
+        {"seed=1", "run.seeds=2", {"run.seeds is repeated"}},
         {"iterations=10", NULL, {"training.iterations", "selector.iterations"}},
         {"every=1..9999", "warmup=1..9999", {"at most 10000 combinations"}},
     };
