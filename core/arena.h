@@ -1,4 +1,4 @@
-/* Memory that is handed out in order and taken back all at once.
+/* Memory that is taken in order and released all at once.
  *
  *     struct arena step;
  *     TRY(arena_create(&step, (size_t)64 << 30, "step", error));   // reserves addresses, not memory
@@ -6,8 +6,8 @@
  *     struct arena_mark mark = arena_mark(&step);  ...  arena_release(&step, mark);
  *     arena_reset(&step);                                           // the next step uses the same pages again
  *
- * Pages become resident when first touched and stay, so a training step allocates nothing after the first one; the highest mark
- * is the memory that was needed. An arena is used from one thread at a time.
+ * Pages become resident when first touched and stay, so a training step allocates nothing after the first one; the
+ * high-water mark is the memory needed. An arena is used from one thread at a time.
  */
 #ifndef MTIL_CORE_ARENA_H
 #define MTIL_CORE_ARENA_H
@@ -22,10 +22,10 @@ struct arena {
     const char *name; /* for messages: "model", "task", "step" */
     uint8_t *base;
     size_t limit, used, highest;
-    /* For memory that the system does not back by itself, such as a device's; otherwise NULL and 0. */
-    bool (*back)(struct arena *arena, size_t needed); /* makes the first `needed` bytes usable; false: there are none */
-    void *owner;                                      /* what back needs */
-    size_t backed, left;                              /* bytes usable; what there was when `back` found too little */
+    /* For memory that the system does not back on first touch, such as a device's; otherwise NULL and 0. */
+    bool (*back)(struct arena *arena, size_t needed); /* makes the first `needed` bytes usable; false: out of memory */
+    void *owner;                                      /* context of back */
+    size_t backed, left;                              /* usable bytes; bytes available when `back` failed */
 };
 
 struct arena_mark {
@@ -42,11 +42,11 @@ void *arena_take(struct arena *arena, size_t size);
 void *arena_take_zeroed(struct arena *arena, size_t size);
 
 struct arena_mark arena_mark(const struct arena *arena);
-void arena_release(struct arena *arena, struct arena_mark mark); /* gives back everything taken since mark */
+void arena_release(struct arena *arena, struct arena_mark mark); /* releases everything taken since mark */
 void arena_reset(struct arena *arena);
 void arena_destroy(struct arena *arena);
 
-/* count · size, or SIZE_MAX when that does not fit; an arena refuses SIZE_MAX bytes, and so does malloc. */
+/* count · size, or SIZE_MAX on overflow, which an arena and malloc refuse. */
 size_t array_size(size_t count, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/file.h"
 
-enum { PART = 1 << 20 }; /* of a file, read at a time */
+enum { PART = 1 << 20 }; /* bytes of a file read at a time */
 
 /* Fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2). */
 static const uint32_t constants[64] = {

@@ -30,7 +30,7 @@ void digest_text(const char *text, char hash[DIGEST_SIZE]);
 void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE]);
 status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error);
 
-/* XXH3 with a seed: 64 bits at the speed of memory; for what changed, not for who made it. */
+/* XXH3 with a seed, 64 bits: fast, detects changes, but not forgery. */
 uint64_t digest_quick(const void *data, size_t size, uint64_t seed);
 
 #endif

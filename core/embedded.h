@@ -1,4 +1,4 @@
-/* Files that are part of the program, put there by mtil_embed() of cmake/embed.cmake.
+/* Files compiled into the program by mtil_embed() of cmake/embed.cmake.
  *
  *     mtil_embed(TARGET mtil_harness NAME embedded_suites FILES suites/mini.yaml)         # in CMakeLists.txt
  *     EMBEDDED_FILES(embedded_suites);                                                    // in C

@@ -24,7 +24,7 @@ static const char *kind_of(mode_t mode)
     case S_IFBLK:
         return "a device";
     default:
-        return "something that is no regular file";
+        return "something that is not a regular file";
     }
 }
 
@@ -40,7 +40,7 @@ status file_check_kind(const char *path, struct error *error)
     return other ? refuse_kind(path, information.st_mode, error) : OK;
 }
 
-/* Without O_NONBLOCK a pipe that nobody writes to would be waited for; regular files do not mind. */
+/* Without O_NONBLOCK opening a pipe without a writer would block; it has no effect on regular files. */
 status file_open(const char *path, int *descriptor, uint64_t *size, struct error *error)
 {
     struct stat information;
@@ -120,7 +120,7 @@ char *path_parent(const char *path)
     return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* A file system that cannot do that is no reason to fail. */
+/* A file system that does not support this is no reason to fail. */
 void file_sync_name(const char *path)
 {
     char *parent = path_parent(path);
@@ -187,7 +187,7 @@ status file_writer_write(struct file_writer *writer, const void *data, size_t si
     return ERROR_IO;
 }
 
-/* 0, or what errno says. */
+/* 0, or errno. */
 static int sync_file(int file)
 {
     int code;
@@ -197,7 +197,7 @@ static int sync_file(int file)
     return code == 0 ? 0 : errno;
 }
 
-/* Renames while the lock still says that the file has a writer. */
+/* Renames while the lock is still held. */
 status file_writer_close(struct file_writer *writer, struct error *error)
 {
     bool good = ferror(writer->stream) == 0;
@@ -224,7 +224,7 @@ status file_sync_all(const char *path, struct error *error)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0 || syncfs(file) != 0) {
-        error_errno(error, errno, "%s: cannot wait for the disk", path);
+        error_errno(error, errno, "%s: cannot sync", path);
         if (file >= 0)
             close(file);
         return ERROR_IO;

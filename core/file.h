@@ -1,4 +1,4 @@
-/* Files and folders: whole reads, and writes that are there completely or not at all.
+/* Files and folders: reading whole files, and writes that are complete or absent.
  *
  *     struct bytes bytes;
  *     TRY(file_read("suite.yaml", FILE_LIMIT, &bytes, error));
@@ -26,34 +26,33 @@ struct bytes {
     size_t size;
 };
 
-#define FILE_LIMIT ((size_t)1 << 32) /* for readers that hold a file in memory */
+#define FILE_LIMIT ((size_t)1 << 32) /* for readers that load a file into memory */
 
-/* Reads a whole regular file of at most limit bytes; the caller frees with bytes_free. Files are read, never mapped: one
- * that another program shortens meanwhile is an error then, and no SIGBUS. */
+/* Reads a whole regular file of at most limit bytes; the caller frees with bytes_free. Files are read, never mapped,
+ * so that a file truncated by another program is an error rather than SIGBUS. */
 status file_read(const char *path, size_t limit, struct bytes *bytes, struct error *error);
 void bytes_free(struct bytes *bytes);
 
-/* The same piece by piece. Opens a regular file; a folder, a pipe, a socket or a device is refused at once, without
+/* The same, piece by piece. Opens a regular file; a folder, a pipe, a socket or a device is refused at once, without
  * waiting for its other end. The caller closes the descriptor. */
 status file_open(const char *path, int *descriptor, uint64_t *size, struct error *error);
 /* All size bytes from offset on; fewer are ERROR_FORMAT. path is for messages. Safe from several threads. */
 status file_read_at(int descriptor, const char *path, void *target, size_t size, uint64_t offset, struct error *error);
 
-/* For who opens by other means: ERROR_IO when there is something at path that is no regular file. */
+/* For other ways of opening: ERROR_IO if path exists but is not a regular file. */
 status file_check_kind(const char *path, struct error *error);
 
-struct file_writer { /* stays where it is while it is open */
+struct file_writer { /* must not move while open */
     FILE *stream;    /* may be written to directly; errors surface in file_writer_close */
     char *path;
     struct temporary temporary;
     bool lasting;
     int failure; /* errno of the first write that failed */
 };
-/* Refuses a path that is there and no regular file: the rename would put a file in a device's place. Removes what writers
- * that are gone left in the folder. */
+/* Refuses a path that exists but is not a regular file, because the rename would replace a device. Removes leftovers
+ * of dead writers in the folder. */
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error);
-/* One of many files: looks for no left-overs, and closing it does not wait for the disk, which file_sync_all does for all
- * of them. */
+/* For many files: does not look for leftovers, and closing does not sync; file_sync_all does so for all of them. */
 status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error);
 status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error);
 status file_writer_close(struct file_writer *writer, struct error *error);
@@ -68,13 +67,13 @@ status file_sync_all(const char *path, struct error *error);
 /* Waits until path's name is in its folder on the disk. */
 void file_sync_name(const char *path);
 
-/* The folder that path is in, in memory of the caller's to free; NULL when there is none. */
+/* The folder that contains path; the caller frees; NULL when out of memory. */
 char *path_parent(const char *path);
 
-bool file_exists(const char *path); /* anything at all */
+bool file_exists(const char *path); /* of any kind */
 bool file_is_directory(const char *path);
 status file_size(const char *path, uint64_t *size, struct error *error);
-status directory_create(const char *path, struct error *error); /* and its parents, lasting; fine when it exists */
+status directory_create(const char *path, struct error *error); /* and its parents, synced; OK if it exists */
 
 /* The names in a folder, without "." and "..", sorted by bytes. */
 struct directory {
@@ -84,7 +83,7 @@ struct directory {
 status directory_list(struct directory *directory, const char *path, struct error *error);
 void directory_free(struct directory *directory);
 
-/* "folder/name" in memory of the caller's to free, NULL when there is none; variadic form of printf's words. */
+/* "folder/name", which the caller frees; NULL when out of memory. The variadic form takes printf's format. */
 char *path_format(const char *format, ...) PRINTF_LIKE(1, 2);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where warnings and notes go. Nothing below harness/ prints; it tells a log, and whoever owns the log decides.
+/* The sink of warnings and notes. Nothing below harness/ prints; the owner of the log decides what to do with messages.
  *
  *     log_warn(log, "%s: prompt %zu has %zu tokens, cut to %zu", path, line, found, context);
  */

@@ -98,7 +98,7 @@ static status wrong_number(const struct option *option, const char *value, const
     if (option->minimum >= option->maximum)
         return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s, found \"%s\"", where, option->name,
                          whole ? "a whole number" : "a number", value);
-    if (whole) /* 1000000000, not 1e+09: a limit is told as it may be given */
+    if (whole) /* 1000000000, not 1e+09: a limit is printed as it may be written */
         return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a whole number from %.0f to %.0f, found \"%s\"",
                          where, option->name, option->minimum, option->maximum, value);
     return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a number from %g to %g, found \"%s\"", where,

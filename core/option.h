@@ -1,4 +1,4 @@
-/* Options beside their owner: a dataset, method or policy declares its keys in a table; suites and command lines fill them in.
+/* Options: a dataset, method or policy declares its keys in a table; suites and command lines fill them in.
  *
  *     static const struct option options[] = {
  *         {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e9, .fallback = "100", .help = "iterations between merges"},
@@ -34,7 +34,7 @@ enum option_type {
 struct option {
     const char *name;
     enum option_type type;
-    double minimum, maximum; /* of integers and reals, both included; both 0: any value */
+    double minimum, maximum; /* of integers and reals, inclusive; both 0: any value */
     const char *choices;     /* "keep|average|reset" */
     const char *fallback;    /* the default, as a user would write it; NULL for none (OPTION_TEXT: unset) */
     const char *help;        /* one line, lower case, no full stop */
@@ -46,7 +46,8 @@ struct options; /* a table's values */
 status options_create(struct options **options, const struct option *table, struct error *error);
 void options_destroy(struct options *options);
 
-/* where ("suite.yaml:12:5" or "command line") begins the message of a failure. An unknown name lists the allowed ones. */
+/* where ("suite.yaml:12:5" or "command line") is the beginning of an error message. The error for an unknown name
+ * lists the allowed ones. */
 status options_set(struct options *options, const char *name, const char *value, const char *where,
                    struct error *error);
 
@@ -63,7 +64,7 @@ size_t options_list_size(const struct options *options, const char *name);
 const char *options_list_item(const struct options *options, const char *name, size_t index);
 /* All of them, their texts borrowed, in an array that the caller frees; NULL without memory. */
 const char **options_list_items(const struct options *options, const char *name, size_t *count);
-bool options_given(const struct options *options, const char *name); /* set, not defaulted */
+bool options_given(const struct options *options, const char *name); /* set, not a default */
 
 /* The value as text, for printing and storing; borrowed until the option is set again. */
 const char *options_as_text(const struct options *options, const char *name);

@@ -1,5 +1,5 @@
-/* Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) for the host and for devices; see
- * core/rng.h for what it is used for. */
+/* Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) for the host and for
+ * devices; see core/rng.h for its use. */
 #ifndef MTIL_CORE_PHILOX_H
 #define MTIL_CORE_PHILOX_H
 

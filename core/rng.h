@@ -1,9 +1,10 @@
-/* Random numbers that depend on what they are for, and on nothing else.
+/* Random numbers addressed by what they are for.
  *
  *     struct rng crops = rng_make(seed, RNG_CROP, task, step);
  *     float u = rng_uniform(&crops, image);      // the same in any thread, batch split or resumed run
  *
- * Philox-4x32-10 (core/philox.h): the key is the seed, the counter holds purpose, task, step and index. There is no state to advance; a number is addressed, never drawn in turn.
+ * Philox-4x32-10 (core/philox.h): the key is the seed, the counter holds purpose, task, step and index. There is no
+ * state to advance.
  */
 #ifndef MTIL_CORE_RNG_H
 #define MTIL_CORE_RNG_H

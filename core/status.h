@@ -1,4 +1,4 @@
-/* What can go wrong, and the words for it.
+/* Status codes and error messages.
  *
  *     status result = file_read(path, &bytes, error);
  *     if (result != OK)
@@ -14,12 +14,12 @@
 
 typedef enum status {
     OK = 0,
-    ERROR_ARGUMENT, /* the caller's or the user's value is out of range or unknown */
+    ERROR_ARGUMENT, /* a value of the caller or user is out of range or unknown */
     ERROR_IO,       /* the operating system refused: missing file, full disk, permissions */
-    ERROR_FORMAT,   /* a file does not hold what its format promises */
+    ERROR_FORMAT,   /* a file does not conform to its format */
     ERROR_MEMORY,   /* an allocation failed */
     ERROR_DEVICE,   /* a GPU or its driver refused */
-    ERROR_BUSY,     /* somebody else holds the resource */
+    ERROR_BUSY,     /* another process holds the resource */
     ERROR_STOPPED   /* the user asked to stop; nothing is wrong */
 } status;
 
@@ -37,8 +37,8 @@ struct error {
 /* Fills error (which may be NULL) and returns code, so that a failure is one statement. */
 status error_set(struct error *error, status code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Puts "context: " in front of the message that error already holds; returns its code. For callers that know more about
- * the place than the callee did. */
+/* Puts "context: " in front of the message that error already holds; returns its code. For callers that know more
+ * about the context than the callee. */
 status error_context(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Like error_set, with ": " and the text of errno value number at the end. */
@@ -47,7 +47,7 @@ status error_errno(struct error *error, int number, const char *format, ...) PRI
 /* A short constant name: "argument", "io", "format", … */
 const char *status_name(status code);
 
-/* A static analyser sees one file at a time and would follow paths on which a failure goes on as OK. */
+/* A static analyser sees one file at a time and would follow paths on which a failure is treated as OK. */
 #ifdef __clang_analyzer__
 #define error_set(error, code, ...) (error_set(error, code, __VA_ARGS__), (code))
 #define error_errno(error, number, ...) (error_errno(error, number, __VA_ARGS__), ERROR_IO)

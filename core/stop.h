@@ -1,4 +1,4 @@
-/* A request to stop, asked for wherever stopping is safe. harness/terminal/stop.h lets signals make it.
+/* A stop request, polled wherever stopping is safe. harness/terminal/stop.h raises it on signals.
  *
  *     if (stop_requested(stop))
  *         return error_set(error, ERROR_STOPPED, "stopped after iteration %zu of task %zu", iteration, task);

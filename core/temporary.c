@@ -31,7 +31,7 @@ static int lock(int file)
     return code == 0 ? 0 : errno;
 }
 
-/* Whoever looks for left-overs between a file's creation and its lock takes it for one and removes it. */
+/* A file between its creation and its lock looks like a leftover, and another process may remove it. */
 static bool keep(int file)
 {
     struct stat about;
@@ -64,7 +64,7 @@ static int create_folder(const char *path)
     free(name);
     if (file < 0)
         rmdir(path);
-    errno = number == ENOENT ? EEXIST : number; /* it was taken for a left-over: another name will do */
+    errno = number == ENOENT ? EEXIST : number; /* it was removed as a leftover; try another name */
     return file;
 }
 
@@ -87,7 +87,7 @@ static status create(struct temporary *temporary, const char *target, int (*make
         else if (number != EEXIST)
             return error_errno(error, number, "%s: cannot write here", target);
     }
-    return error_set(error, ERROR_BUSY, "%s: cannot write here: another process removes what is created", target);
+    return error_set(error, ERROR_BUSY, "%s: cannot write here: another process removes new files", target);
 }
 
 status temporary_create_file(struct temporary *temporary, const char *target, struct error *error)
@@ -111,7 +111,7 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
     return 0;
 }
 
-/* The lock last: without it a folder that is half removed would be nobody's for ever. */
+/* The lock last: without it a partly removed folder would never be cleaned up. */
 static void remove_folder(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
@@ -139,7 +139,7 @@ void temporary_remove(struct temporary *temporary)
     temporary_release(temporary);
 }
 
-/* --- Left-overs --- */
+/* --- Leftovers --- */
 
 static bool has_mark(const char *name)
 {
@@ -149,7 +149,7 @@ static bool has_mark(const char *name)
     return strspn(name + size - DIGITS, "0123456789abcdef") == DIGITS;
 }
 
-/* Locks a regular file that nobody has locked; −1: not to be had. */
+/* Locks a regular file that is not locked; −1: impossible. */
 static int take(const char *path)
 {
     struct stat about;
@@ -172,7 +172,7 @@ static void clear_file(const char *path)
     close(file);
 }
 
-/* One without a lock was just created or is all but removed; then it is empty. */
+/* A folder without a lock file was just created or is almost removed; it is empty then. */
 static void clear_folder(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);

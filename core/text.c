@@ -123,7 +123,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Of ASCII; what else a name has is compared as it is. */
+/* Only for ASCII; other characters are compared as they are. */
 static bool differ(char a, char b)
 {
     char small_a = a >= 'A' && a <= 'Z' ? (char)(a - 'A' + 'a') : a,

@@ -23,9 +23,9 @@ struct text {
 void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_add_real(struct text *text, double value); /* the shortest digits that read back as the same number */
 void text_add_bytes(struct text *text, const char *bytes, size_t size);
-/* "42 s", "3 min 05 s", "2 h 10 min": as much as somebody who waits wants to know. */
+/* "42 s", "3 min 05 s", "2 h 10 min": precise enough for a waiting user. */
 void text_add_duration(struct text *text, double seconds);
-void text_clear(struct text *text); /* keeps the memory */
+void text_clear(struct text *text); /* keeps the allocation */
 void text_free(struct text *text);
 
 /* The whole string must be the number; false otherwise. */
@@ -33,14 +33,14 @@ bool parse_integer(const char *string, int64_t *value);
 bool parse_real(const char *string, double *value);  /* finite */
 bool parse_boolean(const char *string, bool *value); /* true|false|yes|no|on|off */
 
-/* Edit distance (insertions, deletions, substitutions, neighbours swapped), of capital and small letters none. */
+/* Edit distance (insertions, deletions, substitutions, swapped neighbours), ignoring case. */
 size_t edit_distance(const char *a, const char *b);
 
-/* The candidate nearest to word, NULL when none is close enough to be what was meant. */
+/* The candidate nearest to word; NULL if none is close enough. */
 const char *nearest_word(const char *word, const char *const *candidates, size_t count);
 
-/* Fails with ERROR_ARGUMENT: «where: unknown policy "most_usd" (did you mean "most_used"?); expected one of: none, most_used».
- * kind is what names are: "policy", "key". */
+/* Fails with ERROR_ARGUMENT: «where: unknown policy "most_usd" (did you mean "most_used"?); expected one of: none,
+ * most_used». kind is the kind of names: "policy", "key". */
 status error_unknown_word(struct error *error, const char *where, const char *kind, const char *word,
                           const char *const *names, size_t count);
 

@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { SPINS = 4000 }; /* a few microseconds: the next operation of a training step usually comes sooner */
+enum { SPINS = 4000 }; /* a few microseconds; the next operation of a training step usually comes earlier */
 
 struct threads {
     size_t count, started;
     pthread_t *handles;
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
-    atomic_ulong generation; /* grows with every run; workers wait for it to move */
+    atomic_ulong generation; /* incremented by every run; workers wait for it to change */
     atomic_size_t next, working;
     atomic_bool stop;
     size_t jobs;
@@ -93,7 +93,7 @@ size_t threads_available(void)
     return 1;
 }
 
-/* Signals go to the caller's threads: what runs in a worker may use its stack in ways that bear no handler. */
+/* Workers block signals, because the code they run may use the stack in ways that a handler would corrupt. */
 static int create_without_signals(pthread_t *handle, struct worker *worker)
 {
     sigset_t all, before;

@@ -1,12 +1,12 @@
-/* A pool of threads that shares out numbered jobs.
+/* A pool of threads that runs numbered jobs.
  *
  *     struct threads *pool;
  *     TRY(threads_create(&pool, 0, error));                        // 0: one per available core
  *     threads_run(pool, tiles, multiply_tile, &product);           // returns when every job has run
  *     threads_destroy(pool);
  *
- * Jobs are taken in increasing order by whichever thread is free. A job must write only what no other job writes; then the
- * result does not depend on the number of threads.
+ * Jobs are taken in increasing order by whichever thread is free. A job must write only what no other job writes; then
+ * the result does not depend on the number of threads.
  */
 #ifndef MTIL_CORE_THREADS_H
 #define MTIL_CORE_THREADS_H

@@ -25,7 +25,7 @@ static int compare_pixels(const struct survey_image *a, const struct survey_imag
     return 0;
 }
 
-/* Images of the same pixels in the dataset's order, in which they lie in memory. */
+/* Orders images with the same pixels by their addresses, which is the dataset's order. */
 static int compare_places(const void *a, const void *b)
 {
     const struct survey_image *x = *(const struct survey_image *const *)a, *y = *(const struct survey_image *const *)b;
@@ -47,7 +47,7 @@ static status sort_train(struct work *work, struct error *error)
     return OK;
 }
 
-/* The first training image of the same pixels; NULL: there is none. */
+/* The first training image with the same pixels; NULL: none. */
 static const struct survey_image *find_same(const struct work *work, const struct survey_image *image)
 {
     size_t low = 0, high = work->train_count;
@@ -76,14 +76,14 @@ static status add_finding(struct check *check, struct check_finding finding, str
     return OK;
 }
 
-/* Reading the image again says why it cannot be read. */
+/* Reads the image again for the reason of the failure. */
 static status add_unreadable(struct check *check, const struct work *work, enum split split, size_t item,
                              struct error *error)
 {
     struct image image;
     struct error why;
     if (dataset_read(work->dataset, split, item, &image, NULL, &why) == OK) {
-        error_set(&why, ERROR_IO, "could not be read, but could when it was tried again");
+        error_set(&why, ERROR_IO, "could not be read at first, but on a second try");
         image_free(&image);
     }
     return add_finding(check,

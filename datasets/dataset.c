@@ -13,7 +13,7 @@
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-/* 0 when root/name is a folder, ENOENT when nothing or no folder is there, else why nobody can tell. */
+/* 0 if root/name is a folder, ENOENT if there is none, otherwise the errno that keeps us from looking. */
 static int look_for_folder(const char *root, const char *name)
 {
     struct stat information;
@@ -111,7 +111,7 @@ static status check_labels(const struct dataset *dataset, struct error *error)
     return OK;
 }
 
-/* Moves the items whose file is not there to the dataset's lists of missing files. */
+/* Moves the items without a file to the dataset's lists of missing files. */
 static status drop_missing(struct dataset *dataset, struct error *error)
 {
     for (int split = 0; split < SPLITS; split++) {
@@ -126,7 +126,7 @@ static status drop_missing(struct dataset *dataset, struct error *error)
             if (!found)
                 TRY(dataset_add_item(&dataset->missing[split], items->items[i], error));
             struct dataset_item item = items->items[i];
-            items->items[i].file = NULL; /* it has moved */
+            items->items[i].file = NULL; /* its ownership has moved */
             if (found)
                 items->items[kept++] = item;
         }

@@ -1,4 +1,4 @@
-/* What a dataset is: class names, prompt templates, and items that are an image and a label.
+/* A dataset: class names, prompt templates, and items, each an image with a label.
  *
  *     struct dataset *dataset;
  *     TRY(dataset_open(&dataset, "dtd", root, NULL, log, error));
@@ -33,32 +33,31 @@ struct coop;
 /* A kind of dataset: a constant table per reader, listed in registry.c. */
 struct dataset_reader {
     const char *name;
-    const char *source; /* where its layout and its split come from, one line */
-    const char *const
-        *folders; /* its own folder below the root: the first that exists, ends with NULL; NULL: it has none */
+    const char *source;           /* origin of its layout and split, one line */
+    const char *const *folders;   /* its own folder below the root: the first that exists; ends with NULL; NULL: none */
     const struct option *options; /* its own keys; NULL: none */
-    bool listed;                  /* a file names the images, so some may be missing */
-    const struct coop *coop;      /* where CoOp's split of it lies (datasets/split/coop.h); NULL: there is none */
+    bool listed;                  /* a file lists the images, so some may be missing */
+    const struct coop *coop;      /* location of CoOp's split (datasets/split/coop.h); NULL: none */
     status (*open)(struct dataset *dataset, const struct options *options, struct error *error);
     status (*read)(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
                    struct error *error); /* NULL: items are image files or rows of raw images */
 };
 
-/* "split", understood for every dataset: whose lists say what is trained and tested with. */
+/* "split", accepted for every dataset: whose lists define the training and test images. */
 #define OPTION_SPLIT                                                                                                   \
     {                                                                                                                  \
         .name = "split", .type = OPTION_CHOICE, .choices = "torchvision|coop", .fallback = "torchvision",              \
         .help = "whose lists of training and test images: torchvision's, or CoOp's split_zhou files"                   \
     }
 
-/* "on_missing", understood wherever files may be missing, and harmless elsewhere. */
+/* "on_missing", accepted for every dataset; has an effect where files may be missing. */
 #define OPTION_ON_MISSING                                                                                              \
     {                                                                                                                  \
         .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
-        .help = "what to do about listed images that are not there"                                                    \
+        .help = "what to do about listed images that are missing"                                                      \
     }
 
-/* "on_unreadable", understood for every dataset, by dataset_survey (datasets/survey.h). */
+/* "on_unreadable", accepted for every dataset, used by dataset_survey (datasets/survey.h). */
 #define OPTION_ON_UNREADABLE                                                                                           \
     {                                                                                                                  \
         .name = "on_unreadable", .type = OPTION_CHOICE, .choices = "stop|skip", .fallback = "stop",                    \
@@ -70,30 +69,31 @@ const struct dataset_reader *const *dataset_readers(size_t *count); /* by name *
 /* An unknown name is an error with the nearest known one. */
 status dataset_reader_find(const struct dataset_reader **reader, const char *name, struct error *error);
 
-/* Whether root holds the reader's folder, or may: where looking is not permitted, dataset_open says so. */
+/* Whether root contains the reader's folder, or may contain it: without permission to look, dataset_open reports
+ * that. */
 bool dataset_found(const struct dataset_reader *reader, const char *root);
 
 /* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the
  * reader's own keys, NULL for defaults, borrowed during the call. log may be NULL.
  *
  * Two files in the dataset's own folder (caltech101/, MNIST/, cifar-100-binary/ …) override what is built in or
- * derived: classnames.txt, one name a line in label order, and templates.txt, one template a line with one "{}".
- * Where names go by position (caltech101, eurosat, flowers, mnist), the number of lines is the number of classes;
- * elsewhere it must agree. */
+ * derived: classnames.txt, one name per line in label order, and templates.txt, one template per line with one "{}".
+ * Where names are assigned by position (caltech101, eurosat, flowers, mnist), the number of lines is the number of
+ * classes; elsewhere it must agree. */
 status dataset_open(struct dataset **dataset, const char *name, const char *root, const struct options *options,
                     const struct log *log, struct error *error);
 void dataset_close(struct dataset *dataset); /* NULL is allowed */
 
-/* Few-shot: keeps `shots` training images of each class, the first of a shuffle that seed and class alone decide, in
- * their old order. A class that has fewer keeps all, and a warning says so. */
+/* Few-shot: keeps `shots` training images of each class, the first of a shuffle that depends on seed and class only,
+ * in their original order. A class with fewer keeps all, with a warning. */
 status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error);
 
-/* The images of some classes, by their labels in whole, as a dataset of its own; class classes[i] gets label i. It
- * borrows from whole, which is closed after it. */
+/* A dataset of some classes of whole, given by their labels; class classes[i] gets label i. Borrows from whole,
+ * which must be closed after it. */
 status dataset_select(struct dataset **part, const struct dataset *whole, const size_t *classes, size_t count,
                       struct error *error);
 
-/* No images, but class names and templates, copied: what prompts are made from. */
+/* A dataset without images, only class names and templates (copied), for prompts. */
 status dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
                         const char *const *templates, size_t template_count, struct error *error);
 
@@ -105,26 +105,25 @@ status dataset_set_template(struct dataset *dataset, const char *template, struc
 
 const char *dataset_name(const struct dataset *dataset);
 size_t dataset_size(const struct dataset *dataset, enum split split);
-const char *dataset_own_folder(const struct dataset *dataset); /* its own, relative to the root; NULL: it has none */
+const char *dataset_own_folder(const struct dataset *dataset); /* its own folder, relative to the root; NULL: none */
 bool dataset_skips_unreadable(const struct dataset *dataset);  /* on_unreadable: skip */
 size_t dataset_missing(const struct dataset *dataset);         /* listed images that "on_missing: skip" left out */
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index); /* NULL at the end */
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);
-const char *dataset_template(const struct dataset *dataset, size_t index);        /* holds "{}"; 0 is trained with */
+const char *dataset_template(const struct dataset *dataset, size_t index); /* contains "{}"; training uses template 0 */
 int dataset_label(const struct dataset *dataset, enum split split, size_t index); /* below dataset_classes */
 
-/* Decodes item index; the caller frees the image. label may be NULL. The error names the file and what is wrong with
- * it. */
+/* Decodes item index; the caller frees the image. label may be NULL. The error names the file and its fault. */
 status dataset_read(const struct dataset *dataset, enum split split, size_t index, struct image *image, int *label,
                     struct error *error);
 
-/* Whether the items are image files, which have to be decoded, and not samples of a larger file. */
+/* Whether the items are image files, which need decoding, rather than samples of a larger file. */
 bool dataset_has_files(const struct dataset *dataset, enum split split);
 
-/* SHA-256 of what the pixels of a split depend on. list: the root and the items, in order; content: the list, and of
- * the items' files the sizes, times and inodes. ERROR_ARGUMENT where the images are generated. */
+/* SHA-256 of everything the pixels of a split depend on. list: the root and the items, in order; content: the list
+ * and the sizes, times and inodes of the items' files. ERROR_ARGUMENT if the images are generated. */
 struct dataset_identity {
     char list[DIGEST_SIZE], content[DIGEST_SIZE];
 };
@@ -132,8 +131,8 @@ status dataset_identify(const struct dataset *dataset, enum split split, struct 
                         struct error *error);
 const char *dataset_root(const struct dataset *dataset);
 
-/* SHA-256 of a split's items in order and their labels, wherever the files lie: names below the dataset's own folder, or
- * rows of a larger file. */
+/* SHA-256 of a split's items in order and their labels, independent of the root: names below the dataset's own
+ * folder, or rows of a larger file. */
 void dataset_digest_items(const struct dataset *dataset, enum split split, char hash[DIGEST_SIZE]);
 
 /* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller

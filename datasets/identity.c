@@ -1,4 +1,4 @@
-/* What stands for the pixels of a split, so that something made from them can be told to be out of date. */
+/* Digests that identify the pixels of a split, to detect that something made from them is out of date. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static void add_number(struct digest *digest, uint64_t number)
     digest_add(digest, &number, sizeof number);
 }
 
-/* A file that is not there has no size and no time; reading it will say so. */
+/* A missing file gets size and time 0; reading it reports the error. */
 static status add_file(struct digest *digest, const char *root, const char *file, struct error *error)
 {
     struct stat information = {0};
@@ -35,7 +35,7 @@ static status add_file(struct digest *digest, const char *root, const char *file
     add_number(digest, (uint64_t)information.st_size);
     add_number(digest, (uint64_t)information.st_mtim.tv_sec);
     add_number(digest, (uint64_t)information.st_mtim.tv_nsec);
-    add_number(digest, (uint64_t)information.st_ctim.tv_sec); /* nobody can set it */
+    add_number(digest, (uint64_t)information.st_ctim.tv_sec); /* programs cannot set it */
     add_number(digest, (uint64_t)information.st_ctim.tv_nsec);
     add_number(digest, information.st_ino);
     return OK;
@@ -56,7 +56,7 @@ static status add_list(struct digest *digest, const struct dataset *dataset, enu
     for (size_t i = 0; i < dataset->items[split].count; i++) {
         const struct dataset_item *item = &dataset->items[split].items[i];
         if (is_generated(dataset, item))
-            return error_set(error, ERROR_ARGUMENT, "%s: its images are generated, no file stands for them",
+            return error_set(error, ERROR_ARGUMENT, "%s: its images are generated and have no file",
                              dataset->reader->name);
         add_text(digest, item->file != NULL ? item->file : dataset->sources[item->source].name);
         add_number(digest, item->file != NULL ? 0 : item->position);
@@ -64,14 +64,14 @@ static status add_list(struct digest *digest, const struct dataset *dataset, enu
     return OK;
 }
 
-/* Samples of a larger file are in memory already: they stand for themselves. */
+/* Samples of a larger file are already in memory, and are hashed themselves. */
 static void add_samples(struct digest *digest, const struct raw_images *images)
 {
     add_number(digest, (uint64_t)images->width);
     add_number(digest, (uint64_t)images->height);
     add_number(digest, (uint64_t)images->channels);
     size_t image = (size_t)images->width * (size_t)images->height * (size_t)images->channels;
-    if (images->count > 0) /* nothing may follow the last one */
+    if (images->count > 0) /* the last one has no successor */
         digest_add(digest, images->samples, (images->count - 1) * images->stride + image);
 }
 

@@ -1,6 +1,6 @@
-/* A ring of batches. Whoever needs work, a background thread or the reader that waits, claims one image of the
- * earliest unfinished batch, decodes it without the lock and reports back. What a batch holds follows from its step
- * alone, so it does not matter who did what. */
+/* A ring of batches. A background thread, or the reader while it waits, claims one image of the earliest unfinished
+ * batch, decodes it without holding the lock, and marks it finished. A batch depends on its step only, so the
+ * assignment of images to threads does not matter. */
 #include "datasets/loader.h"
 
 #include <pthread.h>
@@ -62,7 +62,7 @@ size_t loader_batch_size(const struct loader *loader, uint64_t step)
     return loader->items - first < batch ? loader->items - first : batch;
 }
 
-/* Makes slot ready to be worked on; nobody works on it now. */
+/* Prepares slot, which no thread is using. */
 static void start_slot(struct loader *loader, struct slot *slot, uint64_t step)
 {
     const struct loader_settings *settings = &loader->settings;
@@ -96,7 +96,7 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     struct image image;
     status result;
     *label = dataset_label(settings->dataset, settings->split, item);
-    /* The cache has whole images to augment, else what pixels are to hold. */
+    /* The cache holds whole images if they are augmented, otherwise the crops. */
     if (!settings->augment && cache_copy(loader->cached, item, pixels))
         return OK;
     if (settings->augment && cache_find(loader->cached, item, &image)) {
@@ -125,7 +125,7 @@ static struct slot *slot_of(struct loader *loader, uint64_t step)
     return &loader->slots[step % loader->slot_count];
 }
 
-/* The earliest slot with an image left to claim; NULL when there is none. */
+/* The earliest slot with an unclaimed image; NULL: none. */
 static struct slot *find_work(struct loader *loader)
 {
     for (uint64_t step = loader->next; step < loader->next + loader->slot_count; step++) {
@@ -136,7 +136,7 @@ static struct slot *find_work(struct loader *loader)
     return NULL;
 }
 
-/* Claims and decodes one image. Of several failures the first in the batch is kept, whoever was quicker. */
+/* Claims and decodes one image. Of several failures the first in the batch is kept, independent of timing. */
 static void work_on(struct loader *loader, struct slot *slot)
 {
     size_t i = slot->claimed++;
@@ -168,7 +168,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* Moves the ring to begin at step. A slot with another step is given up: what is being decoded for it is waited for. */
+/* Moves the ring to begin at step. Waits for images that are being decoded for slots of other steps, and discards
+ * these. */
 static void move_ring(struct loader *loader, uint64_t step)
 {
     loader->next = step;
@@ -176,7 +177,7 @@ static void move_ring(struct loader *loader, uint64_t step)
         struct slot *slot = slot_of(loader, step + k);
         if (slot->step == step + k)
             continue;
-        slot->count = slot->claimed; /* nobody begins anything new here */
+        slot->count = slot->claimed; /* no image can be claimed any more */
         while (slot->done < slot->count)
             pthread_cond_wait(&loader->finished, &loader->mutex);
         start_slot(loader, slot, step + k);
@@ -184,7 +185,8 @@ static void move_ring(struct loader *loader, uint64_t step)
     pthread_cond_broadcast(&loader->work);
 }
 
-/* --- doors -------------------------------------------------------------------------------------------------------- */
+/* --- public functions
+ * -------------------------------------------------------------------------------------------------------- */
 
 static status check_settings(const struct loader *loader, struct error *error)
 {
@@ -307,7 +309,7 @@ status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_
         *count = 0;
     }
     pthread_mutex_unlock(&loader->mutex);
-    /* A complete batch is nobody's to change until the ring moves, and only this caller moves it. */
+    /* No thread changes a complete batch until the ring moves, and only this caller moves it. */
     if (result == OK)
         copy_batch(loader, slot, pixels, labels, items);
     pthread_mutex_lock(&loader->mutex);

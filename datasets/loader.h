@@ -7,10 +7,10 @@
  *     TRY(loader_create(&loader, &settings, error));
  *     TRY(loader_read(loader, step, pixels, labels, NULL, &count, error));
  *
- * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one
- * may be smaller, epoch e is shuffled with rng (seed, order, task, e), and the crop of a training image is drawn
- * with (seed, RNG_CROP, task, epoch) at the item's index. Reading steps in order finds them ready; any other step is
- * decoded on the spot.
+ * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one may
+ * be smaller, epoch e is shuffled with rng (seed, order, task, e), and the crop of a training image is drawn with
+ * (seed, RNG_CROP, task, epoch) at the item's index. Steps read in order are ready; any other step is decoded on
+ * demand.
  */
 #ifndef MTIL_DATASETS_LOADER_H
 #define MTIL_DATASETS_LOADER_H
@@ -36,10 +36,10 @@ struct loader_settings {
     size_t threads;      /* that decode in the background; 0: the caller decodes */
     size_t ahead;        /* batches kept ready */
     struct cache *cache; /* of decoded images, borrowed until loader_destroy; NULL: none */
-    size_t part, parts;  /* which of so many shares of every batch is loaded; parts 0: all of it */
+    size_t part, parts;  /* load share `part` of `parts` of every batch; parts 0: all of it */
 };
 
-/* Share `part` of `parts` of something of `total`: as even as possible, the first one is empty last. */
+/* Share `part` of `parts` of `total` items: as even as possible; the first share is the last to be empty. */
 struct loader_share {
     size_t first, count;
 };
@@ -52,7 +52,7 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
 status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
                    size_t *count, struct error *error);
 
-/* Images of batch `step` in all its shares together. */
+/* Images of batch `step` in all shares together. */
 size_t loader_batch_size(const struct loader *loader, uint64_t step);
 size_t loader_batches(const struct loader *loader); /* per epoch */
 void loader_destroy(struct loader *loader);         /* NULL is allowed */

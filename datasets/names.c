@@ -1,4 +1,4 @@
-/* A dataset without images: class names and templates from elsewhere, as a file of adapters has them. */
+/* A dataset without images, with class names and templates from an adapters file. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* Class names of the datasets whose files hold none, by position, and the templates of the MTIL benchmark ("{}"
- * stands for the class name; the first is trained with, all are evaluated with), as the reference's dataset classes
- * have them. */
+/* Class names, by position, of the datasets whose files have none, and the templates of the MTIL benchmark ("{}"
+ * stands for the class name; training uses the first one, evaluation all), as in the benchmark's public code. */
 #include "datasets/prompts.h"
 
 #include <string.h>

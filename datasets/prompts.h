@@ -1,4 +1,4 @@
-/* Built-in prompts: templates of every dataset, class names of those whose files hold none.
+/* Built-in prompts: templates of every dataset, class names of those whose files have none.
  *
  *     const struct prompts *prompts = prompts_find("eurosat");
  *     for (size_t i = 0; prompts->templates[i] != NULL; i++)
@@ -14,7 +14,7 @@ struct prompts {
     const char *const *classes;   /* by label, end with NULL; NULL: the dataset's files name them */
 };
 
-/* A dataset that is not known has one template, "a photo of a {}.", and no names. */
+/* An unknown dataset has one template, "a photo of a {}.", and no names. */
 const struct prompts *prompts_find(const char *dataset);
 
 #endif

@@ -18,7 +18,7 @@ struct cache_part {
     struct cache_key of;
     size_t count, users;
     _Atomic(struct kept *) *kept; /* [count]; NULL unless in memory */
-    struct cache_file file;       /* empty: there is none, or not yet */
+    struct cache_file file;       /* empty: none, or not yet */
     char *path;
     atomic_bool damaged;
     struct cache_part *next;
@@ -83,7 +83,7 @@ static size_t kept_size(int width, int height)
     return sizeof(struct kept) + (size_t)width * (size_t)height * 3;
 }
 
-/* Of two threads that keep the same image, the first wins. */
+/* If two threads add the same image, the first wins. */
 void cache_keep(struct cache_part *part, size_t item, const struct image *image)
 {
     size_t size = kept_size(image->width, image->height);
@@ -115,13 +115,13 @@ static void forget(struct cache_part *part)
 
 /* --- Parts --- */
 
-static void tell_damage(struct cache_part *part, size_t item)
+static void warn_of_damage(struct cache_part *part, size_t item)
 {
     if (atomic_exchange(&part->damaged, true))
         return;
     unlink(part->path);
-    log_warn(part->cache->disk.log, "%s: image %zu is damaged; it is decoded, and the file written anew next time",
-             part->path, item);
+    log_warn(part->cache->disk.log,
+             "%s: image %zu is damaged; it is decoded now, and the file is written again next time", part->path, item);
 }
 
 static struct cache_part *find_part(const struct cache *cache, const struct cache_key *key)
@@ -160,7 +160,7 @@ static status add_part(struct cache *cache, const struct cache_key *key, struct 
     return OK;
 }
 
-/* A damaged file, or one that was not there yet, is looked for again when nobody uses the part. */
+/* Looks again for a damaged or missing file when the part is not in use. */
 static status open_file(struct cache_part *part, struct error *error)
 {
     if (part->users > 0 || (part->file.entries != NULL && !atomic_load(&part->damaged)))
@@ -202,7 +202,7 @@ void cache_close(struct cache_part *part)
 static bool judge(struct cache_part *part, size_t item, enum cache_found found)
 {
     if (found == CACHE_DAMAGED)
-        tell_damage(part, item);
+        warn_of_damage(part, item);
     return found == CACHE_FOUND;
 }
 
@@ -231,7 +231,7 @@ bool cache_copy(struct cache_part *part, size_t item, uint8_t *pixels)
     return found;
 }
 
-/* What is kept in memory is borrowed, what comes from a file was read for the caller. */
+/* Images in memory are borrowed, images from a file are the caller's. */
 void cache_release(struct cache_part *part, struct image *image)
 {
     if (part->kept == NULL)

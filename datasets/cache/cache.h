@@ -1,4 +1,4 @@
-/* Decoded images, kept so that each is decoded once: in this process's memory, or in files that later runs read.
+/* Caches decoded images, in memory or in files that later runs read.
  *
  *     struct cache *cache;
  *     TRY(cache_create(&cache, &(struct cache_settings){.kind = CACHE_MEMORY, .memory_limit = 1 << 30}, error));
@@ -6,15 +6,15 @@
  *     …
  *     cache_destroy(cache);                              // after the loaders, before the datasets
  *
- * Loaders give the same bytes with and without. For evaluation, crops are kept, for training, whole images; images that
- * are not files (CIFAR, MNIST) are not kept whole, since nothing is decoded.
+ * Loaders give the same bytes with and without a cache. Evaluation caches crops, training whole images; images that are
+ * not files (CIFAR, MNIST) are not cached whole, because they need no decoding.
  *
- * CACHE_MEMORY keeps what is read until memory_limit is reached, crops until cache_destroy, whole images as long as a
- * loader uses them. CACHE_DISK decodes a whole split, in parallel, when it is first asked for, into one file per
- * dataset, split and resolution (cache_file.h), which all processes read. The file says which items, sizes, times and
- * inodes of files and version of the decoders it was made from, and is made again when they differ. While one process writes it,
- * the others decode for themselves. Where files cannot be written (full disk, disk_limit reached, read-only folder) a
- * warning says so once and images are decoded again every time.
+ * CACHE_MEMORY keeps images as they are read until memory_limit is reached, crops until cache_destroy, whole images as
+ * long as a loader uses them. CACHE_DISK decodes a whole split in parallel when it is first needed, into one file per
+ * dataset, split and resolution (cache_file.h), which all processes read. The file records the items, the sizes, times
+ * and inodes of their files and the version of the decoders, and is made again when they differ. While one process
+ * writes it, the others decode for themselves. If files cannot be written (full disk, disk_limit reached, read-only
+ * folder), there is one warning and images are decoded every time.
  */
 #ifndef MTIL_DATASETS_CACHE_CACHE_H
 #define MTIL_DATASETS_CACHE_CACHE_H
@@ -30,41 +30,41 @@ struct cache_settings {
     const char *folder; /* of the files; NULL: $XDG_CACHE_HOME/mtil or ~/.cache/mtil */
     uint64_t memory_limit;
     uint64_t disk_limit; /* of all files in the folder; nine tenths of the free disk is a limit too */
-    size_t threads;      /* that decode for a file; 0: one per core */
+    size_t threads;      /* threads that decode for a file; 0: one per core */
     const struct log *log;
 };
 
-/* Whoever waits while a file is made. From the thread that creates the loader. */
+/* Called while a file is made, from the thread that creates the loader. */
 struct cache_watcher {
-    bool (*stopped)(void *context); /* true: loader_create fails with ERROR_STOPPED, the file is given up */
+    bool (*stopped)(void *context); /* true: loader_create fails with ERROR_STOPPED and the file is discarded */
     void (*progress)(void *context, const char *dataset, size_t done, size_t total);
     void *context;
 };
 
 struct cache;
 
-/* Keys of whoever has a cache, beside its other options, and what they say; log is left to the caller. */
+/* Option table entries for owners of a cache, and their values as settings; the caller sets log. */
 #define CACHE_OPTIONS                                                                                                  \
     {.name = "cache",                                                                                                  \
      .type = OPTION_CHOICE,                                                                                            \
      .choices = "none|memory|disk",                                                                                    \
      .fallback = "memory",                                                                                             \
-     .help = "where decoded images are kept; results do not depend on it"},                                            \
+     .help = "where decoded images are cached; results do not depend on it"},                                          \
         {.name = "cache_megabytes",                                                                                    \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
          .maximum = 1e7,                                                                                               \
          .fallback = "1024",                                                                                           \
-         .help = "of memory, with cache: memory"},                                                                     \
+         .help = "limit of memory, with cache: memory"},                                                               \
         {.name = "cache_disk_megabytes",                                                                               \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
          .maximum = 1e9,                                                                                               \
          .fallback = "102400",                                                                                         \
-         .help = "of all files together, with cache: disk"},                                                           \
+         .help = "limit of all files together, with cache: disk"},                                                     \
     {                                                                                                                  \
         .name = "cache_folder", .type = OPTION_TEXT,                                                                   \
-        .help = "of those files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil"                                         \
+        .help = "folder of those files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil"                                  \
     }
 #define CACHE_OPTION_NAMES "cache|cache_megabytes|cache_disk_megabytes|cache_folder"
 struct cache_settings cache_settings_of(const struct options *options);
@@ -76,23 +76,23 @@ void cache_destroy(struct cache *cache);                             /* NULL is 
 
 /* --- For the loader --- */
 
-enum { CACHE_WHOLE = 0 }; /* in place of a resolution: images as they are decoded */
+enum { CACHE_WHOLE = 0 }; /* in place of a resolution: whole images */
 
 struct cache_part; /* the images of a split, whole or at a resolution */
 
-/* *part is NULL where nothing is kept. One thread opens and closes parts, any thread finds and keeps images. */
+/* *part is NULL if nothing is cached. One thread opens and closes parts, any thread finds and adds images. */
 status cache_open(struct cache *cache, const struct dataset *dataset, enum split split, int resolution,
                   struct cache_part **part, struct error *error);
 void cache_close(struct cache_part *part); /* NULL is allowed */
 
-/* The caller gives the image back with cache_release, before the part is closed, and does not change its pixels. */
+/* The caller releases the image with cache_release before the part is closed, and does not change its pixels. */
 bool cache_find(struct cache_part *part, size_t item, struct image *image);
 void cache_release(struct cache_part *part, struct image *image);
 
 /* The same for crops, of the part's resolution: copied to pixels. */
 bool cache_copy(struct cache_part *part, size_t item, uint8_t *pixels);
 
-/* Copies the image, where there is room for it. */
+/* Copies the image if there is room for it. */
 void cache_keep(struct cache_part *part, size_t item, const struct image *image);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which file holds a split's images, and its making where there is none that is up to date. */
+/* Finds the file of a split's images, and makes it if there is none that is up to date. */
 #include "datasets/cache/cache_disk.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "core/threads.h"
 #include "datasets/cache/cache_folder.h"
 
-/* A file in the making: the jobs decode an item each. */
+/* A file being made; each job decodes an item. */
 struct making {
     struct cache_disk *disk;
     const struct cache_key *key;
@@ -22,7 +22,7 @@ struct making {
     struct error error; /* the first one */
 };
 
-/* What cannot be decoded is left out: whoever wants it decodes it and is told why not. */
+/* Images that cannot be decoded are left out; decoding them later reports why. */
 static status make_image(const struct making *making, size_t item, struct image *image)
 {
     const struct cache_key *key = making->key;
@@ -55,7 +55,7 @@ static void make_item(void *context, size_t job, size_t worker)
     struct image image;
     struct error error;
     size_t item = making->first + job;
-    if (worker == 0) /* the caller's own thread, which alone may ask */
+    if (worker == 0) /* the caller's thread, which alone may poll */
         look_at_watcher(making);
     if (atomic_load(&making->failed) || atomic_load(&making->stopped) || make_image(making, item, &image) != OK)
         return;
@@ -70,7 +70,7 @@ static void make_item(void *context, size_t job, size_t worker)
 
 static status make_items(struct making *making, struct error *error)
 {
-    enum { EACH = 32 }; /* images a thread decodes between two reports */
+    enum { EACH = 32 }; /* images per thread between two reports */
     const struct cache_watcher *watcher = &making->disk->watcher;
     const char *name = dataset_name(making->key->dataset);
     size_t count = dataset_size(making->key->dataset, making->key->split);
@@ -94,7 +94,7 @@ static status make_items(struct making *making, struct error *error)
     return result;
 }
 
-/* Where a file goes and what it says it was made from. */
+/* The path of a file, and the label that says what it was made from. */
 struct place {
     char *path;
     struct cache_label label;
@@ -106,7 +106,7 @@ static status write_file(struct cache_disk *disk, const struct cache_key *key, c
     struct making making = {.disk = disk, .key = key};
     size_t count = dataset_size(key->dataset, key->split);
     TRY(cache_writer_open(&making.writer, place->path, &place->label, count, room, error));
-    if (cache_file_open(file, place->path, &place->label, NULL) == OK) { /* another process was quicker */
+    if (cache_file_open(file, place->path, &place->label, NULL) == OK) { /* another process was faster */
         cache_writer_abandon(&making.writer);
         return OK;
     }
@@ -157,11 +157,11 @@ static status open_or_make(struct cache_disk *disk, const struct cache_key *key,
 {
     struct error problem;
     if (cache_file_open(file, place->path, &place->label, &problem) == OK) {
-        utimensat(AT_FDCWD, place->path, NULL, 0); /* when it was last of use; a read-only folder is fine */
+        utimensat(AT_FDCWD, place->path, NULL, 0); /* time of last use; failing in a read-only folder is fine */
         return OK;
     }
     if (problem.code == ERROR_FORMAT)
-        log_info(disk->log, "%s; it is written anew", problem.message);
+        log_info(disk->log, "%s; it is written again", problem.message);
     if (disk->gave_up)
         return OK;
     status result = make_file(disk, key, place, file, &problem);
@@ -171,7 +171,7 @@ static status open_or_make(struct cache_disk *disk, const struct cache_key *key,
         log_info(disk->log, "%s; images are decoded here meanwhile", problem.message);
     } else if (result != OK) {
         disk->gave_up = true;
-        log_warn(disk->log, "cache: %s; images are decoded again every time instead", problem.message);
+        log_warn(disk->log, "cache: %s; images are decoded every time instead", problem.message);
     }
     return OK;
 }

@@ -1,4 +1,4 @@
-/* Inside the cache: finds the file of a split's images, and makes it where there is none that is up to date. */
+/* Internal: finds the file of a split's images, and makes it if there is none that is up to date. */
 #ifndef MTIL_DATASETS_CACHE_CACHE_DISK_H
 #define MTIL_DATASETS_CACHE_CACHE_DISK_H
 
@@ -11,7 +11,7 @@ struct cache_disk {
     size_t threads;
     const struct log *log;
     struct cache_watcher watcher;
-    bool gave_up; /* writing files, after a warning */
+    bool gave_up; /* no more files are written, after a warning */
 };
 
 struct cache_key {
@@ -20,9 +20,9 @@ struct cache_key {
     int resolution;
 };
 
-/* file is of zeros where there is none: its images are generated, another process is writing it, or it cannot be
- * written, of which the first failure is warned about. Only being stopped is an error. The caller closes file and frees
- * path (NULL: there is no place for one). */
+/* file is zeros if there is none: the images are generated, another process is writing it, or it cannot be written;
+ * the first such failure is a warning. Only a stop is an error. The caller closes file and frees path (NULL: no
+ * place for one). */
 status cache_disk_open(struct cache_disk *disk, const struct cache_key *key, struct cache_file *file, char **path,
                        struct error *error);
 

@@ -33,7 +33,7 @@ static status read_header(int file, uint64_t size, const char *path, struct cach
                          (unsigned long long)size);
     TRY(file_read_at(file, path, header, sizeof *header, 0, error));
     if (memcmp(header->magic, CACHE_MAGIC, sizeof header->magic) != 0 || header->byte_order != CACHE_BYTE_ORDER)
-        return error_set(error, ERROR_FORMAT, "%s: is no cache of images that this program writes here", path);
+        return error_set(error, ERROR_FORMAT, "%s: not an image cache of this version", path);
     if (header->checksum != cache_header_checksum(header))
         return error_set(error, ERROR_FORMAT, "%s: its header is damaged", path);
     if (header->size != size || header->count > (size - CACHE_HEADER) / sizeof(struct cache_entry))
@@ -62,7 +62,7 @@ static status check_index(const struct cache_file *file, const struct cache_head
         return error_set(error, ERROR_FORMAT, "%s: its index is damaged", path);
     for (size_t i = 0; i < file->count; i++)
         if (!entry_fits(&file->entries[i], start, header->size, header->label.resolution))
-            return error_set(error, ERROR_FORMAT, "%s: image %zu does not lie in the file", path, i);
+            return error_set(error, ERROR_FORMAT, "%s: image %zu lies outside the file", path, i);
     return OK;
 }
 
@@ -86,7 +86,7 @@ status cache_file_open(struct cache_file *file, const char *path, const struct c
     TRY(file_open(path, &file->file, &size, error));
     status result = read_header(file->file, size, path, &header, error);
     if (result == OK && memcmp(&header.label, label, sizeof *label) != 0)
-        result = error_set(error, ERROR_FORMAT, "%s: was made from other files than there are now", path);
+        result = error_set(error, ERROR_FORMAT, "%s: was made from other files than the current ones", path);
     NEXT(result, read_index(file, &header, path, error));
     if (result != OK) {
         close(file->file);
@@ -112,7 +112,7 @@ status cache_file_describe(const char *path, struct cache_label *label, size_t *
     return OK;
 }
 
-/* Two threads may both compare a checksum: they find the same. */
+/* Two threads may both compare a checksum, with the same result. */
 static bool is_sound(struct cache_file *file, size_t item, const uint8_t *pixels, size_t size)
 {
     unsigned char found = atomic_load_explicit(&file->seen[item], memory_order_relaxed);

@@ -14,7 +14,7 @@
 char *cache_folder_default(void)
 {
     const char *given = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (given != NULL && given[0] == '/') /* a relative one is to be ignored */
+    if (given != NULL && given[0] == '/') /* a relative path is to be ignored (XDG specification) */
         return path_format("%s/mtil", given);
     return home != NULL && home[0] != 0 ? path_format("%s/.cache/mtil", home) : NULL;
 }
@@ -35,7 +35,7 @@ static bool ends_with(const char *name, const char *ending)
     return length > end && strcmp(name + length - end, ending) == 0;
 }
 
-/* false: it is not the cache's, or gone. */
+/* False: the file is not the cache's, or gone. */
 static bool describe(struct cache_item *item)
 {
     struct stat information;
@@ -85,7 +85,7 @@ void cache_listing_free(struct cache_listing *listing)
     *listing = (struct cache_listing){0};
 }
 
-/* Unless somebody writes it now. */
+/* Unless it is being written. */
 static bool remove_left_over(const char *path)
 {
     int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -105,7 +105,8 @@ status cache_folder_room(const char *folder, const char *path, uint64_t limit, u
     for (size_t i = 0; i < listing.count; i++) {
         const struct cache_item *item = &listing.files[i];
         bool gone = item->state == CACHE_UNFINISHED && remove_left_over(item->path);
-        if (!gone && strncmp(item->path, path, strlen(path)) != 0) /* it and its unfinished self are written anew */
+        if (!gone && strncmp(item->path, path, strlen(path)) !=
+                         0) /* both the file and its unfinished version can be made again */
             taken += item->bytes;
     }
     cache_listing_free(&listing);

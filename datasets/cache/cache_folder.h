@@ -1,4 +1,4 @@
-/* The folder that holds the cache's files: where it is, what is in it, how much more may go there.
+/* The cache folder: its path, its files, and its free space.
  *
  *     char *folder = cache_folder_default();                             // "/home/ada/.cache/mtil"
  *     struct cache_listing listing;
@@ -18,7 +18,7 @@ enum cache_state { CACHE_COMPLETE, CACHE_BROKEN, CACHE_UNFINISHED };
 struct cache_item {
     char *path;
     enum cache_state state;
-    struct cache_label label; /* of a complete file, as far as it says; else zeros */
+    struct cache_label label; /* of a complete file; otherwise zeros */
     size_t images;
     uint64_t bytes;
     time_t used; /* last opened by a run */
@@ -29,22 +29,22 @@ struct cache_listing {
     struct cache_item *files; /* by name */
 };
 
-/* $XDG_CACHE_HOME/mtil, or $HOME/.cache/mtil. The caller frees; NULL when neither says where. */
+/* $XDG_CACHE_HOME/mtil, or $HOME/.cache/mtil. The caller frees; NULL when neither is set. */
 char *cache_folder_default(void);
 
 /* The file of a split's images. The caller frees; NULL when out of memory. */
 char *cache_folder_file(const char *folder, const struct cache_label *label, const char *list);
 
-/* A folder that does not exist is empty; files that are not the cache's are left out. */
+/* A missing folder counts as empty; foreign files are left out. */
 status cache_folder_list(struct cache_listing *listing, const char *folder, struct error *error);
 void cache_listing_free(struct cache_listing *listing);
 
-/* Bytes that the file path may take: limit less the folder's other files, and of the disk nine tenths of what is free.
- * What writers that are gone left there is removed before. */
+/* The size limit of the file path in bytes: limit minus the folder's other files, and at most nine tenths of the
+ * free disk space. Leftovers of dead writers are removed first. */
 status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error);
 
-/* Removes the files made from datasets below root (NULL: all, with what was left unfinished). Runs that use one go on
- * with it; one that is being written stays. removed lists what is gone. */
+/* Removes the files made from datasets below root (NULL: all, and unfinished ones). Runs that use one continue; one
+ * that is being written stays. removed lists the removed files. */
 status cache_folder_clear(struct cache_listing *removed, const char *folder, const char *root, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Inside the cache: how a file of images lies on the disk, shared by who reads and who writes it.
+/* Internal: the layout of a cache file, shared by reader and writer.
  *
  *     0                 struct cache_header, then zeros
  *     CACHE_HEADER      struct cache_entry [count]
@@ -16,7 +16,7 @@ enum { CACHE_HEADER = 8192, CACHE_ALIGNMENT = 4096, CACHE_BYTE_ORDER = 0x0102030
 struct cache_header {
     char magic[8];
     uint32_t byte_order, checksum; /* checksum: of the header, with 0 in this place */
-    uint64_t size, count;          /* of the whole file; images */
+    uint64_t size, count;          /* bytes of the whole file; number of images */
     uint32_t index_checksum, unused;
     struct cache_label label;
     uint32_t padding; /* up to a multiple of 8 */

@@ -1,4 +1,4 @@
-/* Written under another name, which its writer holds locked; the lock ends with the process, however that ends. */
+/* A file is written under a temporary name and a lock that ends with the process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static status write_at(const struct cache_writer *writer, const void *data, size
     return OK;
 }
 
-/* Whoever finished in between has given the locked file its real name, and it is no longer ours to write. */
+/* A writer that finished in between has renamed the locked file, so it must not be written any more. */
 static bool still_has_its_name(const struct cache_writer *writer)
 {
     struct stat ours, named;
@@ -85,7 +85,7 @@ status cache_writer_add(struct cache_writer *writer, size_t item, const struct i
     size_t size = (size_t)image->width * (size_t)image->height * 3;
     uint64_t offset = atomic_fetch_add(&writer->used, size);
     if (offset + size > writer->room)
-        return error_set(error, ERROR_IO, "%s: the images need more than the %llu MB that it may take", writer->path,
+        return error_set(error, ERROR_IO, "%s: the images need more than the limit of %llu MB", writer->path,
                          (unsigned long long)(writer->room / 1000000));
     TRY(write_at(writer, image->pixels, size, offset, error));
     writer->entries[item] = (struct cache_entry){.offset = offset,
@@ -114,12 +114,12 @@ static status write_head(struct cache_writer *writer, struct error *error)
                : error_errno(error, errno, "%s: cannot get its size", writer->temporary);
 }
 
-/* Nothing waits for the disk: what a power cut leaves undone is found by the checksums. */
+/* No sync: checksums find what a power cut leaves incomplete. */
 status cache_writer_finish(struct cache_writer *writer, struct error *error)
 {
     status result = write_head(writer, error);
     if (result == OK && rename(writer->temporary, writer->path) != 0)
-        result = error_errno(error, errno, "%s: cannot be named so", writer->path);
+        result = error_errno(error, errno, "%s: cannot rename to this", writer->path);
     if (result == OK)
         release(writer);
     else

@@ -6,7 +6,7 @@
 #include "core/file.h"
 #include "datasets/formats/pickle.h"
 
-/* What keeps the pixels: one of the two. */
+/* The owner of the pixels: one of the two. */
 struct owner {
     struct pickle *pickle;
     struct bytes file;
@@ -36,7 +36,7 @@ static status create_labels(struct cifar *cifar, const char *path, struct error 
     return OK;
 }
 
-/* Frees after a failure what a reader has made so far. */
+/* Frees a partial result after a failure. */
 static status finish(struct cifar *cifar, struct owner *owner, status result)
 {
     if (result == OK) {

@@ -19,14 +19,14 @@ enum { CIFAR_SIDE = 32, CIFAR_PIXELS = 3 * CIFAR_SIDE * CIFAR_SIDE };
 struct cifar {
     size_t count, stride;
     const uint8_t *pixels;
-    int32_t *labels; /* the caller's to free */
+    int32_t *labels; /* the caller frees */
     void *owner;     /* keeps pixels alive until cifar_release */
 };
 
 /* labels: the key of the labels' list. */
 status cifar_read_pickle(struct cifar *cifar, const char *path, const char *labels, struct error *error);
 
-/* Records of label_bytes labels, of which the last one counts, and the pixels. */
+/* Records of label_bytes labels, of which the last is used, and the pixels. */
 status cifar_read_binary(struct cifar *cifar, const char *path, int label_bytes, struct error *error);
 void cifar_release(void *owner);
 

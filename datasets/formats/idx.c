@@ -12,7 +12,7 @@
 
 enum { UNSIGNED_BYTE = 8, GZIP_BEST_RATIO = 1032 };
 
-/* Reads size bytes or says why they are not there. zlib passes files that are no gzip through as they are. */
+/* Reads size bytes or reports why not. zlib passes files that are not gzip through unchanged. */
 static status read_exactly(gzFile stream, uint8_t *target, size_t size, const char *path, struct error *error)
 {
     for (size_t got = 0; got < size;) {
@@ -29,7 +29,7 @@ static status read_exactly(gzFile stream, uint8_t *target, size_t size, const ch
     return OK;
 }
 
-/* Fills sizes; count is their product. Nothing larger than what a file of this size can unpack to is believed. */
+/* Fills sizes; count is their product. Refuses sizes larger than a file of this size can unpack to. */
 static status read_header(struct idx *idx, gzFile stream, uint64_t file_bytes, int rank, size_t *count,
                           const char *path, struct error *error)
 {

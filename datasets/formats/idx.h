@@ -20,8 +20,8 @@ struct idx {
     size_t sizes[IDX_RANK_MOST]; /* the first `rank` of them */
 };
 
-/* path, or path with ".gz" where that does not exist; gzip is told by content. The file must hold exactly what its
- * header says. The caller frees with idx_free. */
+/* path, or path with ".gz" if that does not exist; gzip is recognised by content. The file must contain exactly what
+ * its header says. The caller frees with idx_free. */
 status idx_read(struct idx *idx, const char *path, int rank, struct error *error);
 void idx_free(struct idx *idx);
 

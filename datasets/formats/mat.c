@@ -58,7 +58,7 @@ static uint32_t read_uint32(const uint8_t *bytes)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Takes the next element off rest; false when it does not fit. */
+/* Takes the next element from rest; false if it does not fit. */
 static bool take_element(struct slice *rest, struct element *element)
 {
     if (rest->size < 8)
@@ -76,7 +76,7 @@ static bool take_element(struct slice *rest, struct element *element)
         *element = (struct element){type, {rest->data + 8, size}};
         whole += type == TYPE_COMPRESSED ? size : ((size_t)size + 7) / 8 * 8;
     }
-    whole = whole < rest->size ? whole : rest->size; /* the last one need not be padded */
+    whole = whole < rest->size ? whole : rest->size; /* the last one may lack padding */
     rest->data += whole;
     rest->size -= whole;
     return true;
@@ -248,7 +248,7 @@ static status inflate_element(const struct mat *mat, struct slice packed, struct
                      "%s: a compressed variable is damaged, ends early or is larger than any dataset's", mat->path);
 }
 
-/* Looks a variable up. What array points at lives in the file or in owned, which the caller frees. */
+/* Looks a variable up. array points into the file or into owned, which the caller frees. */
 static status find_variable(const struct mat *mat, const char *name, struct array *array, uint8_t **owned,
                             struct error *error)
 {

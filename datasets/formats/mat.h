@@ -1,6 +1,5 @@
-/* MATLAB 5 files: numbers and strings by the names of their variables and fields, however they are stored
- * (compressed or not, as any number type, in any order). Our own small reader, because the usual library crashes on
- * damaged files.
+/* MATLAB 5 files: numbers and strings by the names of their variables and fields, independent of compression, number
+ * type and order. A reader of our own, because matio crashes on damaged files.
  *
  *     struct mat *mat;
  *     struct mat_numbers ids;

@@ -13,7 +13,7 @@ enum {
     CHUNK = 4096
 };
 
-/* Values live in chunks, so that pointers to them stay true. */
+/* Values are allocated in chunks, so that pointers to them stay valid. */
 struct chunk {
     struct chunk *next;
     size_t used;

@@ -6,8 +6,8 @@
  *     if (data != NULL && data->kind == PICKLE_ARRAY) … data->array.bytes, data->array.rows …
  *     pickle_close(pickle);
  *
- * A fixed set of opcodes builds plain values. Nothing is imported or run: the only globals are the names of numpy's
- * three constructors, and calling those is done here. Everything else is refused by name.
+ * A fixed set of opcodes builds plain values. Nothing is imported or run: the only accepted globals are the names of
+ * numpy's three constructors, which are implemented here. Everything else is refused.
  */
 #ifndef MTIL_DATASETS_FORMATS_PICKLE_H
 #define MTIL_DATASETS_FORMATS_PICKLE_H
@@ -19,7 +19,7 @@
 
 enum pickle_kind {
     PICKLE_NONE,
-    PICKLE_INTEGER, /* truth values, too */
+    PICKLE_INTEGER, /* also booleans */
     PICKLE_STRING,  /* bytes or text */
     PICKLE_LIST,    /* and tuples */
     PICKLE_DICT,

@@ -1,5 +1,5 @@
-/* Inside image/: one decoder per format, chosen by image_decode. Each creates the image itself, once it has checked
- * the size that the file claims, and leaves nothing behind after an error. */
+/* Internal: one decoder per format, chosen by image_decode. Each creates the image after checking the claimed size,
+ * and leaves nothing to free after an error. */
 #ifndef MTIL_DATASETS_IMAGE_DECODE_H
 #define MTIL_DATASETS_IMAGE_DECODE_H
 
@@ -17,7 +17,7 @@ status png_decode(struct image *image, const struct encoded *file, struct error 
 status gif_decode(struct image *image, const struct encoded *file, struct error *error);
 status bmp_decode(struct image *image, const struct encoded *file, struct error *error);
 
-/* image_create with the file's name in front of what is wrong; takes what the file claims, however large. */
+/* image_create with the file's name in its error; accepts any claimed size. */
 status image_create_claimed(struct image *image, int64_t width, int64_t height, const char *name, struct error *error);
 
 #endif

@@ -1,5 +1,4 @@
-/* Inside image/: the inner loops of resampling, once for every machine, once for AVX2 and once for AVX-512. The same
- * sums, so the same bytes. */
+/* Internal: the inner loops of resampling, portable, for AVX2 and for AVX-512. All give the same bytes. */
 #ifndef MTIL_DATASETS_IMAGE_FILTERS_H
 #define MTIL_DATASETS_IMAGE_FILTERS_H
 
@@ -43,9 +42,9 @@ struct filters {
     void (*columns)(const struct filter_columns *columns);
 };
 
-extern const struct filters filters_plain, filters_avx2, filters_avx512; /* the latter two on x86-64 alone */
+extern const struct filters filters_plain, filters_avx2, filters_avx512; /* the latter two on x86-64 only */
 
-/* Those that the machine can run, the quickest first; NULL beyond the last. */
+/* Those that the machine can run, fastest first; NULL beyond the last. */
 const struct filters *filters_at(size_t index);
 
 static inline uint8_t filter_to_byte(int32_t sum)
@@ -54,7 +53,7 @@ static inline uint8_t filter_to_byte(int32_t sum)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* What the vector loops leave over. */
+/* The remainder of the vector loops. */
 static inline uint8_t filter_column(const struct filter_columns *columns, size_t x)
 {
     const struct kernel *kernel = columns->kernel;

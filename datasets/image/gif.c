@@ -98,7 +98,7 @@ static void fill(uint8_t *row, int count, const uint8_t color[3])
         memcpy(row + 3 * x, color, 3);
 }
 
-/* The screen beside the frame. After the frame: a file that ends early never takes the memory that it claims. */
+/* The screen around the frame. Allocated after the frame, so that a truncated file never takes the memory it claims. */
 static void fill_around(const GifImageDesc *frame, struct image *image, const uint8_t color[3])
 {
     for (int y = 0; y < image->height; y++) {

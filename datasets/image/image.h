@@ -1,4 +1,4 @@
-/* Images in memory: 8-bit RGB, rows from the top, 3 bytes a pixel, no padding.
+/* Images in memory: 8-bit RGB, rows from the top, 3 bytes per pixel, no padding.
  *
  *     struct image image;
  *     TRY(image_decode_file(&image, "sun_aabb.jpg", error));       // JPEG, PNG, GIF or BMP, whatever the name says
@@ -7,8 +7,8 @@
  *     ...
  *     image_normalize(pixels, 224, planes);                        // [3, 224, 224], what CLIP's towers are given
  *
- * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in
- * several threads.
+ * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in several
+ * threads.
  */
 #ifndef MTIL_DATASETS_IMAGE_IMAGE_H
 #define MTIL_DATASETS_IMAGE_IMAGE_H
@@ -25,8 +25,8 @@ struct image {
     int width, height;
 };
 
-/* Which bytes files decode and resample to: a number that grows whenever a format or a transform gives others, and the
- * version of the JPEG library. For caches. */
+/* The version of decoding and resampling, for caches: a number that is raised whenever a format or transform gives
+ * other bytes, and the version of the JPEG library. */
 const char *image_version(void);
 
 #define IMAGE_PIXELS_MOST 178956970 /* Pillow's limit, checked before anything is allocated */
@@ -35,21 +35,21 @@ const char *image_version(void);
 status image_create(struct image *image, int width, int height, struct error *error);
 void image_free(struct image *image);
 
-/* Decodes JPEG, PNG, GIF (first frame) or 24-bit BMP, told apart by content, to RGB: grey is copied to three
+/* Decodes JPEG, PNG, GIF (first frame) or 24-bit BMP, recognised by content, to RGB: grey is copied to three
  * channels, alpha and transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing
- * data is an error. name only serves messages. The caller frees the image; after an error there is none. */
+ * data is an error. name is for messages. The caller frees the image; after an error there is none. */
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
-/* Whether a name ends as an image's: jpg jpeg png ppm bmp pgm tif tiff webp, in any case. */
+/* Whether a name has the extension of an image: jpg jpeg png ppm bmp pgm tif tiff webp, in any case. */
 bool image_has_ending(const char *name);
 
-/* Whether a regular file begins as one of the formats that are read. */
+/* Whether a regular file begins like one of the supported formats. */
 bool image_file_recognized(const char *path);
 
-/* There completely or not at all. */
+/* Complete or absent. */
 status image_write_png(const char *path, const struct image *image, struct error *error);
-/* One of many: without waiting for the disk (core/file.h). quality: 1 to 100, chroma is halved both ways (4:2:0). */
+/* For many files: without sync (core/file.h). quality: 1 to 100, chroma is halved both ways (4:2:0). */
 status image_write_jpeg(const char *path, const struct image *image, int quality, struct error *error);
 
 /* A part of an image, in pixels. */
@@ -62,10 +62,10 @@ struct image_box {
 status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
                     struct error *error);
 
-/* Evaluation transform: the shorter side to R = resolution, then the centre; pixels [R, R, 3] of the caller's. */
+/* Evaluation transform: the shorter side to R = resolution, then a centre crop; pixels [R, R, 3] of the caller. */
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
-/* Training transform: the box to R × R; pixels [R, R, 3] of the caller's. */
+/* Training transform: the box to R × R; pixels [R, R, 3] of the caller. */
 status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
                            struct error *error);
 

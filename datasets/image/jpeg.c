@@ -30,7 +30,7 @@ struct decoder {
     struct failure failure;
     struct jpeg_source_mgr source;
     struct jpeg_progress_mgr progress;
-    bool ran_out; /* the data ended before libjpeg was content */
+    bool ran_out; /* the data ended early */
     struct image *image;
     uint8_t *row; /* of four-component images */
 };
@@ -38,7 +38,7 @@ struct decoder {
 #define TEXT_OF(value) #value
 #define TEXT(value) TEXT_OF(value)
 
-/* Here, because the library's version is its header's to tell. */
+/* Here, because only jpeglib.h defines the library's version. */
 const char *image_version(void)
 {
     return "1, libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION);
@@ -51,8 +51,7 @@ static void escape(j_common_ptr jpeg)
     longjmp(failure->escape, 1);
 }
 
-/* A wrong or stray byte is a warning and the image is read as far as it goes, but bits that are not in the file are
- * not made up. */
+/* Wrong or stray bytes are a warning and the image is read as far as possible, but missing data is an error. */
 static void notice(j_common_ptr jpeg, int level)
 {
     if (level == -1 && jpeg->is_decompressor && ((struct decoder *)jpeg)->ran_out &&
@@ -65,8 +64,8 @@ static void start_source(j_decompress_ptr jpeg)
     (void)jpeg;
 }
 
-/* libjpeg looks ahead, so running out is no error yet: it gets an end marker, and notice() hears if bits were
- * missing. */
+/* libjpeg reads ahead, so the end of the data is not an error yet: it gets an end marker, and notice() is called if
+ * bits are missing. */
 static boolean fill_source(j_decompress_ptr jpeg)
 {
     static const JOCTET end_marker[] = {0xff, JPEG_EOI};
@@ -156,8 +155,8 @@ static status decode(struct decoder *decoder, const struct encoded *file, struct
         return error_set(error, ERROR_MEMORY, "%s: no memory for a row of pixels", file->name);
     jpeg_start_decompress(jpeg);
     read_rows(decoder);
-    /* Where later scans refine earlier ones, or codes have no length, nobody can tell a missing end from a missing
-     * end marker. */
+    /* If later scans refine earlier ones, or codes have no length, missing data cannot be distinguished from a
+     * missing end marker. */
     if (decoder->ran_out && (jpeg_has_multiple_scans(jpeg) || jpeg->arith_code))
         return error_set(error, ERROR_FORMAT, "%s: cannot decode this JPEG: the file ends early: no end marker",
                          file->name);

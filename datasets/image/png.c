@@ -1,4 +1,4 @@
-/* PNG by libpng. Pillow's rules: checksums count up to the image data and not in it, the end marker may be absent,
+/* PNG by libpng. Pillow's rules: checksums matter before the image data but not in it, the end marker may be absent,
  * 16-bit colour keeps the high byte, 16-bit grey saturates, transparency is dropped. */
 #include <setjmp.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void read_bytes(png_structp png, png_bytep target, size_t count)
     decoder->position += count;
 }
 
-/* Chunks that could change the pixels or cost time, and that Pillow's RGB does not know. */
+/* Chunks that could change the pixels or cost time, and that Pillow ignores. */
 static void ignore_chunks(png_structp png)
 {
     static const png_byte names[] = "iCCP\0gAMA\0cHRM\0sRGB\0sBIT\0tRNS\0bKGD\0hIST\0sPLT\0tEXt\0zTXt\0iTXt\0eXIf";

@@ -1,12 +1,12 @@
-/* Inside image/: Pillow's antialiased bicubic on 8-bit RGB, any rectangle of the result and nothing more. */
+/* Internal: Pillow's antialiased bicubic on 8-bit RGB, computing only the wanted rectangle of the result. */
 #ifndef MTIL_DATASETS_IMAGE_RESAMPLE_H
 #define MTIL_DATASETS_IMAGE_RESAMPLE_H
 
 #include "datasets/image/filters.h"
 #include "datasets/image/image.h"
 
-/* Of source's box, resampled to width × height, the rectangle wanted. Both rectangles lie inside what they are taken
- * from. */
+/* The rectangle wanted of source's box resampled to width × height. box lies inside source, wanted inside the
+ * result. */
 struct resampling {
     const struct image *source;
     struct image_box box;

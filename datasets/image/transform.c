@@ -1,4 +1,4 @@
-/* The two transforms of CLIP's pipeline on decoded images, and the step from bytes to what the towers are given. */
+/* The two transforms of CLIP's pipeline on decoded images, and the normalisation. */
 #include <math.h>
 #include <stdbool.h>
 
@@ -62,7 +62,7 @@ status image_training_crop(const struct image *image, struct image_box box, int 
     return resample(&resampling, pixels, error);
 }
 
-/* Where no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */
+/* If no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */
 static struct image_box fallback_box(int width, int height)
 {
     double ratio = (double)width / height;

@@ -1,4 +1,4 @@
-/* Inside datasets/: what cifar10.c and cifar100.c share. */
+/* Internal: shared by cifar10.c and cifar100.c. */
 #ifndef MTIL_DATASETS_READERS_CIFAR_H
 #define MTIL_DATASETS_READERS_CIFAR_H
 

@@ -1,4 +1,4 @@
-/* Inside datasets/: a folder whose sub-folders are classes, as torchvision's ImageFolder lists it. */
+/* Internal: a folder whose sub-folders are classes, as listed by torchvision's ImageFolder. */
 #ifndef MTIL_DATASETS_READERS_IMAGE_FOLDER_H
 #define MTIL_DATASETS_READERS_IMAGE_FOLDER_H
 

@@ -1,4 +1,4 @@
-/* How many classes and images a dataset has as it was published, to tell a copy that is complete from one that is not.
+/* Published numbers of classes and images, to distinguish complete copies from incomplete ones.
  *
  *     const struct published *published = published_find("dtd", "torchvision");
  *     if (published != NULL && published->train != dataset_size(dataset, SPLIT_TRAIN)) …
@@ -14,7 +14,7 @@ struct published {
     size_t classes, train, test;
 };
 
-/* NULL when nothing is known. */
+/* NULL: unknown. */
 const struct published *published_find(const char *dataset, const char *split);
 
 #endif

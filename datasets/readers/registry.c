@@ -1,4 +1,4 @@
-/* Every dataset that there is. To add one, copy toy.c and add a line. */
+/* All datasets. To add one, copy toy.c and add a line. */
 #include <string.h>
 
 #include "core/text.h"

@@ -1,4 +1,4 @@
-/* Inside datasets/: the readers, one per file, that registry.c lists. */
+/* Internal: the readers, one per file, listed by registry.c. */
 #ifndef MTIL_DATASETS_READERS_REGISTRY_H
 #define MTIL_DATASETS_READERS_REGISTRY_H
 

@@ -1,9 +1,8 @@
-/* A few generated images in memory, to test the harness without files, and the template to copy.
+/* A few generated images in memory, for tests without files; also the template for new readers.
  *
- * To add a dataset:
- * 1. Copy this file to <name>.c. Say at its head where the files lie below the root and where its split comes from.
- * 2. Fill in the table at its end; `folders` names its own folder below the root.
- * 3. In `open`, add classes in label order and items in the order of the dataset's lists, with the words of reader.h.
+ * To add a dataset: 1. Copy this file to <name>.c. Say at its head where the files lie below the root and where its
+ * split comes from. 2. Fill in the table at its end; `folders` names its own folder below the root. 3. In `open`, add
+ * classes in label order and items in the order of the dataset's lists, with the functions of reader.h.
  *    Image files need no `read`; for datasets in one file, see mnist.c.
  * 4. Declare the table in registry.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own go
  *    into prompts.c.
@@ -28,13 +27,13 @@ static const struct option own_options[] = {{.name = "classes",
                                              .minimum = 1,
                                              .maximum = 10000,
                                              .fallback = "8",
-                                             .help = "training images a class"},
+                                             .help = "training images per class"},
                                             {.name = "test",
                                              .type = OPTION_INTEGER,
                                              .minimum = 1,
                                              .maximum = 10000,
                                              .fallback = "4",
-                                             .help = "test images a class"},
+                                             .help = "test images per class"},
                                             {0}};
 
 static const struct color {
@@ -63,7 +62,7 @@ static const uint8_t *color_of(const char *class_name)
     return colors[i].rgb;
 }
 
-/* A square of the class's colour, with noise that belongs to the item. */
+/* A square of the class's colour, with noise that depends on the item. */
 static status read_toy(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
                        struct error *error)
 {

@@ -1,12 +1,12 @@
-/* For dataset.c: opening a dataset by CoOp's split instead of its reader's own.
+/* Internal: opens a dataset by CoOp's split instead of its reader's own.
  *
  *     dtd/split_zhou_DescribableTextures.json and dtd/images (CoOp's layout) or dtd/dtd/images (torchvision's):
  *     static const struct coop coop = {.file = "split_zhou_DescribableTextures.json",
  *                                      .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}};
  *     …  .coop = &coop  …                                                       // in the reader's table
  *
- * Images are trained with as "train" lists them and tested with as "test" does; "val" is not used. Class names are the
- * file's, with spaces for underscores, as CoOp's prompts have them: other built-in names need not go by the same labels.
+ * "train" lists the training images, "test" the test images; "val" is not used. Class names are the file's, with spaces
+ * for underscores, as in CoOp's prompts, because the built-in names may follow other labels.
  */
 #ifndef MTIL_DATASETS_SPLIT_COOP_H
 #define MTIL_DATASETS_SPLIT_COOP_H
@@ -16,14 +16,15 @@
 enum { COOP_PLACES = 3 };
 
 struct coop {
-    const char *file; /* in the dataset's folder; NULL: CoOp's split is the one that the reader's `open` reads */
+    const char *file; /* in the dataset's folder; NULL: CoOp uses the split that the reader's `open` reads */
     struct coop_place {
         const char *folder; /* the dataset's own below the root */
-        const char *images; /* below folder: where the file's paths begin */
+        const char *images; /* below folder: the base of the file's paths */
     } places[COOP_PLACES];  /* the first that has the file and the images is taken */
 };
 
-/* Fills in the dataset's folder, classes and items. A reader without such a split is an error that names those with. */
+/* Fills in the dataset's folder, classes and items. For a reader without such a split the error lists those with
+ * one. */
 status coop_open(struct dataset *dataset, struct error *error);
 
 #endif

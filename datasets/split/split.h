@@ -1,4 +1,4 @@
-/* The seeded 80/20 split of datasets that come without one, equal to PyTorch's.
+/* The seeded 80/20 split for datasets without one, equal to PyTorch's.
  *
  *     size_t train = split_train_count(n);
  *     split_permutation(SPLIT_SEED, n, order);      // train: order[0 … train−1], test: the rest, in that order
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum { SPLIT_SEED = 42 };          /* the benchmark's */
-#define SPLIT_ITEMS_MOST 214748364 /* torch changes its algorithm above */
+#define SPLIT_ITEMS_MOST 214748364 /* above this torch uses another algorithm */
 
 /* torch.randperm(n) into order [n]; n below SPLIT_ITEMS_MOST. Only the seed's low 32 bits count. */
 void split_permutation(uint64_t seed, size_t n, uint32_t *order);

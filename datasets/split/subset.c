@@ -1,4 +1,4 @@
-/* Leaving images of a dataset out, after it was opened. */
+/* Removes images of an open dataset. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ void dataset_keep_items(struct dataset *dataset, enum split split, const bool *k
     items->count = kept;
 }
 
-/* Counts the items of each class: those of class c are from starts[c] to starts[c + 1] in by_class. */
+/* Groups the items by class: those of class c are by_class[starts[c]] … by_class[starts[c + 1] − 1]. */
 static void sort_by_class(const struct dataset_items *items, size_t classes, size_t *starts, uint32_t *by_class)
 {
     for (size_t i = 0; i < items->count; i++)
@@ -32,7 +32,7 @@ static void sort_by_class(const struct dataset_items *items, size_t classes, siz
     starts[classes] = items->count;
 }
 
-static void tell_short_classes(const struct dataset *dataset, size_t shots, const size_t *starts)
+static void warn_of_short_classes(const struct dataset *dataset, size_t shots, const size_t *starts)
 {
     enum { NAMED = 3 };
     struct text names = {0};
@@ -71,7 +71,7 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, 
     if (starts != NULL && by_class != NULL && order != NULL && keep != NULL) {
         sort_by_class(items, classes, starts, by_class);
         draw(shots, seed, classes, starts, by_class, order, keep);
-        tell_short_classes(dataset, shots, starts);
+        warn_of_short_classes(dataset, shots, starts);
         dataset_keep_items(dataset, SPLIT_TRAIN, keep);
     } else {
         result = error_set(error, ERROR_MEMORY, "no memory to choose among %zu images of %s", items->count,

@@ -9,7 +9,8 @@
 #include "datasets/readers/reader.h"
 #include "datasets/survey/survey_images.h"
 
-/* --- images that are no images ------------------------------------------------------------------------------------ */
+/* --- images that cannot be decoded
+ * ------------------------------------------------------------------------------------ */
 
 static size_t count_state(const struct survey_images *images, const struct dataset *dataset, enum split split,
                           enum survey_state state)
@@ -20,7 +21,7 @@ static size_t count_state(const struct survey_images *images, const struct datas
     return count;
 }
 
-/* The reason that reading the first such image gives. */
+/* Reads the first such image again for its error. */
 static void say_why(const struct survey_images *images, const struct dataset *dataset, enum survey_state state,
                     struct error *why)
 {
@@ -33,7 +34,7 @@ static void say_why(const struct survey_images *images, const struct dataset *da
                 return;
             image_free(&image);
             char *name = dataset_item_name(dataset, (enum split)split, i);
-            error_set(why, ERROR_IO, "%s/%s: has changed since it was read a moment ago; start again", dataset->root,
+            error_set(why, ERROR_IO, "%s/%s: changed while it was read; start again", dataset->root,
                       name != NULL ? name : "an image");
             free(name);
             return;
@@ -65,8 +66,8 @@ static status complain(const struct survey_images *images, const struct dataset 
             "--problems names each); the first is %s",
             broken, images->count, dataset->root, dataset->root, why.message);
     return error_set(error, ERROR_FORMAT,
-                     "%zu of %zu images of %s cannot be decoded: mend or replace them (mtil data check %s --problems "
-                     "names each), or set on_unreadable: skip for %s to go on without; the first is %s",
+                     "%zu of %zu images of %s cannot be decoded: repair or replace them (mtil data check %s --problems "
+                     "lists all), or set on_unreadable: skip for %s to leave them out; the first is %s",
                      broken, images->count, dataset_name(dataset), dataset->root, dataset_name(dataset), why.message);
 }
 
@@ -85,7 +86,7 @@ static void warn(const struct survey_images *images, const struct dataset *datas
     text_free(&names);
 }
 
-/* Drops the items, and what is known of them. */
+/* Removes the items and their results. */
 static status leave_out(struct survey_images *images, struct dataset *dataset, enum split split, struct error *error)
 {
     size_t count = dataset_size(dataset, split), kept = 0;
@@ -137,7 +138,7 @@ static void digest_split(struct survey_split *result, const struct survey_images
     digest_end(&digest, result->digest);
 }
 
-/* Files that hold samples; those that are left of a split may be of some of them only. */
+/* Counts the files of samples; the remaining items of a split may come from some of them only. */
 static void count_sources(struct survey_split *result, const struct dataset *dataset, enum split split)
 {
     for (size_t source = 0; source < dataset->source_count; source++) {

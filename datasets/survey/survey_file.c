@@ -62,7 +62,7 @@ static status check_header(const struct bytes *bytes, const char *path, struct s
                          bytes->size);
     memcpy(header, bytes->data, sizeof *header);
     if (memcmp(header->magic, SURVEY_MAGIC, sizeof header->magic) != 0 || header->byte_order != SURVEY_BYTE_ORDER)
-        return error_set(error, ERROR_FORMAT, "%s: is no survey of images that this program writes here", path);
+        return error_set(error, ERROR_FORMAT, "%s: not a survey of this version", path);
     size_t left = bytes->size - sizeof *header;
     if (header->checksum != survey_header_checksum(header) || left % sizeof(struct survey_record) != 0 ||
         header->count != left / sizeof(struct survey_record))
@@ -93,7 +93,7 @@ static status read_bytes(struct survey_file *file, const struct bytes *bytes, co
     TRY(check_header(bytes, path, &header, error));
     if (strncmp(header.label.dataset, label->dataset, sizeof label->dataset) != 0 ||
         strncmp(header.label.root, label->root, sizeof label->root) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: was made of other datasets", path);
+        return error_set(error, ERROR_FORMAT, "%s: belongs to other datasets", path);
     if (strncmp(header.label.decoder, label->decoder, sizeof label->decoder) != 0)
         return OK;
     return read_records(file, bytes, &header, path, error);
@@ -107,7 +107,7 @@ status survey_file_read(struct survey_file *file, const char *path, const struct
     struct bytes bytes;
     *file = (struct survey_file){0};
     status result = ERROR_IO;
-    for (int i = 0; result != OK && i < TRIES; i++) { /* another process may remove it at any time, and write it anew */
+    for (int i = 0; result != OK && i < TRIES; i++) { /* another process may remove and rewrite it at any time */
         if (!file_exists(path))
             return OK;
         result = file_read(path, FILE_LIMIT, &bytes, error);
@@ -138,12 +138,12 @@ const struct survey_record *survey_file_find(const struct survey_file *file, str
 {
     if (file->count == 0)
         return NULL;
-    return bsearch(&name, file->records, file->count, sizeof *file->records, compare_names); /* a name comes first */
+    return bsearch(&name, file->records, file->count, sizeof *file->records, compare_names); /* names come first */
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* The records of both, sorted, into merged; of equal names that of `added`. Returns how many. */
+/* Merges both sorted lists; of equal names the record of `added` wins. Returns the number of records. */
 static size_t merge(struct survey_record *merged, const struct survey_file *old, const struct survey_record *added,
                     size_t count)
 {
@@ -151,7 +151,7 @@ static size_t merge(struct survey_record *merged, const struct survey_file *old,
     while (i < old->count || j < count) {
         int order = i == old->count ? 1 : j == count ? -1 : compare_names(&old->records[i].name, &added[j].name);
         if (order >= 0 && used > 0 && compare_names(&merged[used - 1].name, &added[j].name) == 0)
-            j++; /* a file that is listed twice */
+            j++; /* a file listed twice */
         else
             merged[used++] = order < 0 ? old->records[i] : added[j++];
         i += order <= 0;
@@ -163,7 +163,7 @@ status survey_file_add(struct survey_file *file, struct survey_record *records, 
 {
     struct survey_record *merged = malloc(array_size(file->count + count + 1, sizeof *merged));
     if (merged == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for what was found in %zu images", file->count + count);
+        return error_set(error, ERROR_MEMORY, "no memory for the results of %zu images", file->count + count);
     if (count > 1)
         qsort(records, count, sizeof *records, compare_names);
     file->count = merge(merged, file, records, count);

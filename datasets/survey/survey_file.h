@@ -1,4 +1,4 @@
-/* Inside the survey: the file in which what was found in image files is kept, one per root and reader.
+/* Internal: the file that stores the results for image files, one per root and reader.
  *
  *     struct survey_file file;
  *     TRY(survey_file_read(&file, path, &label, error));                // no file: no records
@@ -6,8 +6,8 @@
  *     TRY(survey_file_write(&file, path, &label, error));
  *     survey_file_free(&file);
  *
- * A header that says what the records belong to, then the records. Checksums of both are compared before anything is
- * believed. Files are read by the kind of machine that wrote them.
+ * A header with a label of what the records belong to, then the records. Checksums of both are compared before use.
+ * Files are read by the kind of machine that wrote them.
  */
 #ifndef MTIL_DATASETS_SURVEY_SURVEY_FILE_H
 #define MTIL_DATASETS_SURVEY_SURVEY_FILE_H
@@ -19,18 +19,18 @@
 
 #define SURVEY_FILE_ENDING ".survey"
 
-/* What the records belong to, the rest zeros. */
+/* What the records belong to, padded with zeros. */
 struct survey_label {
     char dataset[64], root[4096];
     char decoder[64]; /* image_version */
 };
 
-/* 128 bits that stand for a file's name. */
+/* A 128-bit hash of a file's name. */
 struct survey_name {
     uint64_t low, high;
 };
 
-/* What changes with a file's content. Times in nanoseconds since 1970, modulo 2⁶⁴. */
+/* Metadata that changes with a file's content. Times in nanoseconds since 1970, modulo 2⁶⁴. */
 struct survey_stamp {
     uint64_t size, inode, modified, changed;
 };
@@ -51,19 +51,19 @@ struct survey_file {
 char *survey_file_path(const char *folder, const struct survey_label *label);
 struct survey_name survey_name(const char *name);
 
-/* The caller frees file, also after a failure, when it has no records. ERROR_FORMAT: damaged, or another one's. A file
- * of another version of the decoders is read as one without records. */
+/* The caller frees file, also after a failure, which leaves no records. ERROR_FORMAT: damaged, or it belongs to
+ * something else. A file of another version of the decoders has no records. */
 status survey_file_read(struct survey_file *file, const char *path, const struct survey_label *label,
                         struct error *error);
 
-/* Only what the file says of itself, for lists: records are not looked at. */
+/* Only the label, for lists, without the records. */
 status survey_file_describe(const char *path, struct survey_label *label, size_t *count, struct error *error);
 const struct survey_record *survey_file_find(const struct survey_file *file, struct survey_name name);
 
-/* Adds records, in any order, in place of those with their names; sorts them. */
+/* Adds records, in any order, replacing those with the same names; sorts them. */
 status survey_file_add(struct survey_file *file, struct survey_record *records, size_t count, struct error *error);
 
-/* There completely or not at all; nothing waits for the disk. */
+/* Complete or absent, without sync. */
 status survey_file_write(const struct survey_file *file, const char *path, const struct survey_label *label,
                          struct error *error);
 void survey_file_free(struct survey_file *file);

@@ -21,7 +21,7 @@ struct look {
     const struct dataset *dataset;
     const struct survey_settings *settings;
     struct survey_label label;
-    char *path; /* of the file; NULL: nothing is kept */
+    char *path; /* of the file; NULL: nothing is stored */
     struct survey_file kept;
     uint64_t saved; /* when */
     enum split split;
@@ -49,7 +49,7 @@ static uint64_t nanoseconds(struct timespec time)
     return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* Zeros when there is no such file: reading it says so. */
+/* Zeros if there is no such file; reading it reports that. */
 static struct survey_stamp stamp_of(const char *path)
 {
     struct stat found;
@@ -64,7 +64,7 @@ static bool same_stamp(const struct survey_stamp *a, const struct survey_stamp *
     return a->size == b->size && a->inode == b->inode && a->modified == b->modified && a->changed == b->changed;
 }
 
-/* File systems keep times to two seconds (FAT) or less. */
+/* File systems store times with a resolution of two seconds (FAT) or better. */
 static bool is_settled(const struct survey_stamp *stamp, uint64_t now)
 {
     const int64_t tick = 2 * (int64_t)SECOND;
@@ -121,7 +121,7 @@ static void look_at_file(struct look *look, size_t item, const char *name, struc
     free(path);
 }
 
-/* The caller's own thread is worker 0: it alone reports and asks. */
+/* The caller's thread is worker 0, which alone reports and polls. */
 static bool goes_on(struct look *look, size_t worker)
 {
     const struct survey_settings *settings = look->settings;
@@ -147,17 +147,18 @@ static void look_at_item(void *context, size_t job, size_t worker)
     atomic_fetch_add(&look->done, 1);
 }
 
-/* --- what is kept ------------------------------------------------------------------------------------------------- */
+/* --- stored results
+ * ------------------------------------------------------------------------------------------------- */
 
-/* The first time a warning, then a note: a folder that cannot be written is the same for every dataset. */
-static void tell(const struct look *look, const struct error *problem)
+/* A warning the first time, then a note, because an unwritable folder affects every dataset. */
+static void warn_once(const struct look *look, const struct error *problem)
 {
-    bool *told = look->settings->told, before = told != NULL && *told;
+    bool *warned = look->settings->warned, before = warned != NULL && *warned;
     (before ? log_debug : log_warn)(look->settings->log,
-                                    "%s; what is found in the images is not kept, and they are decoded at every start",
+                                    "%s; surveys of images cannot be stored, so images are decoded by every run",
                                     problem->message);
-    if (told != NULL)
-        *told = true;
+    if (warned != NULL)
+        *warned = true;
 }
 
 static status find_kept(struct look *look, struct error *error)
@@ -176,7 +177,7 @@ static status find_kept(struct look *look, struct error *error)
     return OK;
 }
 
-/* A record of every image that was decoded since the last time. Returns how many. */
+/* A record of every image decoded since the last call. Returns the number of records. */
 static size_t gather(const struct look *look, struct survey_record *records)
 {
     size_t count = 0;
@@ -197,12 +198,12 @@ static size_t gather(const struct look *look, struct survey_record *records)
     return count;
 }
 
-/* Other processes may have written meanwhile: the file is read again, and what they found stays. */
+/* Other processes may have written meanwhile, so the file is read again and merged. */
 static status write_records(struct look *look, struct survey_record *records, size_t count, struct error *error)
 {
     struct survey_file file;
     TRY(directory_create(look->settings->folder, error));
-    if (survey_file_read(&file, look->path, &look->label, NULL) != OK) /* told when it was first read */
+    if (survey_file_read(&file, look->path, &look->label, NULL) != OK) /* reported when it was first read */
         file = (struct survey_file){0};
     status result = survey_file_add(&file, records, count, error);
     NEXT(result, survey_file_write(&file, look->path, &look->label, error));
@@ -222,7 +223,7 @@ static void save(struct look *look)
     if (count > 0)
         result = write_records(look, records, count, &problem);
     if (result != OK) {
-        tell(look, &problem);
+        warn_once(look, &problem);
         free(look->path);
         look->path = NULL;
     }
@@ -230,7 +231,7 @@ static void save(struct look *look)
     look->saved = now(look);
 }
 
-/* --- all of them -------------------------------------------------------------------------------------------------- */
+/* --- all images -------------------------------------------------------------------------------------------------- */
 
 static void run_jobs(struct look *look, size_t count)
 {
@@ -263,7 +264,7 @@ static status look_at_all(struct look *look, struct error *error)
     if (atomic_load(&look->out_of_memory))
         return error_set(error, ERROR_MEMORY, "%s: no memory for a name", name);
     if (atomic_load(&look->stopped))
-        return error_set(error, ERROR_STOPPED, "%s: stopped, not all images were looked at", name);
+        return error_set(error, ERROR_STOPPED, "%s: stopped before all images were checked", name);
     return OK;
 }
 
@@ -278,7 +279,7 @@ static status create_images(struct survey_images *images, const struct dataset *
         made = made && images->of[split] != NULL;
     }
     return made ? OK
-                : error_set(error, ERROR_MEMORY, "%s: no memory for what is found in %zu images", dataset_name(dataset),
+                : error_set(error, ERROR_MEMORY, "%s: no memory for the results of %zu images", dataset_name(dataset),
                             images->count);
 }
 

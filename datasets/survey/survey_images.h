@@ -1,12 +1,12 @@
-/* Inside the survey: what each image of a dataset shows, from what was kept of it or by decoding it.
+/* Internal: the result for each image of a dataset, from the stored records or by decoding.
  *
  *     struct survey_images images;
  *     TRY(survey_images_look(&images, dataset, &settings, error));
  *     … images.of[SPLIT_TRAIN][item].state …
  *     survey_images_free(&images);
  *
- * A record is kept only of a file whose times are clearly older than the moment it was read, as git does: what is
- * written within the same tick of the clock would leave the times as they are.
+ * Like git, a record is stored only if the times of the file are clearly older than the moment it was read, because a
+ * write within the same tick of the clock would not change them.
  */
 #ifndef MTIL_DATASETS_SURVEY_SURVEY_IMAGES_H
 #define MTIL_DATASETS_SURVEY_SURVEY_IMAGES_H
@@ -17,14 +17,14 @@
 enum survey_state {
     SURVEY_UNSEEN,
     SURVEY_READABLE,
-    SURVEY_BROKEN, /* its bytes are no image */
-    SURVEY_FAILED  /* no permission, a failing disk, no memory: nothing is known of it, and nothing kept */
+    SURVEY_BROKEN, /* cannot be decoded */
+    SURVEY_FAILED  /* no permission, a failing disk, no memory: nothing is stored */
 };
 
 struct survey_image {
     enum survey_state state;
     bool kept;                 /* found in the file, or already written to it */
-    bool settled;              /* may be kept */
+    bool settled;              /* may be stored */
     uint32_t width, height;    /* of a readable one */
     uint64_t pixels[2];        /* XXH3 of [height, width, 3] */
     struct survey_stamp stamp; /* of its file */
@@ -32,10 +32,10 @@ struct survey_image {
 
 struct survey_images {
     struct survey_image *of[SPLITS]; /* [images] */
-    size_t count, known;             /* images of both splits; those of which what was kept still holds */
+    size_t count, known;             /* images of both splits; those with a valid record */
 };
 
-/* The caller frees images; after a failure there is nothing to free. What is found is kept in settings->folder. */
+/* The caller frees images; after a failure there is nothing to free. Results are stored in settings->folder. */
 status survey_images_look(struct survey_images *images, const struct dataset *dataset,
                           const struct survey_settings *settings, struct error *error);
 void survey_images_free(struct survey_images *images);

@@ -1,4 +1,4 @@
-/* Inside the survey: how its file lies on the disk, shared with the tests: the header, then `count` records by name. */
+/* Internal: the layout of a survey file, shared with the tests: the header, then `count` records sorted by name. */
 #ifndef MTIL_DATASETS_SURVEY_SURVEY_LAYOUT_H
 #define MTIL_DATASETS_SURVEY_SURVEY_LAYOUT_H
 

@@ -65,7 +65,7 @@ static status choose_routers(struct evaluation *v, struct error *error)
 }
 
 /* Uses the decision of the run, which belongs to its selector, not that of the suite. */
-static void tell_decision(const struct evaluation *v)
+static void log_decision(const struct evaluation *v)
 {
     static const char *const names[] = {"per_image", "per_batch"};
     const struct selector_settings *s = &v->experiment->settings.selector;
@@ -85,7 +85,7 @@ static status open_adapters(struct evaluation *v, struct error *error)
     if (v->choice.router != ROUTER_AUTO)
         return OK;
     TRY(selector_open(&v->selector, e, saved->file, &saved->card, error));
-    tell_decision(v);
+    log_decision(v);
     return OK;
 }
 

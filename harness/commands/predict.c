@@ -259,7 +259,7 @@ const struct command command_predict = {
     .arguments = "IMAGES…",
     .summary = "classify images that belong to no suite, with a run's adapters",
     .details =
-        "IMAGES are files, folders (with all that is below them; what is an image is told by content or ending), or "
+        "IMAGES are files, folders (with all that is below them; images are recognised by content or extension), or "
         "@FILE,\n"
         "a list with one path per line. An unreadable image is reported; the others are classified, and the "
         "exit\n"
@@ -271,7 +271,7 @@ const struct command command_predict = {
         "  error       the smallest reconstruction error of the selector's autoencoders\n\n"
         "A selector that decides per batch decides for that many consecutive images together. CSV and JSON are written "
         "while\n"
-        "it goes on, the other forms as tables of 10,000 rows.\n",
+        "images are classified, the other forms as tables of 10,000 rows.\n",
     .example = "  mtil predict --adapters runs/mini-0123456789ab/seed1/adapters.safetensors photos\n"
                "  mtil predict --adapters adapters.safetensors --top 5 --format csv @photos.txt >answers.csv\n"
                "  mtil predict --classes animals.txt --template \"a drawing of a {}.\" drawings\n",

@@ -29,8 +29,8 @@ static bool is_stopped(void *context)
     return stop_requested(context);
 }
 
-static void tell(const struct command_call *call, const struct report_request *request,
-                 const struct report_outcome *outcome)
+static void log_outcome(const struct command_call *call, const struct report_request *request,
+                        const struct report_outcome *outcome)
 {
     log_info(call->log, "%s/index.html: %zu run%s of %zu configuration%s, %zu figures for papers", request->folder,
              outcome->runs, outcome->runs == 1 ? "" : "s", outcome->configurations,
@@ -45,7 +45,7 @@ static status write_report(const struct command_call *call, struct report_reques
     status result = report_write(store, request, &outcome, error);
     store_close(store);
     if (result == OK)
-        tell(call, request, &outcome);
+        log_outcome(call, request, &outcome);
     return result;
 }
 

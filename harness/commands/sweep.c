@@ -125,7 +125,7 @@ static void describe(const struct command_call *call, const struct sweep *sweep,
                      struct text *text)
 {
     size_t elsewhere = sweep_count(sweep, SWEEP_ELSEWHERE), threads = placement_threads(placement, 0);
-    text_add(text, "%zu configuration%s, %zu run%s: %zu finished, %zu to go on with, %zu missing\n",
+    text_add(text, "%zu configuration%s, %zu run%s: %zu finished, %zu to resume, %zu missing\n",
              sweep->grid.combinations, sweep->grid.combinations == 1 ? "" : "s", sweep->run_count,
              sweep->run_count == 1 ? "" : "s", sweep_count(sweep, SWEEP_FINISHED), sweep_count(sweep, SWEEP_UNFINISHED),
              sweep_count(sweep, SWEEP_MISSING));
@@ -191,7 +191,7 @@ static status show_results(const struct command_call *call, struct sweep *sweep,
     return result;
 }
 
-static status tell_failures(const struct command_call *call, const struct sweep *sweep, struct error *error)
+static status report_failures(const struct command_call *call, const struct sweep *sweep, struct error *error)
 {
     size_t failures = sweep_runner_failures(sweep);
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -214,7 +214,7 @@ static status run_missing(const struct command_call *call, struct sweep *sweep, 
         .sweep = sweep, .placement = *placement, .log = call->log, .progress = call->progress, .stop = call->stop};
     TRY(sweep_runner_run(&runner, error));
     TRY(show_results(call, sweep, error));
-    return tell_failures(call, sweep, error);
+    return report_failures(call, sweep, error);
 }
 
 /* Reads the state of the runs from the sweep's database, if there is one, and from those of the runs. */

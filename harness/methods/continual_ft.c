@@ -1,4 +1,5 @@
-/* Both towers in sequence, nothing against forgetting: θ_t is trained from θ_{t−1} on task t alone. */
+/* Fine-tunes both towers in sequence, without any protection from forgetting: θ_t is trained from θ_{t−1} on task t
+ * only. */
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 #include "harness/train/trained.h"

@@ -1,4 +1,4 @@
-/* Every task alone, from the weights that the run starts from: the upper bound of the tables. */
+/* Every task alone, from the initial weights of the run: the upper bound in the tables. */
 #include "harness/methods/methods.h"
 #include "harness/run/model_opening.h"
 #include "harness/train/trained.h"
@@ -7,7 +7,7 @@ static const struct option options[] = {{.name = "train",
                                          .type = OPTION_CHOICE,
                                          .choices = "adapters|weights",
                                          .fallback = "weights",
-                                         .help = "the adapters alone, or the whole model"},
+                                         .help = "train only the adapters, or all weights"},
                                         {0}};
 
 static unsigned groups(const struct options *values)

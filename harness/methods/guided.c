@@ -38,7 +38,7 @@ status guided_begin_task(struct method_run *run, const struct task *task, bool r
                                   run->task_memory, error);
 }
 
-/* The two passes follow one another in the same memory. */
+/* The two passes run one after the other in the same memory. */
 status guided_loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {
     struct guided *g = run->state;

@@ -1,6 +1,6 @@
-/* What methods with a teacher share: a task is learnt from its labels while the model's similarities between reference
- * images and texts are held to a teacher's (harness/train/services/distillation.h). The method's state begins with a struct
- * guided; the functions with the arguments of a hook are its hooks, or are called by them. lwf.c is an example.
+/* Shared by methods with a teacher: a task is trained on its labels while the similarities of reference images and
+ * texts are distilled from the teacher (harness/train/services/distillation.h). The state of such a method begins with
+ * a struct guided; functions with the arguments of a hook can be used as hooks. lwf.c is an example.
  */
 #ifndef MTIL_HARNESS_METHODS_GUIDED_H
 #define MTIL_HARNESS_METHODS_GUIDED_H

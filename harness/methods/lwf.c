@@ -2,8 +2,8 @@
  *
  *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: harness/train/services/distillation.h
  *
- * with the model as it is when the task begins as teacher, other training images of the task in the evaluation transform
- * and the task's prompts. ZSCL's code makes one iteration more than it is asked for, as training.reference_iterations does.
+ * The teacher is the model before the task; the references are other training images of the task, in the evaluation
+ * transform, and its prompts. ZSCL's code runs one extra iteration, as training.reference_iterations does.
  */
 #include "harness/methods/guided.h"
 

@@ -1,6 +1,6 @@
-/* LwF with a replayed vocabulary (Ding et al. 2022, arXiv 2207.09248): lwf.c, but with sentences of random tokens, drawn once
- * per task, in place of the task's prompts. Which tokens the public code draws follows from PyTorch's generator; here from
- * seed and task. */
+/* LwF with a replayed vocabulary (Ding et al. 2022, arXiv 2207.09248): like lwf.c, but with sentences of random
+ * tokens, drawn once per task, in place of the task's prompts. The public code draws them from PyTorch's generator;
+ * here seed and task decide. */
 #include "harness/methods/guided.h"
 #include "harness/train/services/reference_texts.h"
 

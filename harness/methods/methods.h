@@ -1,4 +1,4 @@
-/* The methods: one per file of this folder, one line here, in the order in which they are listed. */
+/* The methods: one file in this folder and one line here each, in the order of lists. */
 #ifndef MTIL_HARNESS_METHODS_METHODS_H
 #define MTIL_HARNESS_METHODS_METHODS_H
 
@@ -21,7 +21,7 @@ METHODS(DECLARE)
 status method_find(const struct method **method, const char *name, struct error *error);
 const struct method *method_at(size_t index); /* NULL past the last one */
 
-/* Whether what the section says is part of what a method with these options computes. */
+/* Whether the section affects what a method with these options computes. */
 bool method_uses(const struct method *method, const struct options *options, const char *section);
 
 #endif

@@ -7,7 +7,7 @@
 #include "harness/run/experiment.h"
 
 struct state {
-    void *policy; /* what the merge policy remembers; NULL: nothing */
+    void *policy; /* state of the merge policy; NULL: none */
 };
 
 static status open_policy(struct method_run *run, struct error *error)

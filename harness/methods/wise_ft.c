@@ -2,7 +2,7 @@
  *
  *     θ ← alpha · θ + (1 − alpha) · θ_start
  *
- * θ_start is what the task started from, itself a mixture; the original weights for the first task alone. */
+ * θ_start are the weights at the start of the task, themselves mixed; the original weights for the first task. */
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 #include "harness/train/services/average.h"

@@ -2,11 +2,11 @@
  *
  *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ) + l2 · Σ (θ − θ_start)²
  *
- * with the model that the run starts from as teacher, on reference images and sentences from elsewhere (ImageNet and
- * Conceptual Captions in the paper). After iterations 0, E, 2E, … (counted from 0) the weights join a running mean, which
- * begins with the task's starting weights; the mean is what is evaluated and what the next task starts from, while training
- * within the task goes on from the weights themselves. The public code averages after one iteration more, as
- * training.reference_iterations does, and its mean rounds logit_scale, which nothing trains.
+ * The teacher is the initial model of the run, on reference images and sentences from outside the tasks (ImageNet and
+ * Conceptual Captions in the paper). After iterations 0, E, 2E, … (counted from 0) the weights join a running mean that
+ * begins with the starting weights of the task. The mean is evaluated and starts the next task; training within the
+ * task continues from the raw weights. The public code runs, and averages after, one extra iteration, as with
+ * training.reference_iterations, and its mean rounds the untrained logit_scale.
  */
 #include "harness/methods/guided.h"
 #include "harness/train/replicas.h"
@@ -16,20 +16,20 @@
 
 static const struct option options[] = {
     GUIDED_OPTIONS,
-    {.name = "reference_images", .type = OPTION_FOLDER, .help = "a folder of any images, at any depth"},
-    {.name = "reference_texts", .type = OPTION_FILE, .help = "a text file with a sentence a line"},
+    {.name = "reference_images", .type = OPTION_FOLDER, .help = "a folder of images, at any depth"},
+    {.name = "reference_texts", .type = OPTION_FILE, .help = "a text file with one sentence per line"},
     {.name = "l2",
      .type = OPTION_REAL,
      .minimum = 0,
      .maximum = 1e6,
      .fallback = "1",
-     .help = "strength of the pull towards the task's starting weights"},
+     .help = "strength of the penalty towards the task's starting weights"},
     {.name = "average_every",
      .type = OPTION_INTEGER,
      .minimum = 1,
      .maximum = 1e9,
      .fallback = "100",
-     .help = "iterations between weights that join the mean"},
+     .help = "iterations between the weights that are averaged"},
     {0}};
 
 struct state {
@@ -43,7 +43,7 @@ static struct parameters *weights_of(const struct method_run *run)
     return run->experiment->model.clip->parameters;
 }
 
-/* Recorded references are not looked for. */
+/* Not needed with recorded references. */
 static status require(const struct method_run *run, const char *key, const char *expected, struct error *error)
 {
     if (options_text(run->options, key) != NULL || run->experiment->recorded != NULL)

@@ -1,4 +1,4 @@
-/* What a run is trained and tested on: its tasks, and the images of them that are kept. */
+/* The data of a run: its tasks, and the cache of their images. */
 #ifndef MTIL_HARNESS_RUN_DATA_H
 #define MTIL_HARNESS_RUN_DATA_H
 
@@ -10,7 +10,7 @@ struct task {
     size_t index;
     size_t first_class; /* of its classes in a joint label space, after those of previous tasks; otherwise 0 */
     struct task_settings settings;
-    char *part_name; /* storage for the name of a part of a dataset; NULL: the suite has it */
+    char *part_name; /* storage for the name of a part of a dataset; NULL: the name is the suite's */
     struct dataset *dataset;
     struct survey survey;  /* of the dataset; zeros until tasks_survey */
     int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */

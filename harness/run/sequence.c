@@ -419,7 +419,7 @@ static void tidy_finished(struct run *r)
 }
 
 /* Reports to watchers of the database (results/store/live.h). */
-static void tell_watchers(void *context, const struct progress_news *news)
+static void report_to_watchers(void *context, const struct progress_news *news)
 {
     const struct run *r = context;
     const struct progress_state *state = news->state;
@@ -461,7 +461,7 @@ static status work(struct run *r, struct error *error)
     struct sequence *s = r->sequence;
     struct cache_progress decoding = {s->progress, s->stop};
     r->e->stop = s->stop;
-    progress_listen(s->progress, tell_watchers, r);
+    progress_listen(s->progress, report_to_watchers, r);
     cache_progress_begin(r->e->data.cache, &decoding);
     status result = record_session(&r->recorder, error);
     if (result == OK)

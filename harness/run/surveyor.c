@@ -43,7 +43,7 @@ status surveyor_open(struct surveyor *surveyor, const struct settings *settings,
                                                                                            : surveyor->usual_folder,
                                                   .threads = surveyor->threads,
                                                   .log = log,
-                                                  .told = &surveyor->told,
+                                                  .warned = &surveyor->warned,
                                                   .progress = report,
                                                   .stopped = is_stopped,
                                                   .context = surveyor};

@@ -27,7 +27,7 @@ struct surveyor {
     const struct stop *stop;
     struct threads *threads;
     char *usual_folder;
-    bool told;
+    bool warned;
 };
 
 /* log, progress and stop may be NULL; they and the settings are borrowed until it is closed. */

@@ -294,8 +294,8 @@ static status lock_folder(const struct sweep_runner *runner, int *lock, struct e
     *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*lock < 0)
         return error_errno(error, errno, "%s: cannot open the sweep's folder", folder);
-    for (bool told = false; flock(*lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; told = true) {
-        if (!told)
+    for (bool announced = false; flock(*lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; announced = true) {
+        if (!announced)
             log_info(runner->log, "%s: waiting for another process that is running this sweep", folder);
         if (stop_requested(runner->stop)) {
             close(*lock);

@@ -41,7 +41,7 @@ static void add_duration(struct table *table, double seconds)
 
 void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table)
 {
-    static const char *const titles[] = {"runs", "finished", "to go on with", "missing"};
+    static const char *const titles[] = {"runs", "finished", "to resume", "missing"};
     bool elsewhere = sweep_count(sweep, SWEEP_ELSEWHERE) > 0;
     add_axis_columns(sweep, table);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)

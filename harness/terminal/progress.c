@@ -27,9 +27,9 @@ struct progress {
     uint64_t activity_images, activity_step;
     bool begun, line_open;
     struct text line;
-    progress_listener *tell;
+    progress_listener *notify;
     void *listener;
-    double told; /* time of the last call of the listener */
+    double notified; /* time of the last call of the listener */
 };
 
 static double system_clock(void)
@@ -181,27 +181,27 @@ void progress_report(struct progress *progress, const struct progress_state *sta
     pthread_mutex_lock(&progress->mutex);
     double now = progress->clock();
     bool is_new = begin_activity(progress, state, now), due = is_due(progress, state, is_new, now);
-    bool tells = progress->tell != NULL && (is_new || now - progress->told >= listener_seconds);
-    if (due || tells) {
+    bool notifies = progress->notify != NULL && (is_new || now - progress->notified >= listener_seconds);
+    if (due || notifies) {
         struct progress_news news = derive_news(progress, state, now);
         if (due) {
             format_line(progress, &news);
             show(progress, now);
         }
-        if (tells) {
-            progress->told = now;
-            progress->tell(progress->listener, &news);
+        if (notifies) {
+            progress->notified = now;
+            progress->notify(progress->listener, &news);
         }
     }
     pthread_mutex_unlock(&progress->mutex);
 }
 
-void progress_listen(struct progress *progress, progress_listener *tell, void *context)
+void progress_listen(struct progress *progress, progress_listener *notify, void *context)
 {
     if (progress == NULL)
         return;
     pthread_mutex_lock(&progress->mutex);
-    progress->tell = tell;
+    progress->notify = notify;
     progress->listener = context;
     pthread_mutex_unlock(&progress->mutex);
 }

@@ -59,10 +59,10 @@ void progress_destroy(struct progress *progress); /* NULL is allowed */
 /* progress may be NULL: nothing happens. The state's strings are read during the call alone. */
 void progress_report(struct progress *progress, const struct progress_state *state);
 
-/* tell is called at every new activity and then once a second, in the reporting thread, with any style; NULL: ends
+/* notify is called at every new activity and then once a second, in the reporting thread, with any style; NULL: ends
  * that. */
 typedef void progress_listener(void *context, const struct progress_news *news);
-void progress_listen(struct progress *progress, progress_listener *tell, void *context);
+void progress_listen(struct progress *progress, progress_listener *notify, void *context);
 
 /* Ends the rewritten line, so that something else can be printed; remaining time counts from the next report. */
 void progress_end(struct progress *progress);

@@ -106,7 +106,8 @@ static status record(struct iterations *i, struct error *error)
     if (i->recording.owner != NULL)
         i->recorded = i->batch.total;
     else if (i->recording.refused.code != OK)
-        log_warn(i->experiment->log, "%s: iterations cannot be recorded, so each is launched anew, which is slower: %s",
+        log_warn(i->experiment->log,
+                 "%s: iterations cannot be recorded, so each is launched separately, which is slower: %s",
                  i->task->settings.name, i->recording.refused.message);
     return OK;
 }
@@ -187,7 +188,7 @@ static status run_iterations(struct iterations *i, struct error *error)
 }
 
 /* Adds the size of a step to the message, so that the user can judge which setting to lower. */
-static status tell_need(const struct experiment *e, const struct task *task, struct error *error)
+static status add_need(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct adapter_settings *adapter = &e->settings.adapter;
     size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
@@ -239,7 +240,7 @@ static status train_share(const struct training *training, struct error *error)
     status result = run_iterations(&iterations, error);
     e->model.backend->ops->recording_destroy(e->model.backend, &iterations.recording);
     batches_close(iterations.batches);
-    return result == ERROR_MEMORY ? tell_need(e, task, error) : result;
+    return result == ERROR_MEMORY ? add_need(e, task, error) : result;
 }
 
 status train_task(const struct training *training, struct error *error)

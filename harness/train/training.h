@@ -15,7 +15,7 @@ struct step_report {
 struct training {
     struct experiment *experiment;
     const struct task *task;
-    size_t first; /* iterations already done: not 0 when a task goes on after a stop */
+    size_t first; /* iterations already done; above 0 when a task is resumed */
     const struct stop *stop;
     bool (*wants_loss)(void *context, size_t iteration, size_t iterations);
     status (*after)(void *context, const struct step_report *report, struct error *error);

@@ -103,7 +103,7 @@ expect "weights=missing.safetensors seed=1 is not finished: mtil: error:" unfini
 expect "weights=mini seed=1 is not finished: mtil: the same command resumes the run: mnist: stopped after" unfinished.log
 expect "2 of 2 runs are not finished" unfinished.log
 "$program" sweep mini --grid "${long[@]}" --slurm --cpus 1 2>submit.log
-expect "1 to go on with" submit.log
+expect "1 to resume" submit.log
 for _ in $(seq 600); do
     grep -q "resuming task" runs/sweep-*/logs/1.log && break
     sleep 0.2

@@ -48,7 +48,7 @@ static void a_plan_writes_nothing(void **state)
     workshop_open(&workshop);
     struct outcome outcome =
         program_ends(&workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..3 --dry-run --format csv", 0);
-    assert_non_null(strstr(outcome.out.data, "policy,runs,finished,to go on with,missing"));
+    assert_non_null(strstr(outcome.out.data, "policy,runs,finished,to resume,missing"));
     assert_non_null(strstr(outcome.out.data, "none,3,0,0,3"));
     assert_non_null(strstr(outcome.out.data, "most_used,3,0,0,3"));
     assert_non_null(strstr(outcome.errors.data, "6 runs"));
@@ -99,11 +99,11 @@ static void missing_runs_are_run(void **state)
     program_succeeds(&workshop, "run tiny.yaml run.seeds=2");
     struct outcome first = program_ends(&workshop, again, 0);
     assert_int_equal(words_count(first.errors.data, " begins, "), 3);
-    assert_non_null(strstr(first.errors.data, "1 finished, 0 to go on with, 3 missing"));
+    assert_non_null(strstr(first.errors.data, "1 finished, 0 to resume, 3 missing"));
     expect_same(&workshop, "results.db", "single.db");
     struct outcome second = program_ends(&workshop, again, 0);
     assert_int_equal(words_count(second.errors.data, " begins, "), 0);
-    assert_non_null(strstr(second.errors.data, "4 finished, 0 to go on with, 0 missing"));
+    assert_non_null(strstr(second.errors.data, "4 finished, 0 to resume, 0 missing"));
     assert_string_equal(first.out.data, second.out.data);
     assert_non_null(strstr(second.out.data, "most_used"));
     assert_int_equal(workshop_leftovers(&workshop), 0);

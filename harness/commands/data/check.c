@@ -48,7 +48,7 @@ struct root_survey {
     const struct command_call *call;
     const char *root, *path; /* path: for the reader whose folder is an option */
     char *folder;            /* folder for surveys; NULL: they are not stored */
-    bool told;               /* a warning said that surveys cannot be stored */
+    bool warned;             /* a warning said that surveys cannot be stored */
     struct threads *threads;
     const struct dataset_reader *reader; /* the current dataset: `number` of `count` */
     size_t number, count, unfit, different;
@@ -111,7 +111,7 @@ static bool is_stopped(void *context)
 
 /* --- messages about one dataset ------------------------------------------------------------------------------- */
 
-static void tell_finding(const struct root_survey *survey, const struct check_finding *finding)
+static void report_finding(const struct root_survey *survey, const struct check_finding *finding)
 {
     const struct log *log = survey->call->log;
     const char *name = survey->reader->name;
@@ -133,20 +133,21 @@ static void tell_finding(const struct root_survey *survey, const struct check_fi
 }
 
 /* All findings go to the table; the first few of each kind also to the log, unless the table is the answer. */
-static void tell_findings(struct root_survey *survey, const struct check *check)
+static void report_findings(struct root_survey *survey, const struct check *check)
 {
-    enum { TOLD = 3 };
-    bool tells = !options_boolean(survey->call->options, "problems");
-    size_t told[SPLITS][CHECK_KINDS] = {{0}};
+    enum { REPORTED = 3 };
+    bool logs = !options_boolean(survey->call->options, "problems");
+    size_t reported[SPLITS][CHECK_KINDS] = {{0}};
     for (size_t i = 0; i < check->count; i++) {
         const struct check_finding *finding = &check->findings[i];
-        size_t *so_far = &told[finding->split][finding->kind], all = check->splits[finding->split].of[finding->kind];
+        size_t *so_far = &reported[finding->split][finding->kind],
+               all = check->splits[finding->split].of[finding->kind];
         add_problem(survey, parts[finding->split], kinds[finding->kind], finding->subject, finding->detail);
-        if ((*so_far)++ < TOLD && tells)
-            tell_finding(survey, finding);
-        if (*so_far == all && all > TOLD && tells)
+        if ((*so_far)++ < REPORTED && logs)
+            report_finding(survey, finding);
+        if (*so_far == all && all > REPORTED && logs)
             log_warn(survey->call->log, "%s: %zu more of this kind in %s (%s); --problems lists all",
-                     survey->reader->name, all - TOLD, parts[finding->split], kinds[finding->kind]);
+                     survey->reader->name, all - REPORTED, parts[finding->split], kinds[finding->kind]);
     }
 }
 
@@ -246,13 +247,13 @@ static status check_opened(struct root_survey *survey, const struct dataset *dat
     struct survey_settings settings = {.folder = survey->folder,
                                        .threads = survey->threads,
                                        .log = survey->call->log,
-                                       .told = &survey->told,
+                                       .warned = &survey->warned,
                                        .progress = report,
                                        .stopped = is_stopped,
                                        .context = survey};
     TRY(check_dataset(&check, dataset, &settings, error));
     const struct published *published = published_find(survey->reader->name, split);
-    tell_findings(survey, &check);
+    report_findings(survey, &check);
     const size_t *train = check.splits[SPLIT_TRAIN].of, *test = check.splits[SPLIT_TEST].of;
     bool different = differs(survey, dataset, published) || test[CHECK_EMPTY_CLASS] > 0;
     bool unfit = train[CHECK_MISSING] + train[CHECK_UNREADABLE] + train[CHECK_EMPTY_CLASS] + test[CHECK_MISSING] +

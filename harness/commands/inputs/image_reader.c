@@ -50,7 +50,7 @@ static void decode_job(void *context, size_t job, size_t worker)
     image_free(&image);
 }
 
-static void tell_failure(struct image_reader *reader, const struct error *error)
+static void report_failure(struct image_reader *reader, const struct error *error)
 {
     log_warn(reader->call->log, "%s", error->message);
     reader->failed++;
@@ -65,7 +65,7 @@ static status next_path(struct image_reader *reader, struct image_slot *slot, bo
     if (result == ERROR_STOPPED || result == ERROR_MEMORY)
         return error_set(error, result, "%s", reason.message);
     if (result != OK) {
-        tell_failure(reader, &reason);
+        report_failure(reader, &reason);
         return OK;
     }
     reader->ended = path == NULL;
@@ -84,7 +84,7 @@ static void move_up(struct image_reader *reader, size_t count)
     for (size_t i = first; i < first + count; i++) {
         struct image_slot slot = reader->slots[i];
         if (slot.error.code != OK) {
-            tell_failure(reader, &slot.error);
+            report_failure(reader, &slot.error);
             continue;
         }
         if (i != reader->count)
