@@ -116,14 +116,14 @@ static void unfit_datasets_fail_with_their_names(void **state)
     scratch_write_text(&scratch, "dtd/classnames.txt", "x\n");
     struct outcome outcome = run("data check ROOT", NULL);
     assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "2 of 2 datasets are not fit to be used: dtd, food");
+    expect_in(outcome.error.message, "2 of 2 datasets are unfit: dtd, food");
     expect_in(outcome.log.data, "warning: food: ");
     expect_in(outcome.log.data, "food-101/images/ash/2.jpg: expected a JPEG, PNG, GIF or BMP image");
     expect_in(outcome.log.data, "dtd/labels/train1.txt: cannot open for reading");
     expect_in(outcome.out, "unfit");
     free_outcome(&outcome);
     outcome = run("data check ROOT --dataset dtd", NULL);
-    expect_in(outcome.error.message, "1 of 1 datasets are not fit to be used: dtd;");
+    expect_in(outcome.error.message, "1 of 1 datasets are unfit: dtd;");
     free_outcome(&outcome);
 }
 
@@ -162,7 +162,7 @@ static void coop_splits_are_checked_where_they_are_asked_for_or_alone(void **sta
     free_outcome(&outcome);
     outcome = run("data check ROOT --split torchvision", NULL);
     assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "not fit to be used: dtd;");
+    expect_in(outcome.error.message, "unfit: dtd;");
     free_outcome(&outcome);
 }
 
@@ -175,11 +175,11 @@ static void mistakes_are_explained(void **state)
     free_outcome(&outcome);
     outcome = run("data show mnist --split coop", NULL);
     assert_int_equal(outcome.result, ERROR_ARGUMENT);
-    expect_in(outcome.error.message, "the dataset mnist knows no split, found \"coop\"");
+    expect_in(outcome.error.message, "the dataset mnist has no option split, found \"coop\"");
     free_outcome(&outcome);
     outcome = run("data check /dev/null", NULL);
     assert_int_equal(outcome.result, ERROR_IO);
-    expect_in(outcome.error.message, "/dev/null: expected a folder that holds datasets");
+    expect_in(outcome.error.message, "/dev/null: expected a folder with datasets");
     free_outcome(&outcome);
 }
 

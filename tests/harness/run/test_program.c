@@ -224,7 +224,7 @@ static void queries_take_database_and_question_in_either_order(void **state)
     snprintf(arguments, sizeof arguments, "query %s 'DELETE FROM runs'", path);
     expect_error(arguments, 2, "a query only reads");
     snprintf(arguments, sizeof arguments, "query %s 'SELECT 1' --suite mini", path);
-    expect_error(arguments, 2, "--suite chooses runs for the named queries alone");
+    expect_error(arguments, 2, "--suite selects runs for the named queries only");
     remove_database(path);
     expect_error("query", 2, "expected [DATABASE] WHAT");
     expect_error("query runs /no/such/file", 1, "/no/such/file");
