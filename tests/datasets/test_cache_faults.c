@@ -341,10 +341,10 @@ static int read_on_full_disk(struct album *album)
     album_check(album, cache);
     album_check(album, cache);
     cache_destroy(cache);
-    return album->warnings == 1 && strstr(album->warning, "decoded again") != NULL ? 0 : complain("full disk", album);
+    return album->warnings == 1 && strstr(album->warning, "decoded every time") != NULL ? 0 : complain("full disk", album);
 }
 
-static void a_full_disk_is_told_once(void **state)
+static void a_full_disk_is_reported_once(void **state)
 {
     expect_success(start_child(read_on_full_disk, *state));
     assert_int_equal(album_files(*state), 0);
@@ -435,7 +435,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_share_files, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(a_rival_s_file_is_not_waited_for, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_nothing_wrong, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_reported_once, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(the_limit_holds_for_all_files_together, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(a_read_only_folder_can_be_used, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(no_folder_is_told_once, album_setup, album_teardown),

@@ -299,7 +299,7 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("method: {name: zeroshot}\n", NULL, (const char *const[]){"zeroshot", "zero_shot", NULL});
     expect_refused("data: {order: [nist]}\n", NULL, (const char *const[]){"nist", "mnist", NULL});
     expect_refused("data: {order: []}\n", NULL, (const char *const[]){"data.order", NULL});
-    expect_refused("data: {order: [dtd, dtd]}\n", NULL, (const char *const[]){"dtd", "twice", NULL});
+    expect_refused("data: {order: [dtd, dtd]}\n", NULL, (const char *const[]){"dtd", "repeated", NULL});
     expect_refused("selector: {kind: clip}\n", "selector.kind=alexnet", (const char *const[]){"kind", "oracle", NULL});
     expect_refused("training: {batch: many}\n", NULL, (const char *const[]){"test.yaml:1", "batch", "many", NULL});
     expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
