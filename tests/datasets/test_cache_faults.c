@@ -341,7 +341,8 @@ static int read_on_full_disk(struct album *album)
     album_check(album, cache);
     album_check(album, cache);
     cache_destroy(cache);
-    return album->warnings == 1 && strstr(album->warning, "decoded every time") != NULL ? 0 : complain("full disk", album);
+    return album->warnings == 1 && strstr(album->warning, "decoded every time") != NULL ? 0
+                                                                                        : complain("full disk", album);
 }
 
 static void a_full_disk_is_reported_once(void **state)
