@@ -530,11 +530,11 @@ status statement_bind(struct statement *statement, const struct value *values, s
     return OK;
 }
 
-/* What only reads is not begun after a request to stop; what writes may be a last word. */
+/* After a request to stop, reads are no longer begun, but for those of a transaction that writes: it may save the run. */
 status statement_step(struct statement *statement, bool *row, struct error *error)
 {
     struct database *database = statement->database;
-    database->writes = !sqlite3_stmt_readonly(statement->handle);
+    database->writes = !sqlite3_stmt_readonly(statement->handle) || !sqlite3_get_autocommit(database->handle);
     int code = is_to_stop(database) ? SQLITE_INTERRUPT : sqlite3_step(statement->handle);
     database->writes = false;
     *row = code == SQLITE_ROW;

@@ -280,8 +280,8 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
     return database_end(store->database, began, result, error);
 }
 
-status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
-                        struct error *error)
+static status count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
+                         struct error *error)
 {
     struct statement *statement;
     struct text sql = {0};
@@ -301,4 +301,13 @@ status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t 
     *rows = result == OK && row ? statement_integer(statement, 0) : 0;
     statement_close(statement);
     return result;
+}
+
+/* In a transaction, which a request to stop does not refuse: a run that is stopped counts before it saves its place. */
+status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
+                        struct error *error)
+{
+    bool began;
+    TRY(database_begin(store->database, &began, error));
+    return database_end(store->database, began, count_rows(store, run, task, iteration, rows, error), error);
 }

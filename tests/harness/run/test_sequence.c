@@ -22,9 +22,9 @@ static status run_once(struct small_run *run, const char *method, const char *da
     small_run_reopen(run, 1, (const char *const[]){method, "run.log_every=2", NULL});
     if (spy != NULL)
         small_run_watch(run, spy);
-    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    *sequence =
-        (struct sequence){.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
+    const struct stop *stop = spy != NULL ? spy->stop : NULL;
+    must(store_open_stoppable(&store, small_run_file(run, database), STORE_WRITE, stop, &error)); /* as `mtil run` does */
+    *sequence = (struct sequence){.experiment = run->experiment, .store = store, .stop = stop};
     status result = sequence_run(sequence, &error);
     store_close(store);
     return result;
