@@ -10,6 +10,7 @@
     X(finetune)                                                                                                        \
     X(continual_ft)                                                                                                    \
     X(wise_ft)                                                                                                         \
+    X(l2)                                                                                                              \
     X(lwf)                                                                                                             \
     X(lwf_vr)                                                                                                          \
     X(zscl)

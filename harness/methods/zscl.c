@@ -86,7 +86,7 @@ static status loss(struct method_run *run, const struct task *task, const struct
     struct state *s = run->state;
     float strength = replicas_weight(run->experiment) * (float)options_real(run->options, "l2");
     TRY(guided_loss(run, task, batch, error));
-    return penalty_add(weights_of(run), s->start.values, strength, run->experiment->model.loss, error);
+    return penalty_add(weights_of(run), s->start.values, NULL, strength, run->experiment->model.loss, error);
 }
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)

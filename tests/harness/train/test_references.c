@@ -235,7 +235,7 @@ static void goes_on_with(struct small_run *run, const char *const *overrides)
 
 static void methods_go_on_after_every_iteration(void **state)
 {
-    static const char *const names[] = {"wise_ft", "lwf", "lwf_vr", "zscl"};
+    static const char *const names[] = {"wise_ft", "l2", "lwf", "lwf_vr", "zscl"};
     (void)state;
     struct small_run run;
     open_run(&run, NULL);

@@ -313,21 +313,23 @@ static void averages(struct device *d, const void *unused)
 static void penalizes(struct device *d, const void *unused)
 {
     (void)unused;
-    struct operand w[2] = {draw(d, VALUES, 1.0f), draw(d, VALUES, 1.0f)};
+    struct operand w[2] = {draw(d, VALUES, 1.0f), draw(d, VALUES, 1.0f)}, importance = draw(d, VALUES, 1.0f);
     struct parameters *group = group_of(d, &w[0]);
     struct average start;
-    float *loss = room(d, sizeof *loss);
-    double expected = 0, gradient[VALUES];
+    float *loss = room(d, 2 * sizeof *loss);
+    double expected[2] = {0}, gradient[VALUES];
     must(average_open(&start, group, &d->memory, &error));
     must(average_start(&start, group, &error));
     move_to(d, group, w[1].host);
-    must(penalty_add(group, start.values, 0.5f, loss, &error));
+    must(penalty_add(group, start.values, NULL, 0.5f, loss, &error));
+    must(penalty_add(group, start.values, importance.device, 0.5f, loss + 1, &error));
     for (size_t i = 0; i < VALUES; i++) {
         double difference = (double)w[1].host[i] - (double)w[0].host[i];
-        expected += 0.5 * difference * difference;
-        gradient[i] = difference;
+        expected[0] += 0.5 * difference * difference;
+        expected[1] += 0.5 * (double)importance.host[i] * difference * difference;
+        gradient[i] = difference * (1 + (double)importance.host[i]);
     }
-    expect_close(d, "loss", loss, &expected, 1, 1e-6);
+    expect_close(d, "loss", loss, expected, 2, 1e-6);
     expect_close(d, "gradient", group->gradients, gradient, VALUES, 1e-6);
     parameters_destroy(group);
 }

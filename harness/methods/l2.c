@@ -1,0 +1,74 @@
+/* Continual fine-tuning with a penalty around the start (L2-SP: Li et al., ICML 2018, arXiv 1802.01483):
+ *
+ *     loss = cross-entropy + l2 · Σ (θ − θ_start)²
+ *
+ * over all weights of both towers. θ_start are the weights at the start of the task; the paper, which has one task, pulls
+ * to the pre-trained ones and writes l2 / 2. ZSCL's code adds the same term; its strength is the default here, too. */
+#include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
+#include "harness/train/replicas.h"
+#include "harness/train/services/average.h"
+#include "harness/train/services/penalty.h"
+#include "harness/train/trained.h"
+#include "harness/train/trainer.h"
+
+static const struct option options[] = {{.name = "l2",
+                                         .type = OPTION_REAL,
+                                         .minimum = 0,
+                                         .maximum = 1e6,
+                                         .fallback = "1",
+                                         .help = "strength of the penalty towards the task's starting weights"},
+                                        {0}};
+
+static struct parameters *weights_of(const struct method_run *run)
+{
+    return run->experiment->model.clip->parameters;
+}
+
+static status open_start(struct method_run *run, struct error *error)
+{
+    return average_open(run->state, weights_of(run), run->memory, error);
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    (void)task;
+    if (resumed)
+        return OK;
+    TRY(average_start(run->state, weights_of(run), error));
+    return trained_groups_reset(run->experiment, error);
+}
+
+static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
+{
+    const struct average *start = run->state;
+    float strength = replicas_weight(run->experiment) * (float)options_real(run->options, "l2");
+    TRY(classification_loss(run, task, batch, error));
+    return penalty_add(weights_of(run), start->values, NULL, strength, run->experiment->model.loss, error);
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct average *start = run->state;
+    (void)task;
+    (void)error;
+    start->count = 0; /* the next task keeps its own */
+    return OK;
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    return average_keep(run->state, weights_of(run), "l2.start", passage, error);
+}
+
+const struct method method_l2 = {.name = "l2",
+                                 .source = "Li et al., ICML 2018 (L2-SP), around the start of each task",
+                                 .options = options,
+                                 .loss_repeats = true,
+                                 .state_size = sizeof(struct average),
+                                 .groups = groups_towers,
+                                 .open = open_start,
+                                 .begin_task = begin_task,
+                                 .loss = loss,
+                                 .end_task = end_task,
+                                 .keep = keep};

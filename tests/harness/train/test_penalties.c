@@ -1,0 +1,151 @@
+/* Methods that pull the weights towards earlier ones: the term that defines each of them, and several GPUs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { ITERATIONS = 6 };
+
+/* What training one task left behind. */
+struct trace {
+    struct small_run *run;
+    double loss[ITERATIONS];
+    size_t count;
+    float *start, *after_first, *end; /* weights */
+};
+
+static size_t size_of(const struct small_run *run)
+{
+    return run->experiment->model.clip->parameters->values_count;
+}
+
+static float *weights_of(const struct small_run *run)
+{
+    return small_run_values(run, run->experiment->model.clip->parameters->values, size_of(run));
+}
+
+static bool always(void *context, size_t iteration, size_t iterations)
+{
+    (void)context;
+    (void)iteration;
+    (void)iterations;
+    return true;
+}
+
+static status after(void *context, const struct step_report *report, struct error *failure)
+{
+    struct trace *t = context;
+    (void)failure;
+    t->loss[t->count++] = report->loss;
+    if (t->count == 1)
+        t->after_first = weights_of(t->run);
+    return OK;
+}
+
+static void train(struct small_run *run, size_t task, struct trace *t)
+{
+    struct experiment *e = run->experiment;
+    *t = (struct trace){.run = run, .start = weights_of(run)};
+    must(train_task(
+        &(struct training){
+            .experiment = e, .task = &e->data.tasks[task], .wants_loss = always, .after = after, .context = t},
+        &error));
+    t->end = weights_of(run);
+}
+
+static void trace_close(struct trace *t)
+{
+    free(t->start);
+    free(t->after_first);
+    free(t->end);
+}
+
+static double distance(const float *a, const float *b, size_t n)
+{
+    double squares = 0;
+    for (size_t i = 0; i < n; i++)
+        squares += pow((double)a[i] - (double)b[i], 2);
+    return squares;
+}
+
+/* Two tasks; on two GPUs the second begins with what the leader handed over. */
+static void expect_the_same_on_two(const char *const *words)
+{
+    struct small_run run;
+    struct trace traces[2][2];
+    for (int several = 0; several < 2; several++) {
+        const char *overrides[8] = {several ? "run.gpus=2" : "run.gpus=1", "training.learning_rate=2e-4"};
+        for (size_t i = 0; words[i] != NULL; i++)
+            overrides[2 + i] = words[i];
+        if (several)
+            small_run_reopen(&run, 1, overrides);
+        else
+            small_run_open(&run, 1, overrides);
+        for (size_t task = 0; task < 2; task++)
+            train(&run, task, &traces[several][task]);
+    }
+    size_t n = size_of(&run);
+    const struct trace *one = &traces[0][1], *two = &traces[1][1];
+    for (size_t i = 0; i < ITERATIONS; i++)
+        if (!(fabs(one->loss[i] - two->loss[i]) <= 1e-4))
+            fail_msg("loss of iteration %zu: %.7f on one, %.7f on two", i + 1, one->loss[i], two->loss[i]);
+    assert_true(distance(one->end, two->end, n) <= 0.01 * distance(one->end, one->start, n));
+    for (int i = 0; i < 4; i++)
+        trace_close(&traces[i / 2][i % 2]);
+    small_run_close(&run);
+}
+
+static void restart_from(struct small_run *run, const char *const *overrides, const float *weights)
+{
+    small_run_reopen(run, 1, overrides);
+    struct parameters *group = run->experiment->model.clip->parameters;
+    must(group->backend->ops->upload(group->backend, parameters_write_all(group), weights, size_of(run) * sizeof(float),
+                                     &error));
+}
+
+/* --- l2 --- */
+
+/* The second task with and without the penalty, from the same weights: the first iteration is the same, since the
+ * penalty begins at 0; from there on the loss is larger by it. */
+static void l2_pulls_to_the_start_of_the_task(void **state)
+{
+    (void)state;
+    const double strength = 20;
+    struct small_run run;
+    struct trace first, held, loose;
+    small_run_open(&run, 1, (const char *const[]){"method.name=l2", "method.l2=20", NULL});
+    train(&run, 0, &first);
+    train(&run, 1, &held);
+    restart_from(&run, (const char *const[]){"method.name=l2", "method.l2=0", NULL}, first.end);
+    train(&run, 1, &loose);
+    size_t n = size_of(&run);
+    assert_memory_equal(held.after_first, loose.after_first, n * sizeof(float));
+    assert_true(held.loss[0] == loose.loss[0]);
+    double penalty = strength * distance(held.after_first, first.end, n), found = held.loss[1] - loose.loss[1];
+    assert_true(penalty > 0.01);
+    if (!(fabs(found - penalty) <= 1e-5 * (1 + penalty)))
+        fail_msg("expected a penalty of %.7f, found %.7f", penalty, found);
+    assert_true(distance(held.end, first.end, n) < 0.9 * distance(loose.end, first.end, n));
+    trace_close(&first);
+    trace_close(&held);
+    trace_close(&loose);
+    small_run_close(&run);
+}
+
+static void l2_on_two_gpus(void **state)
+{
+    (void)state;
+    expect_the_same_on_two((const char *const[]){"method.name=l2", "method.l2=20", NULL});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(l2_pulls_to_the_start_of_the_task),
+        cmocka_unit_test(l2_on_two_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
