@@ -11,6 +11,7 @@
     X(continual_ft)                                                                                                    \
     X(wise_ft)                                                                                                         \
     X(l2)                                                                                                              \
+    X(ewc)                                                                                                             \
     X(lwf)                                                                                                             \
     X(lwf_vr)                                                                                                          \
     X(zscl)

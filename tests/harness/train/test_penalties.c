@@ -141,11 +141,114 @@ static void l2_on_two_gpus(void **state)
     expect_the_same_on_two((const char *const[]){"method.name=l2", "method.l2=20", NULL});
 }
 
+/* --- ewc --- */
+
+/* What before_update of ewc gets and leaves, every iteration of three tasks. */
+struct watched {
+    const struct method *real;
+    struct small_run *run;
+    double *fisher, *squares; /* as the formula has them, of earlier tasks and of this one */
+    float *anchor;
+    size_t task, counted;
+    double largest;
+};
+
+static struct watched watched;
+
+static double loss_now(const struct method_run *run)
+{
+    float loss;
+    struct backend *backend = run->experiment->model.backend;
+    must(backend->ops->download(backend, &loss, run->experiment->model.loss, sizeof loss, &error));
+    return (double)loss;
+}
+
+static void expect_penalty(const struct method_run *run, const float *before, double loss)
+{
+    enum { LAMBDA = 5000 };
+    size_t n = size_of(watched.run);
+    float *weights = weights_of(watched.run),
+          *gradient = small_run_values(watched.run, run->experiment->model.clip->parameters->gradients, n);
+    double penalty = 0, wrong = 0, size = 0;
+    for (size_t i = 0; watched.task > 0 && i < n; i++) {
+        double gap = (double)weights[i] - (double)watched.anchor[i], pull = LAMBDA * watched.fisher[i] * gap;
+        penalty += LAMBDA / 2.0 * watched.fisher[i] * gap * gap;
+        wrong += pow((double)gradient[i] - (double)before[i] - pull, 2);
+        size += pow(pull, 2) + 1e-6 * pow((double)before[i], 2);
+    }
+    double found = loss_now(run) - loss;
+    if (!(fabs(found - penalty) <= 1e-5 * (1 + penalty)) || !(wrong <= 1e-6 * size))
+        fail_msg("task %zu: expected a penalty of %.7f, found %.7f; gradients differ by %g of %g", watched.task,
+                 penalty, found, sqrt(wrong), sqrt(size));
+    watched.largest = fmax(watched.largest, penalty);
+    free(weights);
+    free(gradient);
+}
+
+static status watch(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
+{
+    size_t n = size_of(watched.run);
+    double loss = loss_now(run);
+    float *before = small_run_values(watched.run, run->experiment->model.clip->parameters->gradients, n);
+    status result = watched.real->before_update(run, task, iteration, failure);
+    expect_penalty(run, before, loss);
+    for (size_t i = 0; iteration > 2 && i < n; i++)
+        watched.squares[i] += pow((double)before[i], 2);
+    watched.counted += iteration > 2;
+    free(before);
+    return result;
+}
+
+static void ewc_holds_what_earlier_tasks_depend_on(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"method.name=ewc", "method.lambda=5000", "method.gamma=0.5",
+                                         "method.fisher_iterations=4", NULL});
+    struct experiment *e = run.experiment;
+    struct method method = *e->settings.method;
+    size_t n = size_of(&run);
+    watched = (struct watched){.real = e->settings.method,
+                               .run = &run,
+                               .fisher = calloc(n, sizeof(double)),
+                               .squares = calloc(n, sizeof(double))};
+    method.before_update = watch;
+    e->settings.method = &method;
+    for (; watched.task < SMALL_RUN_TASKS; watched.task++) {
+        struct trace t;
+        train(&run, watched.task, &t);
+        assert_int_equal(watched.counted, 4);
+        for (size_t i = 0; i < n; i++) {
+            watched.fisher[i] = 0.5 * watched.fisher[i] + watched.squares[i] / 4;
+            watched.squares[i] = 0;
+        }
+        watched.counted = 0;
+        free(watched.anchor);
+        watched.anchor = weights_of(&run);
+        trace_close(&t);
+    }
+    assert_true(watched.largest > 0.01);
+    e->settings.method = watched.real;
+    free(watched.anchor);
+    free(watched.fisher);
+    free(watched.squares);
+    small_run_close(&run);
+}
+
+static void ewc_on_two_gpus(void **state)
+{
+    (void)state;
+    expect_the_same_on_two((const char *const[]){"method.name=ewc", "method.lambda=5000", NULL});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(l2_pulls_to_the_start_of_the_task),
         cmocka_unit_test(l2_on_two_gpus),
+        cmocka_unit_test(ewc_holds_what_earlier_tasks_depend_on),
+        cmocka_unit_test(ewc_on_two_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
