@@ -100,6 +100,14 @@ status dataset_of_names(struct dataset **dataset, const char *const *classes, si
 /* All image files below a folder, at any depth, as training images of one class; there are no others. */
 status dataset_of_images(struct dataset **dataset, const char *path, struct error *error);
 
+/* Training images of other datasets, which must stay open, as training images of one class, in the given order. */
+struct dataset_place {
+    const struct dataset *dataset;
+    uint32_t item;
+};
+status dataset_of_items(struct dataset **dataset, const struct dataset_place *places, size_t count,
+                        struct error *error);
+
 /* One template, with one "{}", in place of the dataset's own. */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);
 

@@ -14,6 +14,7 @@
     X(ewc)                                                                                                             \
     X(lwf)                                                                                                             \
     X(lwf_vr)                                                                                                          \
+    X(icarl)                                                                                                           \
     X(zscl)
 
 #define DECLARE(name) extern const struct method method_##name;

@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,54 @@ void exemplars_at(const struct exemplars *e, size_t i, size_t *task, uint32_t *i
         i -= e->of_task[t].count;
     *task = t;
     *item = e->of_task[t].items[i];
+}
+
+/* Lists of these lengths, to restore into. */
+static status make_room(struct exemplars *e, size_t tasks, const int32_t *counts, struct error *error)
+{
+    exemplars_free(e);
+    for (; e->tasks < tasks; e->tasks++) {
+        size_t count = (size_t)counts[e->tasks];
+        TRY(ARRAY_GROW(e->of_task, e->tasks, "tasks with exemplars", error));
+        e->of_task[e->tasks].count = count;
+        e->of_task[e->tasks].items = malloc(array_size(count + 1, sizeof *e->of_task->items));
+        if (e->of_task[e->tasks].items == NULL)
+            return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", count);
+    }
+    return OK;
+}
+
+static status keep_lists(struct exemplars *e, const struct passage *passage, size_t tasks, int32_t *counts,
+                         struct error *error)
+{
+    for (size_t t = 0; passage->saving && t < tasks; t++)
+        counts[t] = (int32_t)e->of_task[t].count;
+    TRY(passage_host(passage, "exemplars.counts", SAFETENSOR_I32, tasks, counts, error));
+    if (!passage->saving)
+        TRY(make_room(e, tasks, counts, error));
+    for (size_t t = 0; t < tasks; t++) {
+        char name[64];
+        snprintf(name, sizeof name, "exemplars.%zu", t);
+        if (counts[t] > 0)
+            TRY(passage_host(passage, name, SAFETENSOR_I32, (size_t)counts[t], e->of_task[t].items, error));
+    }
+    return OK;
+}
+
+status exemplars_keep(struct exemplars *e, const struct passage *passage, struct error *error)
+{
+    int32_t tasks = (int32_t)e->tasks;
+    TRY(passage_host(passage, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, error));
+    if (tasks == 0) {
+        exemplars_free(e);
+        return OK;
+    }
+    int32_t *counts = calloc((size_t)tasks, sizeof *counts);
+    if (counts == NULL)
+        return error_set(error, ERROR_MEMORY, "exemplars: no memory for the counts of %d tasks", tasks);
+    status result = keep_lists(e, passage, (size_t)tasks, counts, error);
+    free(counts);
+    return result;
 }
 
 void exemplars_free(struct exemplars *e)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
+#include "harness/run/passage.h"
 
 struct exemplars {
     size_t capacity; /* images of all tasks together */
@@ -39,6 +39,9 @@ status exemplars_add(struct exemplars *exemplars, const uint32_t *picks, size_t 
 size_t exemplars_count(const struct exemplars *exemplars);
 /* Exemplar i, oldest task first, each in the order of picking. */
 void exemplars_at(const struct exemplars *exemplars, size_t i, size_t *task, uint32_t *item);
+
+/* For a method's keep. */
+status exemplars_keep(struct exemplars *exemplars, const struct passage *passage, struct error *error);
 void exemplars_free(struct exemplars *exemplars); /* keeps capacity */
 
 #endif

@@ -1,5 +1,8 @@
 #include "harness/train/services/reference_images.h"
 
+#include <stdlib.h>
+
+#include "core/array.h"
 #include "harness/train/batches.h"
 
 status reference_images_open(struct reference_images *images, const char *folder, struct error *error)
@@ -11,8 +14,21 @@ status reference_images_open(struct reference_images *images, const char *folder
 void reference_images_close(struct reference_images *images)
 {
     batches_close(images->batches);
+    free(images->order);
     dataset_close(images->dataset);
     *images = (struct reference_images){0};
+}
+
+static status repeat_in_order(struct reference_images *images, size_t count, struct error *error)
+{
+    size_t size = dataset_size(images->dataset, SPLIT_TRAIN);
+    free(images->order);
+    images->order = malloc(array_size(count, sizeof *images->order));
+    if (images->order == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for the order of %zu reference images", count);
+    for (size_t i = 0; i < count; i++)
+        images->order[i] = (uint32_t)(i % size);
+    return OK;
 }
 
 status reference_images_begin(struct reference_images *images, struct experiment *e, const struct task *task,
@@ -33,6 +49,12 @@ status reference_images_begin(struct reference_images *images, struct experiment
     images->left = task->settings.iterations - first;
     if (images->left == 0)
         return OK;
+    if (images->in_order) {
+        settings.item_count = array_size(task->settings.iterations, batch);
+        TRY(repeat_in_order(images, settings.item_count, error));
+        settings.items = images->order;
+        settings.shuffle = false;
+    }
     TRY(batches_open(&images->batches, e, &settings, first, task->settings.iterations, error));
     images->left--;
     images->batch.data = NULL;

@@ -7,6 +7,9 @@
  *     TRY(reference_images_next(&images, error));                                   // the next one, at the same place
  *     reference_images_close(&images);
  *
+ * Instead of a folder, the caller may set dataset and in_order before reference_images_begin: batch i is then images i · B,
+ * i · B + 1, … of the dataset, beginning again after the last one.
+ *
  * The device holds one batch of pixels, the host those decoded ahead.
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H
@@ -18,6 +21,8 @@ struct batches;
 
 struct reference_images {
     struct dataset *dataset; /* NULL: the current task's */
+    bool in_order;           /* not shuffled, cycling */
+    uint32_t *order;         /* the images of all batches of the task, if in_order */
     struct batches *batches; /* NULL: no task was begun */
     size_t left;             /* remaining batches of the task */
     struct tensor batch;     /* device, as in struct image_batch; its address is the same throughout a task */

@@ -1,9 +1,12 @@
-/* Methods that pull the weights towards earlier ones: the term that defines each of them, and several GPUs. */
+/* Methods that protect earlier tasks: what defines each of them, and several GPUs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/methods/guided.h"
+#include "harness/selectors/selector.h"
+#include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
@@ -242,6 +245,136 @@ static void ewc_on_two_gpus(void **state)
     expect_the_same_on_two((const char *const[]){"method.name=ewc", "method.lambda=5000", NULL});
 }
 
+/* --- icarl --- */
+
+enum { CAPACITY = 7, REFERENCES = 5, R = 16 };
+
+static const char *const icarl[] = {"method.name=icarl", "method.exemplars=7", "method.reference_batch=5", NULL};
+
+/* What the method keeps, read as a resume file has it. */
+static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32_t items[SMALL_RUN_TASKS][CAPACITY])
+{
+    struct experiment *e = run->experiment;
+    struct archive *archive;
+    int32_t tasks;
+    must(archive_create(&archive, &error));
+    struct passage passage = {.archive = archive, .backend = e->model.backend, .saving = true};
+    must(e->settings.method->keep(&e->method, &passage, &error));
+    must(archive_get(archive, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, &error));
+    must(archive_get(archive, "exemplars.counts", SAFETENSOR_I32, (size_t)tasks, counts, &error));
+    for (int32_t t = 0; t < tasks; t++) {
+        char name[32];
+        snprintf(name, sizeof name, "exemplars.%d", t);
+        must(archive_get(archive, name, SAFETENSOR_I32, (size_t)counts[t], items[t], &error));
+    }
+    archive_close(archive);
+    return (size_t)tasks;
+}
+
+/* Herded on the model as it is now. */
+static void herded(struct small_run *run, size_t task, size_t count, uint32_t *picks)
+{
+    struct experiment *e = run->experiment;
+    const struct dataset *dataset = e->data.tasks[task].dataset;
+    size_t n = dataset_size(dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed;
+    float *features = malloc(n * embed * sizeof *features),
+          *means = malloc(n * e->model.clip->dimensions.image_width * sizeof *means);
+    must(frozen_features(e, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
+    must(exemplars_herd(features, n, embed, count, picks, NULL, &error));
+    free(features);
+    free(means);
+}
+
+static void icarl_keeps_herded_images(void **state)
+{
+    (void)state;
+    struct small_run run;
+    int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
+    uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
+    small_run_open(&run, 1, icarl);
+    for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
+        struct trace t;
+        size_t share = CAPACITY / (task + 1);
+        train(&run, task, &t);
+        trace_close(&t);
+        herded(&run, task, share, picks[task]);
+        assert_int_equal(kept(&run, counts, items), task + 1);
+        for (size_t i = 0; i <= task; i++) {
+            assert_int_equal(counts[i], share);
+            assert_memory_equal(items[i], picks[i], share * sizeof **items);
+        }
+    }
+    small_run_close(&run);
+}
+
+static const struct method *real;
+static size_t tasks_before, batches_seen;
+
+/* The reference images of an iteration are exemplars in order, beginning again after the last one. */
+static status look_at_references(struct method_run *run, const struct task *task, const struct batch *batch,
+                                 struct error *failure)
+{
+    const struct guided *g = run->state;
+    const struct experiment *e = run->experiment;
+    const struct exemplars *exemplars = (const struct exemplars *)(g + 1);
+    uint8_t found[REFERENCES][R * R * 3], expected[R * R * 3];
+    size_t count = exemplars_count(exemplars);
+    assert_int_equal(count, CAPACITY / tasks_before * tasks_before);
+    must(e->model.backend->ops->download(e->model.backend, found, g->images.batch.data, sizeof found, &error));
+    for (size_t i = 0; i < REFERENCES; i++) {
+        size_t of;
+        uint32_t item;
+        struct image image;
+        exemplars_at(exemplars, (batches_seen * REFERENCES + i) % count, &of, &item);
+        must(dataset_read(e->data.tasks[of].dataset, SPLIT_TRAIN, item, &image, NULL, &error));
+        must(image_evaluation_crop(&image, R, expected, &error));
+        assert_memory_equal(found[i], expected, sizeof expected);
+        image_free(&image);
+    }
+    batches_seen++;
+    return real->loss(run, task, batch, failure);
+}
+
+/* The first task is continual_ft's; the others differ from it, because they are distilled. */
+static void icarl_refers_to_the_tasks_before(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct trace t, plain;
+    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    train(&run, 0, &plain);
+    float *after_first_task = weights_of(&run);
+    trace_close(&plain);
+    train(&run, 1, &plain);
+    small_run_reopen(&run, 1, icarl);
+    train(&run, 0, &t);
+    size_t n = size_of(&run);
+    assert_memory_equal(t.end, after_first_task, n * sizeof(float));
+    real = run.experiment->settings.method;
+    struct method method = *real;
+    method.loss = look_at_references;
+    method.loss_repeats = false; /* it looks */
+    run.experiment->settings.method = &method;
+    for (tasks_before = 1; tasks_before < SMALL_RUN_TASKS; tasks_before++) {
+        trace_close(&t);
+        batches_seen = 0;
+        train(&run, tasks_before, &t);
+        assert_int_equal(batches_seen, ITERATIONS);
+        assert_true(tasks_before > 1 || t.loss[0] > plain.loss[0] + 0.01);
+    }
+    run.experiment->settings.method = real;
+    free(after_first_task);
+    trace_close(&plain);
+    trace_close(&t);
+    small_run_close(&run);
+}
+
+static void icarl_on_two_gpus(void **state)
+{
+    (void)state;
+    expect_the_same_on_two(icarl);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +382,9 @@ int main(void)
         cmocka_unit_test(l2_on_two_gpus),
         cmocka_unit_test(ewc_holds_what_earlier_tasks_depend_on),
         cmocka_unit_test(ewc_on_two_gpus),
+        cmocka_unit_test(icarl_keeps_herded_images),
+        cmocka_unit_test(icarl_refers_to_the_tasks_before),
+        cmocka_unit_test(icarl_on_two_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,139 @@
+/* iCaRL (Rebuffi et al., CVPR 2017, arXiv 1611.07725) in ZSCL's form for CLIP:
+ *
+ *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: harness/train/services/distillation.h
+ *
+ * The teacher is the model before the task; the references are exemplars of earlier tasks in the evaluation transform,
+ * oldest task first, each in the order of picking, beginning again after the last one, and the prompts of the current task.
+ * The first task has no distillation. After task t (from 0) every task keeps ⌊exemplars / (t + 1)⌋ images: the new one is
+ * herded, as one pool, on normalised features of the model just trained, earlier ones keep their first picks.
+ *
+ * Unlike the paper, images are classified by their prompts, not by the nearest mean of exemplars, and exemplars are not
+ * trained on. ZSCL's code has zero-shot CLIP as teacher, keeps the first images of the first task without herding, and later
+ * stores other images than it picked, because row numbers shift.
+ */
+#include <stdlib.h>
+
+#include "core/array.h"
+#include "harness/methods/guided.h"
+#include "harness/selectors/selector.h"
+#include "harness/train/exemplars.h"
+#include "harness/train/trained.h"
+#include "harness/train/trainer.h"
+
+static const struct option options[] = {GUIDED_OPTIONS,
+                                        {.name = "exemplars",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 1,
+                                         .maximum = 1e9,
+                                         .fallback = "10000",
+                                         .help = "images kept of all earlier tasks together"},
+                                        {0}};
+
+struct state {
+    struct guided guided;
+    struct exemplars exemplars;
+};
+
+static status open_teacher(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    s->guided.follows = true;
+    s->exemplars.capacity = (size_t)options_integer(run->options, "exemplars");
+    return guided_open(run, NULL, error);
+}
+
+static void close_teacher(struct method_run *run)
+{
+    struct state *s = run->state;
+    exemplars_free(&s->exemplars);
+    guided_close(run);
+}
+
+/* The exemplars as reference images. */
+static status show_exemplars(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    struct reference_images *images = &s->guided.images;
+    size_t count = exemplars_count(&s->exemplars);
+    struct dataset_place *places = malloc(array_size(count, sizeof *places));
+    if (places == NULL)
+        return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", count);
+    for (size_t i = 0; i < count; i++) {
+        size_t task;
+        exemplars_at(&s->exemplars, i, &task, &places[i].item);
+        places[i].dataset = run->experiment->data.tasks[task].dataset;
+    }
+    reference_images_close(images);
+    images->in_order = true;
+    status result = dataset_of_items(&images->dataset, places, count, error);
+    free(places);
+    return result;
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct state *s = run->state;
+    if (exemplars_count(&s->exemplars) == 0)
+        return resumed ? OK : trained_groups_reset(run->experiment, error);
+    TRY(show_exemplars(run, error));
+    return guided_begin_task(run, task, resumed, task->prompts, dataset_classes(task->dataset), error);
+}
+
+static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
+{
+    const struct state *s = run->state;
+    return exemplars_count(&s->exemplars) > 0 ? guided_loss(run, task, batch, error)
+                                              : classification_loss(run, task, batch, error);
+}
+
+static status herd(struct exemplars *exemplars, const float *features, size_t n, size_t width, struct error *error)
+{
+    size_t share = exemplars_share(exemplars), count = share < n ? share : n;
+    uint32_t *picks = malloc(array_size(count + 1, sizeof *picks));
+    if (picks == NULL)
+        return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu picks", count);
+    status result = exemplars_herd(features, n, width, count, picks, NULL, error);
+    if (result == OK)
+        result = exemplars_add(exemplars, picks, count, error);
+    free(picks);
+    return result;
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct state *s = run->state;
+    struct experiment *e = run->experiment;
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed,
+           width = e->model.clip->dimensions.image_width;
+    float *features = malloc(array_size(n, embed * sizeof *features)),
+          *means = malloc(array_size(n, width * sizeof *means));
+    status result = features != NULL && means != NULL
+                        ? frozen_features(e, task->dataset, SPLIT_TRAIN, NULL, n, means, features, e->stop, error)
+                        : error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu features", n);
+    free(means);
+    if (result == OK)
+        result = herd(&s->exemplars, features, n, embed, error);
+    free(features);
+    return result == OK ? guided_end_task(run, task, error) : result;
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    struct state *s = run->state;
+    TRY(exemplars_keep(&s->exemplars, passage, error));
+    return guided_keep(run, passage, error);
+}
+
+const struct method method_icarl = {.name = "icarl",
+                                    .source = "Rebuffi et al., CVPR 2017; as in ZSCL, ICCV 2023",
+                                    .options = options,
+                                    .loss_repeats = true,
+                                    .state_size = sizeof(struct state),
+                                    .groups = groups_towers,
+                                    .open = open_teacher,
+                                    .close = close_teacher,
+                                    .begin_task = begin_task,
+                                    .loss = loss,
+                                    .after_step = guided_after_step,
+                                    .end_task = end_task,
+                                    .keep = keep};
