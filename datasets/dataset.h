@@ -100,7 +100,7 @@ status dataset_of_names(struct dataset **dataset, const char *const *classes, si
 /* All image files below a folder, at any depth, as training images of one class; there are no others. */
 status dataset_of_images(struct dataset **dataset, const char *path, struct error *error);
 
-/* Training images of other datasets, which must stay open, as training images of one class, in the given order. */
+/* Training images of other datasets, which must stay open, in the given order, with the labels that they have there. */
 struct dataset_place {
     const struct dataset *dataset;
     uint32_t item;

@@ -26,8 +26,11 @@ static status fill(struct dataset *list, const struct dataset_place *places, siz
     *list->sources = (struct raw_images){.owner = copy, .release = free, .name = strdup(item_list.name)};
     list->source_count = 1;
     TRY(strings_add(&list->classes, "image", strlen("image"), error));
-    for (size_t i = 0; i < count; i++)
-        TRY(dataset_add_item(&list->items[SPLIT_TRAIN], (struct dataset_item){.position = (uint32_t)i}, error));
+    for (size_t i = 0; i < count; i++) {
+        int label = dataset_label(places[i].dataset, SPLIT_TRAIN, places[i].item);
+        TRY(dataset_add_item(&list->items[SPLIT_TRAIN], (struct dataset_item){.label = label, .position = (uint32_t)i},
+                             error));
+    }
     return OK;
 }
 

@@ -15,8 +15,7 @@
 
 #include "core/array.h"
 #include "harness/methods/guided.h"
-#include "harness/selectors/selector.h"
-#include "harness/train/exemplars.h"
+#include "harness/train/services/herding.h"
 #include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
@@ -86,35 +85,11 @@ static status loss(struct method_run *run, const struct task *task, const struct
                                               : classification_loss(run, task, batch, error);
 }
 
-static status herd(struct exemplars *exemplars, const float *features, size_t n, size_t width, struct error *error)
-{
-    size_t share = exemplars_share(exemplars), count = share < n ? share : n;
-    uint32_t *picks = malloc(array_size(count + 1, sizeof *picks));
-    if (picks == NULL)
-        return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu picks", count);
-    status result = exemplars_herd(features, n, width, count, picks, NULL, error);
-    if (result == OK)
-        result = exemplars_add(exemplars, picks, count, error);
-    free(picks);
-    return result;
-}
-
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct state *s = run->state;
-    struct experiment *e = run->experiment;
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed,
-           width = e->model.clip->dimensions.image_width;
-    float *features = malloc(array_size(n, embed * sizeof *features)),
-          *means = malloc(array_size(n, width * sizeof *means));
-    status result = features != NULL && means != NULL
-                        ? frozen_features(e, task->dataset, SPLIT_TRAIN, NULL, n, means, features, e->stop, error)
-                        : error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu features", n);
-    free(means);
-    if (result == OK)
-        result = herd(&s->exemplars, features, n, embed, error);
-    free(features);
-    return result == OK ? guided_end_task(run, task, error) : result;
+    TRY(herding_add(&s->exemplars, run->experiment, task, error));
+    return guided_end_task(run, task, error);
 }
 
 static status keep(struct method_run *run, const struct passage *passage, struct error *error)

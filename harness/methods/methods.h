@@ -15,6 +15,7 @@
     X(lwf)                                                                                                             \
     X(lwf_vr)                                                                                                          \
     X(icarl)                                                                                                           \
+    X(replay)                                                                                                          \
     X(zscl)
 
 #define DECLARE(name) extern const struct method method_##name;

@@ -375,6 +375,118 @@ static void icarl_on_two_gpus(void **state)
     expect_the_same_on_two(icarl);
 }
 
+/* --- replay --- */
+
+static const char *const replay[] = {"method.name=replay", "method.exemplars=7", "method.replayed=5", NULL};
+
+/* In the first iteration of the second task the loss is continual_ft's and the cross-entropy of exemplars of the first,
+ * which has 2 classes and not 3; it is what is left when the second task's own cross-entropy is taken away. */
+static status expect_a_term(struct method_run *run, const struct task *task, const struct batch *batch,
+                            struct error *failure)
+{
+    struct experiment *e = run->experiment;
+    size_t n = size_of(watched.run), bytes = n * sizeof(float);
+    struct backend *backend = e->model.backend;
+    float *gradients = e->model.clip->parameters->gradients, zero = 0;
+    struct texts own = e->prompts, first;
+    struct arena_mark mark = arena_mark(run->step_memory);
+    must(classification_loss(run, task, batch, failure));
+    double alone = loss_now(run);
+    must(backend->ops->zero(backend, gradients, bytes, failure));
+    must(backend->ops->upload(backend, e->model.loss, &zero, sizeof zero, failure));
+    arena_release(run->step_memory, mark);
+    must(real->loss(run, task, batch, failure));
+    double term = loss_now(run) - alone;
+    assert_ptr_equal(e->prompts.tokens, own.tokens);
+    if (batches_seen++ > 0)
+        return OK;
+    /* of the whole images; crops that keep nine tenths of one hardly change its loss */
+    const struct dataset *dataset = e->data.tasks[0].dataset;
+    int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY], labels[REFERENCES];
+    uint8_t pixels[REFERENCES][R * R * 3];
+    assert_int_equal(kept(watched.run, counts, items), 1);
+    for (size_t i = 0; i < REFERENCES; i++) {
+        struct image image;
+        must(dataset_read(dataset, SPLIT_TRAIN, (size_t)items[0][i], &image, &labels[i], failure));
+        must(image_evaluation_crop(&image, R, pixels[i], failure));
+        image_free(&image);
+    }
+    struct tensor images, places;
+    must(tensor_take(&images, run->step_memory, TENSOR_U8, "images", 4, (size_t[]){REFERENCES, R, R, 3}, failure));
+    must(tensor_take(&places, run->step_memory, TENSOR_I32, "labels", 1, (size_t[]){REFERENCES}, failure));
+    must(backend->ops->upload(backend, images.data, pixels, sizeof pixels, failure));
+    must(backend->ops->upload(backend, places.data, labels, sizeof labels, failure));
+    must(texts_create(&first, e->model.clip, run->step_memory, e->data.tasks[0].prompts, 2, failure));
+    float *before = small_run_values(watched.run, gradients, n);
+    double together = loss_now(run);
+    e->prompts = first;
+    must(classification_loss(
+        run, &e->data.tasks[0],
+        &(struct batch){.images = images, .labels = places.data, .count = REFERENCES, .total = REFERENCES}, failure));
+    e->prompts = own;
+    double expected = loss_now(run) - together;
+    if (!(fabs(term - expected) <= watched.largest))
+        fail_msg("the loss of exemplars: expected %.6f, found %.6f", expected, term);
+    must(backend->ops->upload(backend, gradients, before, bytes, failure));
+    free(before);
+    return OK;
+}
+
+static void replay_trains_on_the_tasks_before(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct trace t;
+    small_run_open(&run, 1, replay);
+    train(&run, 0, &t);
+    trace_close(&t);
+    real = run.experiment->settings.method;
+    watched = (struct watched){.run = &run, .largest = 0.05};
+    batches_seen = 0;
+    struct method method = *real;
+    method.loss = expect_a_term;
+    run.experiment->settings.method = &method;
+    train(&run, 1, &t);
+    assert_int_equal(batches_seen, ITERATIONS);
+    trace_close(&t);
+    run.experiment->settings.method = real;
+    small_run_close(&run);
+}
+
+/* Images of several tasks in one list: each with its own pixels and label. */
+static void listed_images_are_their_own(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct dataset *list;
+    small_run_open(&run, 1, replay);
+    const struct task *tasks = run.experiment->data.tasks;
+    const struct dataset_place places[] = {
+        {tasks[2].dataset, 23}, {tasks[0].dataset, 7}, {tasks[1].dataset, 17}, {tasks[2].dataset, 0}};
+    must(dataset_of_items(&list, places, 4, &error));
+    assert_int_equal(dataset_size(list, SPLIT_TRAIN), 4);
+    for (size_t i = 0; i < 4; i++) {
+        struct image found, expected;
+        int label[2];
+        must(dataset_read(list, SPLIT_TRAIN, i, &found, &label[0], &error));
+        must(dataset_read(places[i].dataset, SPLIT_TRAIN, places[i].item, &expected, &label[1], &error));
+        assert_int_equal(label[0], label[1]);
+        assert_int_equal(dataset_label(list, SPLIT_TRAIN, i), label[1]);
+        assert_memory_equal(found.pixels, expected.pixels, (size_t)found.width * (size_t)found.height * 3);
+        assert_true(i != 0 || label[1] != 0);
+        image_free(&found);
+        image_free(&expected);
+    }
+    dataset_close(list);
+    small_run_close(&run);
+}
+
+static void replay_on_two_gpus(void **state)
+{
+    (void)state;
+    expect_the_same_on_two(replay);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +497,9 @@ int main(void)
         cmocka_unit_test(icarl_keeps_herded_images),
         cmocka_unit_test(icarl_refers_to_the_tasks_before),
         cmocka_unit_test(icarl_on_two_gpus),
+        cmocka_unit_test(listed_images_are_their_own),
+        cmocka_unit_test(replay_trains_on_the_tasks_before),
+        cmocka_unit_test(replay_on_two_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,7 +235,7 @@ static void goes_on_with(struct small_run *run, const char *const *overrides)
 
 static void methods_go_on_after_every_iteration(void **state)
 {
-    static const char *const names[] = {"wise_ft", "l2", "ewc", "lwf", "lwf_vr", "icarl", "zscl"};
+    static const char *const names[] = {"wise_ft", "l2", "ewc", "lwf", "lwf_vr", "icarl", "replay", "zscl"};
     (void)state;
     struct small_run run;
     open_run(&run, NULL);
@@ -247,14 +247,15 @@ static void methods_go_on_after_every_iteration(void **state)
         for (int several = 0; several < 2; several++) {
             char name[32];
             snprintf(name, sizeof name, "method.name=%s", names[i]);
-            bool ewc = strcmp(names[i], "ewc") == 0, icarl = strcmp(names[i], "icarl") == 0;
+            bool ewc = strcmp(names[i], "ewc") == 0,
+                 kept = strcmp(names[i], "icarl") == 0 || strcmp(names[i], "replay") == 0;
             bool zscl = strcmp(names[i], "zscl") == 0, draws = strcmp(names[i], "lwf_vr") == 0;
             const char *overrides[] = {name,
                                        several ? "run.gpus=2" : "run.gpus=1",
                                        zscl    ? "method.average_every=2"
                                        : draws ? "method.sentences=7"
                                        : ewc   ? "method.fisher_iterations=4"
-                                       : icarl ? "method.exemplars=7"
+                                       : kept  ? "method.exemplars=7"
                                                : NULL,
                                        zscl ? pictures : NULL,
                                        texts,

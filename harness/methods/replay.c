@@ -1,0 +1,193 @@
+/* Experience replay (Chaudhry et al. 2019, arXiv 1902.10486), over all weights of both towers:
+ *
+ *     loss = cross-entropy of the batch + cross-entropy of a batch of exemplars of one earlier task, with its prompts
+ *
+ * Iteration i (from 0) of a task with T tasks before it replays task i mod T: the next exemplars of it in the order of
+ * picking, beginning again after the last one, cropped at random as in training. The first task has no such term. Exemplars
+ * are herded and shared out as in icarl.c. The paper draws them at random, from all tasks at once and for one classifier;
+ * here every task has the classes of its own prompts, so that a batch is of one task.
+ */
+#include <stdlib.h>
+
+#include "core/array.h"
+#include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
+#include "harness/train/batches.h"
+#include "harness/train/services/herding.h"
+#include "harness/train/trained.h"
+#include "harness/train/trainer.h"
+
+static const struct option options[] = {{.name = "exemplars",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 1,
+                                         .maximum = 1e9,
+                                         .fallback = "10000",
+                                         .help = "images kept of all earlier tasks together"},
+                                        {.name = "replayed",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 0,
+                                         .maximum = 65536,
+                                         .fallback = "0",
+                                         .help = "exemplars per iteration; 0: as many as are trained on"},
+                                        {0}};
+
+struct state {
+    struct exemplars exemplars;
+    struct dataset *dataset; /* the exemplars of all iterations of the task, one after the other; NULL: none */
+    struct batches *batches;
+    struct texts *prompts; /* of the tasks before */
+    int32_t done;          /* iterations of the task */
+};
+
+static status open_memory(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    (void)error;
+    s->exemplars.capacity = (size_t)options_integer(run->options, "exemplars");
+    return OK;
+}
+
+static void forget_batches(struct state *s)
+{
+    batches_close(s->batches);
+    dataset_close(s->dataset);
+    free(s->prompts);
+    s->batches = NULL;
+    s->dataset = NULL;
+    s->prompts = NULL;
+}
+
+static void close_memory(struct method_run *run)
+{
+    struct state *s = run->state;
+    forget_batches(s);
+    exemplars_free(&s->exemplars);
+}
+
+static size_t batch_of(const struct method_run *run, const struct task *task)
+{
+    size_t batch = (size_t)options_integer(run->options, "replayed");
+    return batch > 0 ? batch : task->settings.batch;
+}
+
+/* The images of all iterations: an image that comes again has a place, and so a crop, of its own. */
+static status list_images(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct state *s = run->state;
+    size_t batch = batch_of(run, task), count = array_size(task->settings.iterations, batch);
+    struct dataset_place *places = malloc(array_size(count, sizeof *places));
+    if (places == NULL)
+        return error_set(error, ERROR_MEMORY, "replay: no memory for a list of %zu images", count);
+    for (size_t i = 0; i < count; i++) {
+        size_t iteration = i / batch, of = iteration % s->exemplars.tasks,
+               next = iteration / s->exemplars.tasks * batch + i % batch;
+        places[i].dataset = run->experiment->data.tasks[of].dataset;
+        places[i].item = s->exemplars.of_task[of].items[next % s->exemplars.of_task[of].count];
+    }
+    status result = dataset_of_items(&s->dataset, places, count, error);
+    free(places);
+    return result;
+}
+
+static status prepare_prompts(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    struct experiment *e = run->experiment;
+    s->prompts = calloc(s->exemplars.tasks, sizeof *s->prompts);
+    if (s->prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "replay: no memory for prompts");
+    for (size_t t = 0; t < s->exemplars.tasks; t++)
+        TRY(texts_create(&s->prompts[t], e->model.clip, run->task_memory, e->data.tasks[t].prompts,
+                         dataset_classes(e->data.tasks[t].dataset), error));
+    return OK;
+}
+
+/* As many tasks as may keep an image each. */
+static bool replays(const struct state *s)
+{
+    return s->exemplars.tasks > 0 && s->exemplars.capacity >= s->exemplars.tasks;
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct state *s = run->state;
+    struct experiment *e = run->experiment;
+    forget_batches(s);
+    if (!resumed) {
+        s->done = 0;
+        TRY(trained_groups_reset(e, error));
+    }
+    if (!replays(s) || (size_t)s->done == task->settings.iterations)
+        return OK;
+    TRY(list_images(run, task, error));
+    TRY(prepare_prompts(run, error));
+    struct loader_settings settings = {.dataset = s->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
+                                       .batch = batch_of(run, task),
+                                       .augment = true,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index,
+                                       .part = e->work.rank,
+                                       .parts = e->work.ranks};
+    return batches_open(&s->batches, e, &settings, (size_t)s->done, task->settings.iterations, error);
+}
+
+static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
+{
+    struct state *s = run->state;
+    struct experiment *e = run->experiment;
+    struct arena_mark mark = arena_mark(run->step_memory);
+    struct texts own = e->prompts;
+    struct batch replayed;
+    TRY(classification_loss(run, task, batch, error));
+    if (s->batches == NULL)
+        return OK;
+    size_t of = (size_t)s->done % s->exemplars.tasks;
+    arena_release(run->step_memory, mark);
+    TRY(batches_take(s->batches, &replayed, error));
+    e->prompts = s->prompts[of];
+    status result = classification_loss(run, &e->data.tasks[of], &replayed, error);
+    e->prompts = own;
+    return result;
+}
+
+static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
+{
+    struct state *s = run->state;
+    (void)task;
+    (void)error;
+    s->done = (int32_t)iteration;
+    if (s->batches != NULL)
+        batches_advance(s->batches);
+    return OK;
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct state *s = run->state;
+    forget_batches(s);
+    TRY(herding_add(&s->exemplars, run->experiment, task, error));
+    s->done = 0;
+    return OK;
+}
+
+static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    struct state *s = run->state;
+    TRY(passage_host(passage, "replay.done", SAFETENSOR_I32, 1, &s->done, error));
+    return exemplars_keep(&s->exemplars, passage, error);
+}
+
+const struct method method_replay = {.name = "replay",
+                                     .source = "Chaudhry et al. 2019; exemplars as in iCaRL, CVPR 2017",
+                                     .options = options,
+                                     .state_size = sizeof(struct state),
+                                     .groups = groups_towers,
+                                     .open = open_memory,
+                                     .close = close_memory,
+                                     .begin_task = begin_task,
+                                     .loss = loss,
+                                     .after_step = after_step,
+                                     .end_task = end_task,
+                                     .keep = keep};

@@ -1,0 +1,15 @@
+/* The exemplars of a task that ended, herded on the model as it is now (harness/train/exemplars.h).
+ *
+ *     TRY(herding_add(&exemplars, e, task, error));                   // in end_task
+ */
+#ifndef MTIL_HARNESS_TRAIN_SERVICES_HERDING_H
+#define MTIL_HARNESS_TRAIN_SERVICES_HERDING_H
+
+#include "harness/run/experiment.h"
+#include "harness/train/exemplars.h"
+
+/* Encodes all training images of the task in the evaluation transform. */
+status herding_add(struct exemplars *exemplars, struct experiment *experiment, const struct task *task,
+                   struct error *error);
+
+#endif
