@@ -124,6 +124,12 @@ status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_ch
  * none, or where it is one of the sources. */
 void merge_onto_least_used(const struct merge_view *view, struct merge *merge);
 
+/* For policies: in every block the two experts of highest score (ties: the lowest first one, then the lowest second
+ * one) replace the least used one; a block without a score above `above` has no merge. */
+typedef double merge_score(const struct merge_view *view, size_t block, size_t first, size_t second);
+status merge_best_pairs(const struct merge_view *view, merge_score *score, double above, struct merge_list *list,
+                        struct error *error);
+
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);
 

@@ -65,6 +65,36 @@ void merge_onto_least_used(const struct merge_view *view, struct merge *merge)
             merge->skip = MERGE_TARGET_IS_SOURCE;
 }
 
+/* False: no pair has a score above `above`. */
+static bool best_pair(const struct merge_view *view, size_t block, merge_score *score, double above, int pair[2])
+{
+    bool found = false;
+    for (size_t e = 0; e < view->experts; e++)
+        for (size_t f = e + 1; f < view->experts; f++) {
+            double value = score(view, block, e, f);
+            if (value <= above)
+                continue;
+            above = value;
+            pair[0] = (int)e;
+            pair[1] = (int)f;
+            found = true;
+        }
+    return found;
+}
+
+status merge_best_pairs(const struct merge_view *view, merge_score *score, double above, struct merge_list *list,
+                        struct error *error)
+{
+    for (size_t block = 0; block < view->blocks; block++) {
+        struct merge merge = {.block = block, .sources = 2};
+        if (!best_pair(view, block, score, above, merge.source))
+            continue;
+        merge_onto_least_used(view, &merge);
+        TRY(merge_list_add(list, &merge, error));
+    }
+    return OK;
+}
+
 const char *merge_skip_name(enum merge_skip skip)
 {
     static const char *const names[] = {"", "target_is_source", "no_free_expert"};

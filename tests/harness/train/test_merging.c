@@ -163,11 +163,87 @@ static void collected_counts_add_up(void **state)
     small_run_close(&run);
 }
 
+struct collected {
+    size_t experts;
+    int32_t values[2 * 64 * 64]; /* [blocks, E, E] */
+};
+
+static int32_t value_at(const struct collected *c, size_t block, size_t first, size_t second)
+{
+    return c->values[(block * c->experts + first) * c->experts + second];
+}
+
+static double times_together(const struct collected *c, size_t block, size_t first, size_t second)
+{
+    return value_at(c, block, first, second);
+}
+
+/* The first pair of highest score, and false where no score is above 0. */
+static bool find_pair(const struct collected *c, size_t block,
+                      double (*score)(const struct collected *, size_t, size_t, size_t), int pair[2])
+{
+    double highest = 0;
+    for (size_t e = 0; e + 1 < c->experts; e++)
+        for (size_t f = e + 1; f < c->experts; f++)
+            if (score(c, block, e, f) > highest) {
+                highest = score(c, block, e, f);
+                pair[0] = (int)e;
+                pair[1] = (int)f;
+            }
+    return highest > 0;
+}
+
+/* The changes of both towers, block by block, against what was collected. */
+static void check_pairs(struct experiment *e, bool next,
+                        double (*score)(const struct collected *, size_t, size_t, size_t))
+{
+    size_t found = 0;
+    for (int t = 0; t < TOWERS; t++) {
+        const struct adapter_statistics *s = &e->model.adapters->towers[t].statistics;
+        struct collected c = {.experts = e->model.adapters->settings.experts};
+        int pair[2];
+        must(e->model.backend->ops->download(e->model.backend, c.values, next ? s->next : s->pairs,
+                                             2 * c.experts * c.experts * sizeof *c.values, &error));
+        for (size_t block = 0; block < 2; block++)
+            if (find_pair(&c, block, score, pair)) {
+                assert_true(found < e->changes.count);
+                const struct expert_change *change = &e->changes.changes[found++];
+                assert_int_equal(change->tower, t);
+                assert_int_equal(change->merge.block, block);
+                assert_memory_equal(change->merge.source, pair, sizeof pair);
+            }
+    }
+    assert_true(found > 0);
+    for (; found < e->changes.count; found++)
+        assert_int_equal(e->changes.changes[found].kind, CHANGE_FREEZE);
+}
+
+/* The pairs that are merged are those of the statistic that the policy names, as training collected it. */
+static void pairs_are_those_of_the_statistic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        bool next;
+        double (*score)(const struct collected *, size_t, size_t, size_t);
+    } cases[] = {{"merge.policy=coactivated", false, times_together}};
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        small_run_reopen(&run, 1,
+                         (const char *const[]){cases[i].policy, "merge.every=6", "training.learning_rate=1e-3", NULL});
+        train(&run, 0, 0, NULL, OK); /* merges once, after its last step */
+        check_pairs(run.experiment, cases[i].next, cases[i].score);
+    }
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
         cmocka_unit_test(collected_counts_add_up),
+        cmocka_unit_test(pairs_are_those_of_the_statistic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
