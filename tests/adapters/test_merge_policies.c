@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -118,12 +119,60 @@ static void coactivated_needs_two_that_were_chosen_together(void **state)
     expect_one("coactivated", &view, (struct expected){0, 0, 1, 1, MERGE_TARGET_IS_SOURCE});
 }
 
+static void downstream_takes_those_with_the_same_followers(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t next[SQUARE], counts[EXPERTS], frozen[EXPERTS];
+        struct expected merge;
+    } cases[] = {
+        /* 1 and 3 go the same way, 0 and 2 more often another one */
+        {{90, 90, 10, 0, 0, 1, 0, 2, 90, 10, 90, 0, 1, 2, 0, 4}, {9, 5, 1, 7}, {0}, {0, 1, 3, 2, MERGE_DONE}},
+        {{90, 90, 10, 0, 0, 1, 0, 2, 90, 10, 90, 0, 1, 2, 0, 4}, {3, 5, 1, 7}, {0, 0, 1}, {0, 1, 3, 0, MERGE_DONE}},
+        /* 1 and 2 alike, but for a factor; so are 0 and 3: the lowest first one */
+        {{1, 1, 0, 0, 0, 0, 1, 2, 0, 0, 3, 6, 7, 7, 0, 0}, {8, 5, 6, 7}, {0}, {0, 0, 3, 1, MERGE_DONE}},
+        {{1, 1, 0, 0, 3, 3, 0, 0, 5, 5, 0, 0, 7, 7, 0, 0}, {8, 9, 6, 7}, {0}, {0, 0, 1, 2, MERGE_DONE}},
+        {{1, 1, 0, 0, 3, 3, 0, 0, 5, 5, 0, 0, 7, 7, 0, 0}, {8, 9, 6, 7}, {0, 0, 1}, {0, 0, 1, 3, MERGE_DONE}},
+        {{1, 1, 0, 0, 3, 3, 0, 0, 5, 5, 0, 0, 7, 7, 0, 0},
+         {8, 9, 6, 7},
+         {1, 1, 1, 1},
+         {0, 0, 1, -1, MERGE_NO_FREE_EXPERT}},
+    };
+    static const int32_t none[EXPERTS] = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t counts[2 * EXPERTS] = {0}, frozen[2 * EXPERTS] = {0};
+        memcpy(counts, cases[i].counts, sizeof none);
+        memcpy(frozen, cases[i].frozen, sizeof none);
+        struct merge_view view = {
+            .blocks = 2, .experts = EXPERTS, .counts = counts, .frozen = frozen, .next = cases[i].next};
+        expect_one("downstream", &view, cases[i].merge); /* and nothing of the last block, which has no next one */
+    }
+}
+
+static void downstream_needs_a_next_block_and_common_followers(void **state)
+{
+    (void)state;
+    static const int32_t apart[SQUARE] = {[0] = 9, [5] = 8, [10] = 7, [15] = 6}, counts[2 * EXPERTS] = {9, 8, 7, 6},
+                         two[4] = {3, 3, 3, 3}, frozen[2 * EXPERTS] = {0};
+    struct merge_view view = {.blocks = 2, .experts = EXPERTS, .counts = counts, .frozen = frozen, .next = apart};
+    expect_none("downstream", &view);
+    view.experts = 1;
+    expect_none("downstream", &view);
+    view.experts = 2; /* no third one to replace */
+    view.next = two;
+    expect_one("downstream", &view, (struct expected){0, 0, 1, 1, MERGE_TARGET_IS_SOURCE});
+    view.blocks = 1;
+    expect_none("downstream", &view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coactivated_takes_those_chosen_together),
         cmocka_unit_test(every_block_has_its_own_pair),
         cmocka_unit_test(coactivated_needs_two_that_were_chosen_together),
+        cmocka_unit_test(downstream_takes_those_with_the_same_followers),
+        cmocka_unit_test(downstream_needs_a_next_block_and_common_followers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,7 @@ static void lists_come_in_every_format(void **state)
     (void)state;
     expect_answer("list policies", "most_used");
     expect_answer("list policies", "coactivated");
+    expect_answer("list policies", "downstream");
     expect_answer("list policies --format json", "\"most_used\"");
     expect_answer("list datasets --format csv", "\nmnist,");
     expect_answer("list suites", "name");

@@ -1,4 +1,5 @@
 /* Every merge policy with every way to combine: a run that was stopped, and one on two devices, are the run. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,17 @@ static double times_together(const struct collected *c, size_t block, size_t fir
     return value_at(c, block, first, second);
 }
 
+static double cosine(const struct collected *c, size_t block, size_t first, size_t second)
+{
+    double dot = 0, a = 0, b = 0;
+    for (size_t e = 0; e < c->experts && block == 0; e++) {
+        dot += (double)value_at(c, block, first, e) * value_at(c, block, second, e);
+        a += pow(value_at(c, block, first, e), 2);
+        b += pow(value_at(c, block, second, e), 2);
+    }
+    return dot > 0 ? (double)(float)(dot / sqrt(a) / sqrt(b)) : 0;
+}
+
 /* The first pair of highest score, and false where no score is above 0. */
 static bool find_pair(const struct collected *c, size_t block,
                       double (*score)(const struct collected *, size_t, size_t, size_t), int pair[2])
@@ -226,7 +238,7 @@ static void pairs_are_those_of_the_statistic(void **state)
         const char *policy;
         bool next;
         double (*score)(const struct collected *, size_t, size_t, size_t);
-    } cases[] = {{"merge.policy=coactivated", false, times_together}};
+    } cases[] = {{"merge.policy=coactivated", false, times_together}, {"merge.policy=downstream", true, cosine}};
     struct small_run run;
     small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

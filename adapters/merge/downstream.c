@@ -1,0 +1,35 @@
+/* The two experts whose samples go on to the most similar experts of the next block replace the least used one that is
+ * not frozen: future work in Park's paper. Similarity is the cosine of two rows of the counts of what follows, since
+ * the task began; ties: the lowest first expert, then the lowest second one. The last block has nothing that follows
+ * and no merge; nor has a block in which no two experts share a follower. */
+#include <math.h>
+
+#include "adapters/merge/policies.h"
+
+/* Rounded to float, so that rows that differ by a factor are a tie. */
+static double likeness(const struct merge_view *view, size_t block, size_t first, size_t second)
+{
+    if (block + 1 == view->blocks)
+        return 0;
+    const int32_t *a = view->next + (block * view->experts + first) * view->experts,
+                  *b = view->next + (block * view->experts + second) * view->experts;
+    double dot = 0, length_a = 0, length_b = 0;
+    for (size_t e = 0; e < view->experts; e++) {
+        dot += (double)a[e] * b[e];
+        length_a += (double)a[e] * a[e];
+        length_b += (double)b[e] * b[e];
+    }
+    return dot > 0 ? (double)(float)(dot / (sqrt(length_a) * sqrt(length_b))) : 0;
+}
+
+static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
+                   struct error *error)
+{
+    (void)call;
+    return merge_best_pairs(view, likeness, 0, list, error);
+}
+
+const struct merge_policy policy_downstream = {.name = "downstream",
+                                               .source = "use of the next block's experts; future work of Park",
+                                               .needs = NEEDS_NEXT_COUNTS,
+                                               .plan = plan};
