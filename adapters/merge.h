@@ -120,15 +120,26 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
 /* The top_k highest counts of every block join its frozen set (ties: the lowest index); appends one event per block. */
 status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error);
 
-/* For policies: the target is the least used expert that is not frozen (ties: the lowest index); a skip where there is
- * none, or where it is one of the sources. */
-void merge_onto_least_used(const struct merge_view *view, struct merge *merge);
+/* For policies that leave their target to the suite: an entry of their options, and what it asks for. least_used: the
+ * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
+ * a random one that is neither a source nor frozen. A skip where there is none. */
+#define MERGE_TARGET_OPTION                                                                                            \
+    {                                                                                                                  \
+        .name = "target", .type = OPTION_CHOICE, .choices = "least_used|random_free", .fallback = "least_used",        \
+        .help = "which expert is replaced: the least used, or a random one that is neither source nor frozen"          \
+    }
+void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge);
+
+/* For policies: a random target as above, and a random expert that is not a source yet. One draw for the block and the
+ * number of sources so far; −1: none is left. */
+void merge_onto_random_free(const struct merge_view *view, const struct rng *rng, struct merge *merge);
+int merge_draw_source(const struct merge_view *view, const struct rng *rng, const struct merge *merge);
 
 /* For policies: in every block the two experts of highest score (ties: the lowest first one, then the lowest second
- * one) replace the least used one; a block without a score above `above` has no merge. */
+ * one) replace the target; a block without a score above `above` has no merge. */
 typedef double merge_score(const struct merge_view *view, size_t block, size_t first, size_t second);
-status merge_best_pairs(const struct merge_view *view, merge_score *score, double above, struct merge_list *list,
-                        struct error *error);
+status merge_best_pairs(const struct merge_view *view, const struct merge_call *call, merge_score *score, double above,
+                        struct merge_list *list, struct error *error);
 
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);

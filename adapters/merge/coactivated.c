@@ -8,14 +8,16 @@ static double times_together(const struct merge_view *view, size_t block, size_t
     return view->pairs[(block * view->experts + first) * view->experts + second];
 }
 
+static const struct option options[] = {MERGE_TARGET_OPTION, {0}};
+
 static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error)
 {
-    (void)call;
-    return merge_best_pairs(view, times_together, 0, list, error);
+    return merge_best_pairs(view, call, times_together, 0, list, error);
 }
 
 const struct merge_policy policy_coactivated = {.name = "coactivated",
                                                 .source = "counts of experts chosen together; compare Park (most_used)",
                                                 .needs = NEEDS_PAIR_COUNTS,
+                                                .options = options,
                                                 .plan = plan};

@@ -22,14 +22,16 @@ static double likeness(const struct merge_view *view, size_t block, size_t first
     return dot > 0 ? (double)(float)(dot / (sqrt(length_a) * sqrt(length_b))) : 0;
 }
 
+static const struct option options[] = {MERGE_TARGET_OPTION, {0}};
+
 static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error)
 {
-    (void)call;
-    return merge_best_pairs(view, likeness, 0, list, error);
+    return merge_best_pairs(view, call, likeness, 0, list, error);
 }
 
 const struct merge_policy policy_downstream = {.name = "downstream",
                                                .source = "use of the next block's experts; future work of Park",
                                                .needs = NEEDS_NEXT_COUNTS,
+                                               .options = options,
                                                .plan = plan};

@@ -1,4 +1,5 @@
-/* The most used experts replace the least used one that is not frozen: Park, Algorithm 1, lines 12–17, with two. */
+/* The most used experts replace the least used one that is not frozen: Park, Algorithm 1, lines 12–17, with two
+ * sources and this target. */
 #include "adapters/merge/policies.h"
 
 static const struct option options[] = {{.name = "sources",
@@ -7,6 +8,7 @@ static const struct option options[] = {{.name = "sources",
                                          .maximum = MERGE_SOURCES,
                                          .fallback = "2",
                                          .help = "how many of the most used experts are merged"},
+                                        MERGE_TARGET_OPTION,
                                         {0}};
 
 static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
@@ -18,7 +20,7 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     for (size_t block = 0; block < view->blocks; block++) {
         struct merge merge = {.block = block, .sources = sources};
         highest_counts(view->counts + block * view->experts, view->experts, sources, merge.source);
-        merge_onto_least_used(view, &merge);
+        merge_choose_target(view, call, &merge);
         TRY(merge_list_add(list, &merge, error));
     }
     return OK;

@@ -51,7 +51,15 @@ void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highes
     }
 }
 
-void merge_onto_least_used(const struct merge_view *view, struct merge *merge)
+static bool is_source(const struct merge *merge, size_t expert)
+{
+    for (size_t i = 0; i < merge->sources; i++)
+        if (merge->source[i] == (int)expert)
+            return true;
+    return false;
+}
+
+static void onto_least_used(const struct merge_view *view, struct merge *merge)
 {
     const int32_t *counts = view->counts + merge->block * view->experts,
                   *frozen = view->frozen + merge->block * view->experts;
@@ -60,9 +68,43 @@ void merge_onto_least_used(const struct merge_view *view, struct merge *merge)
         if (!frozen[e] && (merge->target < 0 || counts[e] < counts[merge->target]))
             merge->target = (int)e;
     merge->skip = merge->target < 0 ? MERGE_NO_FREE_EXPERT : MERGE_DONE;
-    for (size_t i = 0; i < merge->sources; i++)
-        if (merge->target == merge->source[i])
-            merge->skip = MERGE_TARGET_IS_SOURCE;
+    if (merge->target >= 0 && is_source(merge, (size_t)merge->target))
+        merge->skip = MERGE_TARGET_IS_SOURCE;
+}
+
+/* One of the experts that are neither a source so far nor marked in `frozen` (NULL: none is); −1: none is left. */
+static int draw(const struct merge_view *view, const struct rng *rng, const struct merge *merge, const int32_t *frozen)
+{
+    uint64_t index = ((uint64_t)view->tower << 32 | merge->block) * 4 + merge->sources;
+    uint32_t left = 0;
+    for (size_t e = 0; e < view->experts; e++)
+        left += !is_source(merge, e) && (frozen == NULL || !frozen[e]);
+    if (left == 0)
+        return -1;
+    uint32_t number = rng_below(rng, index, left);
+    for (size_t e = 0;; e++)
+        if (!is_source(merge, e) && (frozen == NULL || !frozen[e]) && number-- == 0)
+            return (int)e;
+}
+
+int merge_draw_source(const struct merge_view *view, const struct rng *rng, const struct merge *merge)
+{
+    return draw(view, rng, merge, NULL);
+}
+
+void merge_onto_random_free(const struct merge_view *view, const struct rng *rng, struct merge *merge)
+{
+    merge->target = draw(view, rng, merge, view->frozen + merge->block * view->experts);
+    merge->skip = merge->target < 0 ? MERGE_NO_FREE_EXPERT : MERGE_DONE;
+}
+
+void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge)
+{
+    enum { RANDOM_FREE = 1 }; /* its place in MERGE_TARGET_OPTION */
+    if (call->options != NULL && options_choice(call->options, "target") == RANDOM_FREE)
+        merge_onto_random_free(view, &call->rng, merge);
+    else
+        onto_least_used(view, merge);
 }
 
 /* False: no pair has a score above `above`. */
@@ -82,14 +124,14 @@ static bool best_pair(const struct merge_view *view, size_t block, merge_score *
     return found;
 }
 
-status merge_best_pairs(const struct merge_view *view, merge_score *score, double above, struct merge_list *list,
-                        struct error *error)
+status merge_best_pairs(const struct merge_view *view, const struct merge_call *call, merge_score *score, double above,
+                        struct merge_list *list, struct error *error)
 {
     for (size_t block = 0; block < view->blocks; block++) {
         struct merge merge = {.block = block, .sources = 2};
         if (!best_pair(view, block, score, above, merge.source))
             continue;
-        merge_onto_least_used(view, &merge);
+        merge_choose_target(view, call, &merge);
         TRY(merge_list_add(list, &merge, error));
     }
     return OK;

@@ -9,14 +9,16 @@ static double likeness(const struct merge_view *view, size_t block, size_t first
     return (double)view->similarity[(block * view->experts + first) * view->experts + second];
 }
 
+static const struct option options[] = {MERGE_TARGET_OPTION, {0}};
+
 static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error)
 {
-    (void)call;
-    return merge_best_pairs(view, likeness, -INFINITY, list, error);
+    return merge_best_pairs(view, call, likeness, -INFINITY, list, error);
 }
 
 const struct merge_policy policy_similar = {.name = "similar",
                                             .source = "cosine of outputs; compare Li et al., ICLR 2024 (M-SMoE)",
                                             .needs = NEEDS_SIMILARITY,
+                                            .options = options,
                                             .plan = plan};

@@ -10,7 +10,7 @@
 
 #include "adapters/merge.h"
 
-enum { EXPERTS = 4, SQUARE = EXPERTS * EXPERTS };
+enum { EXPERTS = 4, SQUARE = EXPERTS * EXPERTS, TARGETS = 6 };
 
 static struct error error;
 
@@ -165,6 +165,87 @@ static void downstream_needs_a_next_block_and_common_followers(void **state)
     expect_none("downstream", &view);
 }
 
+/* Two blocks whose highest pair is 0 and 1 for every policy. */
+static const int32_t target_counts[2 * TARGETS] = {9, 8, 1, 2, 3, 4, 9, 8, 1, 2, 3, 4},
+                                       target_frozen[2 * TARGETS] = {0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1},
+                                       target_pairs[2 * TARGETS * TARGETS] =
+                                           {[1] = 5, [TARGETS] = 5, [37] = 5, [42] = 5},
+                                       target_next[2 * TARGETS * TARGETS] = {[0] = 5, [TARGETS] = 5};
+static const float target_similarity[2 * TARGETS * TARGETS] = {[1] = 1, [TARGETS] = 1, [37] = 1, [42] = 1};
+
+static const struct merge_view target_view = {.blocks = 2,
+                                              .experts = TARGETS,
+                                              .counts = target_counts,
+                                              .frozen = target_frozen,
+                                              .pairs = target_pairs,
+                                              .next = target_next,
+                                              .similarity = target_similarity};
+
+/* How often each expert of the first block is the target; in the second one all but the sources are frozen. */
+static void count_targets(const struct merge_policy *policy, const struct options *options, size_t *drawn)
+{
+    for (uint32_t iteration = 0; iteration < 400; iteration++) {
+        struct merge_call call = {.options = options, .rng = rng_make(1, RNG_POLICY, 0, iteration)};
+        struct merge_list list = {0};
+        must(policy->plan(&target_view, &call, &list, &error));
+        assert_true(list.count > 0);
+        assert_in_range(list.merges[0].target, 0, TARGETS - 1);
+        assert_int_equal(list.merges[0].skip, MERGE_DONE);
+        drawn[list.merges[0].target]++;
+        for (size_t i = 1; i < list.count; i++)
+            expect_merge(&list.merges[i], (struct expected){1, 0, 1, -1, MERGE_NO_FREE_EXPERT});
+        free(list.merges);
+    }
+}
+
+static void random_targets_are_neither_source_nor_frozen(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"most_used", "similar", "coactivated", "downstream"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct merge_policy *policy;
+        struct options *options;
+        size_t drawn[TARGETS] = {0};
+        must(merge_policy_find(&policy, names[i], &error));
+        must(options_create(&options, policy->options, &error));
+        assert_string_equal(options_text(options, "target"), "least_used");
+        must(options_set(options, "target", "random_free", "test", &error));
+        count_targets(policy, options, drawn);
+        for (size_t e = 0; e < TARGETS; e++)
+            if (e < 3)
+                assert_int_equal(drawn[e], 0); /* sources, and a frozen one */
+            else
+                assert_in_range(drawn[e], 100, 170); /* 400 draws of 3 */
+        options_destroy(options);
+    }
+}
+
+/* The sources and the target of the control are three experts. */
+static void random_draws_three_experts(void **state)
+{
+    (void)state;
+    const struct merge_policy *policy;
+    size_t sources[TARGETS] = {0};
+    must(merge_policy_find(&policy, "random", &error));
+    for (uint32_t iteration = 0; iteration < 400; iteration++) {
+        struct merge_list list = {0};
+        must(policy->plan(&target_view, &(struct merge_call){.rng = rng_make(1, RNG_POLICY, 0, iteration)}, &list,
+                          &error));
+        assert_int_equal(list.count, 2);
+        const struct merge *merge = &list.merges[0];
+        assert_int_equal(merge->sources, 2);
+        assert_int_not_equal(merge->source[0], merge->source[1]);
+        assert_int_not_equal(merge->target, 2);
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_not_equal(merge->source[i], merge->target);
+            sources[merge->source[i]]++;
+        }
+        free(list.merges);
+    }
+    for (size_t e = 0; e < TARGETS; e++)
+        assert_in_range(sources[e], 100, 170); /* 800 draws of 6; frozen ones may be sources */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +254,8 @@ int main(void)
         cmocka_unit_test(coactivated_needs_two_that_were_chosen_together),
         cmocka_unit_test(downstream_takes_those_with_the_same_followers),
         cmocka_unit_test(downstream_needs_a_next_block_and_common_followers),
+        cmocka_unit_test(random_targets_are_neither_source_nor_frozen),
+        cmocka_unit_test(random_draws_three_experts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 struct choice {
     char policy[48], combiner[48], gpus[24];
-    const char *overrides[5];
+    const char *overrides[6];
 };
 
 static const char *const *choose(struct choice *c, const char *policy, const char *combiner, size_t gpus)
@@ -125,6 +125,20 @@ static void every_combination_survives_a_stop_and_two_devices(void **state)
             choose(&c, policy->name, combiner->name, 2);
             check_replicas(&run, &c);
         }
+    small_run_close(&run);
+}
+
+static void random_targets_survive_a_stop_and_two_devices(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct choice c = {0};
+    small_run_open(&run, 1, NULL);
+    for (size_t gpus = 1; gpus <= 2; gpus++) {
+        choose(&c, "most_used", "mean", gpus);
+        c.overrides[4] = "merge.target=random_free";
+        gpus == 1 ? check_resuming(&run, &c) : check_replicas(&run, &c);
+    }
     small_run_close(&run);
 }
 
@@ -254,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
+        cmocka_unit_test(random_targets_survive_a_stop_and_two_devices),
         cmocka_unit_test(collected_counts_add_up),
         cmocka_unit_test(pairs_are_those_of_the_statistic),
     };
