@@ -87,6 +87,11 @@ status merge_list_add(struct merge_list *list, const struct merge *merge, struct
 enum merge_moments { MOMENTS_KEEP, MOMENTS_AVERAGE, MOMENTS_RESET };
 #define MERGE_MOMENTS_CHOICES "keep|average|reset"
 
+/* When experts are merged, for whoever calls adapters_merge: after every `every`-th iteration of a task, after that one
+ * alone, or when the task ends, before experts are frozen, whatever the policy's after_task. */
+enum merge_schedule { SCHEDULE_EVERY, SCHEDULE_ONCE, SCHEDULE_END_OF_TASK };
+#define MERGE_SCHEDULE_CHOICES "every|once|end_of_task"
+
 enum expert_change_kind { CHANGE_MERGE, CHANGE_SKIP, CHANGE_FREEZE };
 
 struct expert_change {
@@ -109,7 +114,8 @@ struct merge_plan {
     const struct merge_combiner *combiner;                   /* NULL: the mean */
     const struct options *policy_options, *combiner_options; /* NULL where it has none */
     enum merge_moments moments;
-    size_t every; /* iterations between merges, for whoever calls adapters_merge */
+    enum merge_schedule schedule;
+    size_t every; /* iterations between merges, or before the only one */
 };
 unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
 

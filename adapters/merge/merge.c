@@ -232,7 +232,7 @@ static status carry_out_list(struct adapters *adapters, const struct merge_view 
 status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
                       struct expert_changes *events, struct error *error)
 {
-    if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task)
+    if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task && plan->schedule != SCHEDULE_END_OF_TASK)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
         struct merge_list list = {0};

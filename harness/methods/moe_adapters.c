@@ -48,9 +48,11 @@ static status merge(struct method_run *run, const struct task *task, enum merge_
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    if (iteration % run->experiment->settings.merge.every != 0)
-        return OK;
-    return merge(run, task, MERGE_AFTER_STEP, iteration, error);
+    const struct merge_plan *plan = &run->experiment->settings.merge;
+    const bool due[] = {[SCHEDULE_EVERY] = iteration % plan->every == 0,
+                        [SCHEDULE_ONCE] = iteration == plan->every,
+                        [SCHEDULE_END_OF_TASK] = false};
+    return due[plan->schedule] ? merge(run, task, MERGE_AFTER_STEP, iteration, error) : OK;
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)

@@ -178,6 +178,46 @@ static void collected_counts_add_up(void **state)
     small_run_close(&run);
 }
 
+static size_t count_merges(const struct experiment *e)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < e->changes.count; i++)
+        count += e->changes.changes[i].kind != CHANGE_FREEZE;
+    return count;
+}
+
+/* Tasks of 6 iterations, merges or skips of 4 blocks; the last ones come before those that freeze. */
+static void merges_keep_to_the_schedule(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schedule, *every;
+        size_t first_two, all; /* after two iterations, and after the task */
+    } cases[] = {
+        {"merge.schedule=every", "merge.every=2", 4, 12},      {"merge.schedule=every", "merge.every=7", 0, 0},
+        {"merge.schedule=once", "merge.every=2", 4, 4},        {"merge.schedule=once", "merge.every=3", 0, 4},
+        {"merge.schedule=once", "merge.every=7", 0, 0},        {"merge.schedule=end_of_task", "merge.every=2", 0, 4},
+        {"merge.schedule=end_of_task", "merge.every=7", 0, 4},
+    };
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stop stop = {.signal = 2};
+        small_run_reopen(&run, 1, (const char *const[]){cases[i].schedule, cases[i].every, NULL});
+        train(&run, 0, 0, &stop, ERROR_STOPPED);
+        train(&run, 0, 1, &stop, ERROR_STOPPED);
+        assert_int_equal(count_merges(run.experiment), cases[i].first_two);
+        train(&run, 0, 2, NULL, OK);
+        const struct expert_changes *changes = &run.experiment->changes;
+        assert_int_equal(count_merges(run.experiment), cases[i].all);
+        for (size_t k = 0; k < 4; k++)
+            assert_int_equal(changes->changes[changes->count - 1 - k].kind, CHANGE_FREEZE);
+        train(&run, 1, 0, NULL, OK); /* anew in every task */
+        assert_int_equal(count_merges(run.experiment), 2 * cases[i].all);
+    }
+    small_run_close(&run);
+}
+
 struct collected {
     size_t experts;
     int32_t values[2 * 64 * 64]; /* [blocks, E, E] */
@@ -269,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
         cmocka_unit_test(random_targets_survive_a_stop_and_two_devices),
+        cmocka_unit_test(merges_keep_to_the_schedule),
         cmocka_unit_test(collected_counts_add_up),
         cmocka_unit_test(pairs_are_those_of_the_statistic),
     };
