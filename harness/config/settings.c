@@ -133,7 +133,12 @@ const struct suite_section settings_sections[] = {
      .chooser = "split_by",
      .chosen = settings_split_keys},
     {.name = "adapter", .options = adapter_options, .used = method_reads},
-    {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = merge_policy_keys, .used = method_reads},
+    {.name = "merge",
+     .options = merge_options,
+     .chooser = "policy",
+     .chosen = merge_policy_keys,
+     .incidental = "schedule=every|target=least_used", /* what runs did before there were these keys */
+     .used = method_reads},
     {.name = "combine",
      .options = combine_options,
      .chooser = "name",

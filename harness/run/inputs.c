@@ -1,4 +1,5 @@
 #include "harness/run/inputs.h"
+#include "harness/train/method_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,20 @@ static status add_folder(const struct reading *r, const char *kind, const char *
     return result;
 }
 
+/* What the method has read must be what was digested: looked at again afterwards, it is as it was before both. */
+static status check_method_input(const struct reading *r, const struct option *option, const char *path,
+                                 struct error *error)
+{
+    struct file_stamp stamp = {0};
+    if (r->experiment == NULL)
+        return OK;
+    if (option->type == OPTION_FILE)
+        TRY(file_stamp_read(&stamp, path, error));
+    return method_input_same(&r->experiment->method, option, &stamp, path)
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s changed while the run started; start again", path);
+}
+
 static status add_method(const struct reading *r, struct error *error)
 {
     const struct options *options = r->settings->method_options;
@@ -142,6 +157,8 @@ static status add_method(const struct reading *r, struct error *error)
             continue;
         status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
                                                     : add_folder(r, option->name, path, error);
+        if (result == OK)
+            result = check_method_input(r, option, path, error);
         if (result != OK)
             return result == ERROR_STOPPED ? result : error_context(error, "method.%s", option->name);
     }

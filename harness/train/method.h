@@ -16,8 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/digest.h"
 #include "core/option.h"
 #include "core/status.h"
+#include "harness/run/file_digest.h"
 #include "harness/run/passage.h"
 #include "harness/train/groups.h"
 
@@ -26,6 +28,16 @@ struct batch;
 struct experiment;
 struct task;
 
+enum { METHOD_SECTIONS = 4, METHOD_INPUTS = 4 };
+
+/* A file or folder that an option names, as it was before open. What is digested for the identity of the run must be the
+ * same (inputs.h). */
+struct method_input {
+    const char *option;
+    struct file_stamp file;   /* OPTION_FILE */
+    char images[DIGEST_SIZE]; /* OPTION_FOLDER: dataset_identity.content */
+};
+
 /* An open method, on one rank. */
 struct method_run {
     struct experiment *experiment; /* this rank's */
@@ -33,9 +45,8 @@ struct method_run {
     void *state;                   /* state_size bytes, zero before open; the method's own */
     /* Device memory: what open takes stays until close; emptied before begin_task; emptied before every loss. */
     struct arena *memory, *task_memory, *step_memory;
+    struct method_input inputs[METHOD_INPUTS];
 };
-
-enum { METHOD_SECTIONS = 4 };
 
 /* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */
 struct method {

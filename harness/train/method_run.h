@@ -8,4 +8,9 @@
 status method_open(struct experiment *experiment, struct error *error);
 void method_close(struct experiment *experiment); /* opened or not */
 
+/* Whether the file (as it was when its contents were digested) or the folder that an option names is as it was when the
+ * method read it. */
+bool method_input_same(const struct method_run *run, const struct option *option, const struct file_stamp *file,
+                       const char *path);
+
 #endif
