@@ -127,7 +127,8 @@ static void a_database_without_inputs_is_brought_up_to_date(void **state)
 #define OLD_SUITE                                                                                                      \
     "title: \"a: b\"\nmodel:\n  weights: mini\n  note: \"\\\\x \\x1b \\\"q\\\"\"\ndata:\n  order: [mnist, \"a b\"]\n"  \
     "merge:\n  every: 20\n  rate: 1e-05\n  empty: \"\"\ntasks:\n  mnist:\n    learning_rate: 0.01\n"                   \
-    "    reference_iterations: true\n  \"a b\":\n    batch: 3\nrun:\n  threads: 4\n"
+    "    reference_iterations: true\n  \"a b\":\n    batch: 3\n  \"q\\\"z:\\\\d\":\n    batch: 5\n    root: 1e5\n"     \
+    "training:\n  weight_decay: 0\nrun:\n  threads: 4\n"
 
 static void a_database_without_settings_is_brought_up_to_date(void **state)
 {
@@ -143,7 +144,10 @@ static void a_database_without_settings_is_brought_up_to_date(void **state)
         {"tasks.a b.batch", "3", "integer"},
         {"tasks.mnist.learning_rate", "0.01", "real"},
         {"tasks.mnist.reference_iterations", "true", "boolean"},
+        {"tasks.q\"z:\\d.batch", "5", "integer"},
+        {"tasks.q\"z:\\d.root", "1e5", "text"},
         {"title", "a: b", "text"},
+        {"training.weight_decay", "0", "real"},
     };
     char *path = sample_path("fourth.sqlite");
     const struct embedded_file four[] = {schema_files[0], schema_files[1], schema_files[2], schema_files[3], {0}};
@@ -152,15 +156,18 @@ static void a_database_without_settings_is_brought_up_to_date(void **state)
     struct setting_values values;
     assert_ok(database_open(&database, path, true, &error));
     assert_ok(schema_upgrade(database, four, &error));
-    for (int64_t run = 1; run <= 2; run++) {
+    static const char *const methods[] = {"m", "m", "continual_ft"};
+    for (int64_t run = 1; run <= 3; run++) {
         struct statement *statement;
         assert_ok(
             statement_open(&statement, database,
-                           "INSERT INTO runs VALUES (?1, 's', 'h', ?2, 'full_shot', 'm', 'p', 'c', 'oracle', 'I', "
+                           "INSERT INTO runs VALUES (?1, 's', 'h', ?2, 'full_shot', ?3, 'p', 'c', 'oracle', 'I', "
                            "'b', 'cpu', 'f32', '0', ?1, 1, 0, 'stopped', NULL, 'now', NULL, 'host', 1, NULL, NULL)",
                            &error));
-        assert_ok(statement_run(
-            statement, VALUES(value_integer(run), value_text(run == 1 ? OLD_SUITE : "no mapping: {")), &error));
+        assert_ok(statement_run(statement,
+                                VALUES(value_integer(run), value_text(run == 2 ? "no mapping: {" : OLD_SUITE),
+                                       value_text(methods[run - 1])),
+                                &error));
         statement_close(statement);
     }
     database_close(database);
@@ -180,17 +187,21 @@ static void a_database_without_settings_is_brought_up_to_date(void **state)
         char sql[128];
         assert_string_equal(values.value[i].key, expected[i][0]);
         assert_string_equal(values.value[i].value, expected[i][1]);
-        snprintf(sql, sizeof sql, "SELECT count(*) FROM settings WHERE key = '%s' AND type = '%s'", expected[i][0],
-                 expected[i][2]);
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM settings WHERE run = 1 AND key = '%s' AND type = '%s'",
+                 expected[i][0], expected[i][2]);
         assert_int_equal(number(path, sql), 1);
     }
     assert_int_equal(number(path, "SELECT correct FROM matrix JOIN per_image USING (run, task, after_task) JOIN "
                                   "router_choices USING (run, task, after_task)"),
                      6);
-    assert_int_equal(number(path, "SELECT count(*) FROM settings WHERE value > 19 AND value < 21"), 1);
+    assert_int_equal(number(path, "SELECT count(*) FROM settings WHERE run = 1 AND value > 19 AND value < 21"), 1);
     setting_values_free(&values);
     assert_ok(setting_values_read(&values, store, 2, &error));
     assert_int_equal(values.count, 0);
+    /* what its method does not use is left out */
+    assert_int_equal(number(path, "SELECT count(*) FROM settings WHERE run = 3 AND key GLOB 'merge.*'"), 0);
+    assert_int_equal(number(path, "SELECT count(*) FROM settings WHERE run = 3"),
+                     sizeof expected / sizeof *expected - 3);
     store_close(store);
     sample_remove(path);
 }
