@@ -19,9 +19,19 @@ static const struct option options[] = {GUIDED_OPTIONS,
                                          .help = "tokens of each, between start and end"},
                                         {0}};
 
+static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)
+{
+    return reference_texts_draw(texts, run->experiment, task, (size_t)options_integer(run->options, "sentences"),
+                                (size_t)options_integer(run->options, "words"), error);
+}
+
+/* Sentences that do not fit the model are reported before anything is computed. */
 static status open_teacher(struct method_run *run, struct error *error)
 {
     struct guided *g = run->state;
+    struct reference_texts texts = {0};
+    TRY(draw(&texts, run, 0, error));
+    reference_texts_free(&texts);
     g->follows = true;
     return guided_open(run, NULL, error);
 }
@@ -29,9 +39,7 @@ static status open_teacher(struct method_run *run, struct error *error)
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     struct reference_texts texts = {0};
-    status result =
-        reference_texts_draw(&texts, run->experiment, task->index, (size_t)options_integer(run->options, "sentences"),
-                             (size_t)options_integer(run->options, "words"), error);
+    status result = draw(&texts, run, task->index, error);
     if (result == OK)
         result = guided_begin_task(run, task, resumed, texts.tokens, texts.count, error);
     reference_texts_free(&texts);

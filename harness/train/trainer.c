@@ -228,14 +228,14 @@ static status train_share(const struct training *training, struct error *error)
                                     .loss = method->loss != NULL ? method->loss : classification_loss,
                                     .may_record = method->loss == NULL || method->loss_repeats};
     arena_reset(&e->model.task_memory);
-    if (method->begin_task != NULL)
-        TRY(method->begin_task(&e->method, task, training->first > 0, error));
     TRY(texts_create(&e->prompts, e->model.clip, &e->model.task_memory, task->prompts, dataset_classes(task->dataset),
                      error));
     TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, (int32_t)task->index, &e->routers.images,
                         error));
     TRY(experiment_fill(e, &e->model.task_memory, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
     TRY(clip_logit_scale(e->model.clip, &e->model.logit_scale, error));
+    if (method->begin_task != NULL)
+        TRY(method->begin_task(&e->method, task, training->first > 0, error));
     TRY(open_batches(&iterations, error));
     status result = run_iterations(&iterations, error);
     e->model.backend->ops->recording_destroy(e->model.backend, &iterations.recording);
