@@ -96,7 +96,7 @@ struct comparison_overview {
     size_t first;                            /* its first pair */
 };
 
-/* Wrong test images after the last task, told by what went wrong, in percent of the images. NAN: predictions were not
+/* Wrong test images after the last task, by what went wrong, in percent of the images. NAN: predictions were not
  * kept, or there is no selector. */
 struct comparison_errors {
     double router, class; /* a router other than the task's; the right router, and a wrong class */

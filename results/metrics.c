@@ -66,8 +66,8 @@ static const struct metric metrics[] = {
     {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last, false},
     {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting, true},
     {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer, false},
-    {"gain", "Gain", "Last less the untouched model's accuracy", 0, 0, gain, false},
-    {"zero_shot", "Zero-shot", "the untouched model's accuracy", 0, 0, zero_shot, false},
+    {"gain", "Gain", "Last less zero-shot CLIP's accuracy", 0, 0, gain, false},
+    {"zero_shot", "Zero-shot", "zero-shot CLIP's accuracy", 0, 0, zero_shot, false},
 };
 
 const struct metric *metric_list(size_t *count)

@@ -16,7 +16,7 @@
 struct accuracy_matrix {
     size_t tasks;            /* T */
     const double *accuracy;  /* [T, T]: row i after training task i, column j on task j */
-    const double *zero_shot; /* [T], the untouched model's; NULL: unknown */
+    const double *zero_shot; /* [T], zero-shot CLIP's; NULL: unknown */
 };
 
 struct metric {

@@ -52,7 +52,7 @@ status store_open_memory(struct store **store, const char *name, struct error *e
 /* Rolls back what was not committed and gives up the locks; NULL is allowed. */
 void store_close(struct store *store);
 
-/* How long a write waits for another process's write, two minutes unless told otherwise; then it is ERROR_BUSY. */
+/* How long a write waits for another process's write, two minutes by default; then it is ERROR_BUSY. */
 void store_set_patience(struct store *store, int milliseconds);
 
 const char *store_path(const struct store *store); /* borrowed until close */
@@ -61,7 +61,7 @@ const char *store_path(const struct store *store); /* borrowed until close */
 status store_check(struct store *store, struct error *error);
 
 /* From here on rows are kept in memory, until store_commit writes them in one short transaction: hours may lie between
- * the two, and others write the same file meanwhile. What is wrong with a row is told when it is written; the tasks' rows
+ * the two, and others write the same file meanwhile. What is wrong with a row is reported when it is written; the tasks' rows
  * alone (store_add_task) are written at once. A failed store_commit keeps the rows, and wrote nothing that can be found: it
  * fails also when the file, its lock file or rows of the run were taken away meanwhile. */
 void store_begin(struct store *store);
@@ -199,7 +199,7 @@ struct task_row {
 /* A task that is already there with the same values is fine: a resumed run describes its tasks again. */
 status store_add_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
-/* Other numbers of training images for a task that is there: its data were mended before it was learnt. */
+/* Other numbers of training images for a task that is there: its data were mended before it was trained. */
 status store_change_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
 /* The classes of a task that is part of a dataset, by label. Those that are already there with the same names are
@@ -212,7 +212,7 @@ status store_add_task_similarity(struct store *store, int64_t run, int64_t task,
                                  struct error *error);
 
 struct evaluation_row {
-    int64_t after_task; /* the last task trained; −1: zero-shot, the untouched model */
+    int64_t after_task; /* the last task trained; −1: zero-shot, zero-shot CLIP */
     int64_t task;
     int64_t correct, images;
     const struct per_image *per_image; /* NULL: none kept */
@@ -246,7 +246,7 @@ struct expert_event_row {
 status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row,
                               struct error *error);
 
-/* Test images of `task` sent to each router; counts[0] is the untouched model, counts[1 + t] router t. Zeros are not
+/* Test images of `task` sent to each router; counts[0] is zero-shot CLIP, counts[1 + t] router t. Zeros are not
  * kept. */
 struct router_choices_row {
     int64_t after_task, task;
@@ -256,7 +256,7 @@ struct router_choices_row {
 status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,
                                 struct error *error);
 
-/* The error above which a task's autoencoder gives an image to the untouched model; infinite: never. */
+/* The error above which a task's autoencoder gives an image to zero-shot CLIP; infinite: never. */
 status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
                                     struct error *error);
 

@@ -55,7 +55,7 @@ static bool has_baseline(const struct compare *c, size_t begin, size_t end)
     return false;
 }
 
-/* Contexts that have several groups but not this one are told. */
+/* Contexts that have several groups but not this one are reported. */
 static status check_baseline(struct compare *c, struct error *error)
 {
     const struct comparison *result = c->result;

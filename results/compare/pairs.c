@@ -88,7 +88,7 @@ static status make_context_samples(struct compare *c, const struct measure *meas
     return OK;
 }
 
-/* The transfer of runs with one task; the gain of those that did not evaluate the untouched model. */
+/* The transfer of runs with one task; the gain of those that did not evaluate zero-shot CLIP. */
 static status note_undefined(struct compare *c, struct error *error)
 {
     for (size_t m = 0; m < c->request->metric_count; m++) {

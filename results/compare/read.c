@@ -1,4 +1,4 @@
-/* Runs that a comparison looks at: what they were told, what they were tested on, what they reached. */
+/* Runs that a comparison looks at: their settings, what they were tested on, what they reached. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * is the beginning of the suite's digest; exporting a run again replaces its file. In it:
  *
  *     training/loss, training/learning_rate       by iteration, counted through all tasks
- *     accuracy/TASK, metrics/mean_accuracy        by number of tasks learnt; 0: the untouched model
+ *     accuracy/TASK, metrics/mean_accuracy        by number of tasks trained; 0: zero-shot CLIP
  *     metrics/transfer, average, last, …          of a run whose matrix is complete, after the last task
  *     run, hyperparameters                        as text: what `mtil query runs` shows, and the suite key by key
  *

@@ -9,7 +9,7 @@
     JOIN router_choices USING (run, after_task)
     GROUP BY run, after_task, task
 ), routers AS (
-    SELECT run, -1 AS router, 'untouched model' AS name FROM routed
+    SELECT run, -1 AS router, 'zero-shot CLIP' AS name FROM routed
     UNION ALL
     SELECT run, task, name FROM routed JOIN tasks USING (run) WHERE task <= after_task
 ), columns AS (

@@ -89,7 +89,7 @@ const char *report_format(struct report *report, const char *format, ...) PRINTF
 const char *report_copy(struct report *report, const char *string);
 
 status report_check(const struct report *report, struct error *error);   /* ERROR_MEMORY after a failure */
-status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED when it is wished */
+status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED after a stop request */
 
 /* The settings and contents of a configuration. The caller frees, after a failure too. */
 status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,

@@ -21,7 +21,7 @@ struct blocks {
     size_t experts; /* of the block that has most */
     struct block block[BLOCKS_MOST];
     const char *label[BLOCKS_MOST];
-    size_t tasks[BLOCKS_MOST]; /* of the first used run: tasks learnt so far */
+    size_t tasks[BLOCKS_MOST]; /* of the first used run: tasks trained so far */
 };
 
 status blocks_load(const struct section_call *call, const struct configuration *configuration, struct blocks *blocks,

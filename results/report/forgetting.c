@@ -1,4 +1,4 @@
-/* How the accuracy on each task goes on while the others are learnt. */
+/* How the accuracy on each task goes on while the others are trained. */
 #include <math.h>
 
 #include "results/report/section.h"
@@ -76,12 +76,12 @@ status section_forgetting(const struct section_call *call, struct error *error)
     TRY(report_check(call->report, error));
     section_note_left_out(call);
     struct figure figure = {.name = section_name(call, "forgetting"),
-                            .title = "Accuracy on each task, %, after 0 (zero-shot), 1, 2, … tasks learnt",
+                            .title = "Accuracy on each task, %, after 0 (zero-shot), 1, 2, … tasks trained",
                             .caption =
                                 "Lines: means over seeds. Bands: from the least to the greatest seed. Dotted: when "
-                                "the panel's own task has been learnt. The axes of the panels differ.",
+                                "the panel's own task has been trained. The axes of the panels differ.",
                             .kind = FIGURE_LINES,
-                            .x_title = "tasks learnt",
+                            .x_title = "tasks trained",
                             .panel = panels,
                             .panels = count,
                             .legend = legend,

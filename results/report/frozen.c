@@ -119,7 +119,7 @@ static status draw_means(const struct section_call *call, const struct frozen *f
                                 "Means over the blocks of an encoder and over seeds; bands from the least to the "
                                 "greatest seed.",
                             .kind = FIGURE_LINES,
-                            .x_title = "tasks learnt",
+                            .x_title = "tasks trained",
                             .panel = panels,
                             .panels = 2,
                             .legend = legend,

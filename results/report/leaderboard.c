@@ -84,7 +84,7 @@ static status write_table(const struct section_call *call, struct error *error)
                                         call->report,
                                         "Percent, means over finished seeds; bold: the best of a column. ±: half the "
                                         "width of the 95%% interval of the mean to its left (Student), – where one "
-                                        "seed has none. Gain: Last less the untouched model's accuracy.%s",
+                                        "seed has none. Gain: Last less zero-shot CLIP's accuracy.%s",
                                         cut)});
     table_free(&table);
     return result;

@@ -41,7 +41,7 @@ static void add_metric(struct table *table, const char *name, const struct accur
     table_add_real(table, metric_mean(metric, matrix));
 }
 
-/* Rows as at the end of a run; *framed: the accuracy on a task right after it was learnt. */
+/* Rows as at the end of a run; *framed: the accuracy on a task right after it was trained. */
 static bool *fill_table(const struct board *board, const struct matrix *matrix, struct table *table)
 {
     size_t tasks = board->tasks, columns = tasks + 2;
@@ -81,7 +81,7 @@ static void write_table(const struct section_call *call, const struct matrix *ma
                                .files = with_files ? section_files(call, matrix->name) : NULL,
                                .caption = report_format(call->report,
                                                         "Test accuracy in percent on each task (columns) after "
-                                                        "each task learnt (rows), %s; framed: the task just learnt.",
+                                                        "each task trained (rows), %s; framed: the task just trained.",
                                                         of)});
     table_free(&table);
     free(framed);

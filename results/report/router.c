@@ -4,7 +4,7 @@
 
 #include "results/report/section.h"
 
-/* Images pooled over runs: [tasks, 1 + tasks], the untouched model first. */
+/* Images pooled over runs: [tasks, 1 + tasks], zero-shot CLIP first. */
 struct confusion {
     size_t tasks;
     double *images, *share;
@@ -48,7 +48,7 @@ static const char **column_names(const struct section_call *call)
     const char **names = report_take(call->report, call->board->tasks + 1, sizeof *names);
     if (names == NULL)
         return NULL;
-    names[0] = "untouched";
+    names[0] = "zero-shot";
     for (size_t task = 0; task < call->board->tasks; task++)
         names[task + 1] = call->board->names[task];
     return names;

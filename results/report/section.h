@@ -29,7 +29,7 @@ section_function section_leaderboard, section_comparison, section_matrix, sectio
 
 /* --- What several of them need --- */
 
-/* Accuracies in percent of a configuration's used runs: [runs, 1 + tasks, tasks], the untouched model first; NAN: unknown. */
+/* Accuracies in percent of a configuration's used runs: [runs, 1 + tasks, tasks], zero-shot CLIP first; NAN: unknown. */
 struct accuracies {
     size_t runs, tasks;
     const double *value;

@@ -59,7 +59,7 @@ static status out_of_memory(const struct run_contents *contents, struct error *e
 
 /* --- Digests of a run --- */
 
-/* By name, whatever the order in which the tasks are learnt. */
+/* By name, whatever the order in which the tasks are trained. */
 static const char read_sql[] =
     "SELECT kind, digest, coalesce(name, '') AS name FROM inputs LEFT JOIN tasks USING (run, "
     "task) WHERE run = ?1 ORDER BY name, task";

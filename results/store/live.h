@@ -30,7 +30,7 @@ struct live {
 void live_write(struct store *store, int64_t run, const struct live *live);
 void live_erase(struct store *store, int64_t run);
 
-/* False when nothing was told. */
+/* False when nothing was reported. */
 bool live_read(struct store *store, int64_t run, struct live *live);
 
 /* Whether a process has the run, on whatever machine the file system reaches. */

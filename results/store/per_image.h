@@ -7,7 +7,7 @@
  *     per_image_free(&again);
  *
  * The form, least significant bit and byte first: ⌈images / 8⌉ bytes of "right" bits; for predictions, then a 16-bit
- * class per image, then a signed 16-bit router per image (−1: the untouched model).
+ * class per image, then a signed 16-bit router per image (−1: zero-shot CLIP).
  */
 #ifndef MTIL_RESULTS_STORE_PER_IMAGE_H
 #define MTIL_RESULTS_STORE_PER_IMAGE_H
@@ -28,7 +28,7 @@ struct per_image {
     size_t images;
     uint8_t *right;      /* 0 or 1 */
     uint16_t *predicted; /* class of the task, or counted over all tasks (setting x_tail); predictions only */
-    int16_t *router;     /* −1: the untouched model; predictions only */
+    int16_t *router;     /* −1: zero-shot CLIP; predictions only */
 };
 
 size_t per_image_correct(const struct per_image *per_image); /* images that are right */

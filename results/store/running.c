@@ -220,8 +220,8 @@ static void finish_row(struct accuracy_row *row)
 static void start_row(struct accuracy_row *row, struct statement *statement)
 {
     row->run = statement_integer(statement, 0);
-    bool untouched = statement_value(statement, 1).kind == VALUE_NULL;
-    row->after = strdup(untouched ? "zero-shot" : statement_text(statement, 1));
+    bool zero_shot = statement_value(statement, 1).kind == VALUE_NULL;
+    row->after = strdup(zero_shot ? "zero-shot" : statement_text(statement, 1));
     for (size_t column = 0; column < row->table->columns; column++)
         row->values[column] = (double)NAN;
 }

@@ -46,7 +46,7 @@ CREATE TABLE tasks (
 CREATE TABLE evaluations (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1), -- last task trained; -1: the untouched model
+    checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1), -- last task trained; -1: zero-shot CLIP
     correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
     images INTEGER NOT NULL CHECK (images > 0),
     PRIMARY KEY (run, task, checkpoint),
@@ -96,13 +96,13 @@ CREATE TABLE router_choices (
     run INTEGER NOT NULL,
     checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1),
     task INTEGER NOT NULL,               -- the true one
-    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: the untouched model
+    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: zero-shot CLIP
     count INTEGER NOT NULL CHECK (count > 0),
     PRIMARY KEY (run, checkpoint, task, router),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- What a task's autoencoder demands of an image: a larger error means the untouched model. Infinite: it demands nothing.
+-- What a task's autoencoder demands of an image: a larger error means zero-shot CLIP. Infinite: it demands nothing.
 CREATE TABLE selector_thresholds (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,

@@ -2,7 +2,7 @@
 -- writing, and puts its own over them for itself when it opens one for reading. One statement each, beginning with
 -- CREATE VIEW at the start of a line. Accuracies and metrics are in percent; metrics as in results/metrics.c.
 
--- The accuracy matrix, a row per cell; after_task -1 is the untouched model.
+-- The accuracy matrix, a row per cell; after_task -1 is zero-shot CLIP.
 CREATE VIEW matrix AS
 SELECT evaluations.run AS run, after_task, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
        correct, images, 100.0 * correct / images AS accuracy

@@ -68,7 +68,7 @@ static int cached_files(const struct workshop *workshop, const char *ending)
     return count;
 }
 
-/* Every image is decoded once and goes through the untouched CLIP once, unless the suite wants it otherwise. */
+/* Every image is decoded once and goes through zero-shot CLIP once, unless the suite wants it otherwise. */
 static void runs_share_images_and_features(void **state)
 {
     struct workshop workshop;

@@ -82,7 +82,7 @@ static void zero_shot_is_the_nearest_class(void **state)
     small_run_close(&run);
 }
 
-/* With the data naming the task: trained ones through their router, the others as the untouched model has it,
+/* With the data naming the task: trained ones through their router, the others as zero-shot CLIP has it,
  * without encoding an image. */
 static void oracle_computes_only_what_was_trained(void **state)
 {
@@ -194,7 +194,7 @@ static void only_what_can_have_changed_is_computed(void **state)
     small_run_close(&run);
 }
 
-/* The best that each seed of training reaches on its own task is above the untouched, random model's. */
+/* The best that each seed of training reaches on its own task is above zero-shot's, with random weights. */
 static void a_trained_router_changes_the_answers(void **state)
 {
     (void)state;

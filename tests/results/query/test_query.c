@@ -216,7 +216,7 @@ static void experts_and_events_tell_what_happened(void **state)
     table_free(&frozen);
 }
 
-/* Of 200 images, after the last task: 20 to the untouched model, `task` to router 0, the rest to router 3. */
+/* Of 200 images, after the last task: 20 to zero-shot CLIP, `task` to router 0, the rest to router 3. */
 static void the_selector_is_a_confusion(void **state)
 {
     struct table table = ask(state, "selector", (struct query_filter){.run = 1});
@@ -224,7 +224,7 @@ static void the_selector_is_a_confusion(void **state)
     assert_int_equal(table.columns, 3 + 1 + SAMPLE_TASKS);
     assert_string_equal(table_cell_at(&table, 2, column_of(&table, "after"))->text, "flowers");
     assert_string_equal(table_cell_at(&table, 2, column_of(&table, "task"))->text, "textures_&_more");
-    assert_true(table_cell_at(&table, 2, column_of(&table, "untouched model"))->real == 10);
+    assert_true(table_cell_at(&table, 2, column_of(&table, "zero-shot CLIP"))->real == 10);
     assert_true(table_cell_at(&table, 2, column_of(&table, "aircraft"))->real == 1);
     assert_true(table_cell_at(&table, 2, column_of(&table, "digits"))->real == 0);
     assert_true(table_cell_at(&table, 2, column_of(&table, "flowers"))->real == 89);

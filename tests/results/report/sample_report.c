@@ -18,7 +18,7 @@ static const char *const encoders[] = {"image", "text"};
 struct kind {
     const char *suite, *policy, *settings; /* settings: YAML below merge */
     const char *const *names;
-    int64_t tasks, seeds, bonus; /* bonus: images more that are right once a task was learnt */
+    int64_t tasks, seeds, bonus; /* bonus: images more that are right once a task was trained */
     bool finished;
 };
 
@@ -38,10 +38,10 @@ static const struct kind single_kinds[] = {
 int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task)
 {
     struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)(after_task + 1));
-    int64_t noise = rng_below(&rng, 0, 9), untouched = 50 + 11 * (task * 5 % 7);
+    int64_t noise = rng_below(&rng, 0, 9), zero_shot = 50 + 11 * (task * 5 % 7);
     if (after_task < task)
-        return untouched - (after_task + 1) + noise;
-    return untouched + 60 - 2 * (after_task - task) + noise;
+        return zero_shot - (after_task + 1) + noise;
+    return zero_shot + 60 - 2 * (after_task - task) + noise;
 }
 
 static status write_evaluations(struct store *store, int64_t run, const struct kind *kind, int64_t seed,
