@@ -9,6 +9,7 @@
 #include "harness/run/image_watch.h"
 #include "harness/run/opening.h"
 #include "harness/train/batches.h"
+#include "harness/train/method_run.h"
 #include "harness/train/services/reference_images.h"
 #include "harness/train/services/reference_texts.h"
 #include "harness/train/trainer.h"
@@ -296,6 +297,38 @@ static void pictures_are_watched(void **state)
     small_run_close(&run);
 }
 
+static bool unchanged(const struct method_run *method, const char *name)
+{
+    const struct option *option = options_find(method->experiment->settings.method->options, name);
+    const char *path = options_text(method->options, name);
+    struct file_stamp stamp = {0};
+    if (option->type == OPTION_FILE)
+        must(file_stamp_read(&stamp, path, &error));
+    return method_input_same(method, option, &stamp, path);
+}
+
+/* Files that change after the method has read them, while a run starts. */
+static void what_was_read_is_what_is_digested(void **state)
+{
+    (void)state;
+    struct small_run run;
+    open_run(&run, NULL);
+    draw_pictures(&run);
+    scratch_write_text(&run.scratch, "texts.txt", "green\n");
+    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
+         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
+    small_run_reopen(&run, 1, (const char *const[]){"method.name=zscl", pictures, texts, NULL});
+    const struct method_run *method = &run.experiment->method;
+    assert_true(unchanged(method, "reference_texts") && unchanged(method, "reference_images"));
+    scratch_write_text(&run.scratch, "texts.txt", "green\nred\n");
+    assert_false(unchanged(method, "reference_texts"));
+    scratch_write_png(&run.scratch, "pictures/odd/another.png", 9, 9, 0xff);
+    assert_false(unchanged(method, "reference_images"));
+    free(pictures);
+    free(texts);
+    small_run_close(&run);
+}
+
 /* Reported before anything is trained, with the key that is meant. */
 static void what_is_missing_is_named(void **state)
 {
@@ -342,6 +375,7 @@ int main(void)
         cmocka_unit_test(random_texts),
         cmocka_unit_test(methods_go_on_after_every_iteration),
         cmocka_unit_test(pictures_are_watched),
+        cmocka_unit_test(what_was_read_is_what_is_digested),
         cmocka_unit_test(what_is_missing_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
