@@ -2,6 +2,7 @@
  * most_used. */
 #include <stdlib.h>
 
+#include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
@@ -10,11 +11,26 @@ struct state {
     void *policy; /* state of the merge policy; NULL: none */
 };
 
+/* An iteration that is left out takes back its selection counts, but not what its forward pass added to the others. */
+static status check_skipping(const struct experiment *e, struct error *error)
+{
+    enum { OF_FORWARD = NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS | NEEDS_PROBES | NEEDS_SIMILARITY };
+    const struct merge_plan *plan = &e->settings.merge;
+    for (size_t k = 0; merge_needs(plan) & OF_FORWARD && k < e->data.task_count; k++)
+        if (e->data.tasks[k].settings.on_nan == ON_NAN_SKIP)
+            return error_set(error, ERROR_ARGUMENT,
+                             "training.on_nan=skip: merge policy %s with combiner %s looks at statistics of every "
+                             "iteration, also of those left out; set training.on_nan=stop",
+                             plan->policy->name, plan->combiner->name);
+    return OK;
+}
+
 static status open_policy(struct method_run *run, struct error *error)
 {
     struct experiment *e = run->experiment;
     struct state *state = run->state;
     const struct merge_plan *plan = &e->settings.merge;
+    TRY(check_skipping(e, error));
     TRY(adapters_collect(e->model.adapters, merge_needs(plan), run->memory, error));
     if (plan->policy->state_size == 0)
         return OK;
