@@ -23,7 +23,8 @@ static status run_once(struct small_run *run, const char *method, const char *da
     if (spy != NULL)
         small_run_watch(run, spy);
     const struct stop *stop = spy != NULL ? spy->stop : NULL;
-    must(store_open_stoppable(&store, small_run_file(run, database), STORE_WRITE, stop, &error)); /* as `mtil run` does */
+    must(store_open_stoppable(&store, small_run_file(run, database), STORE_WRITE, stop,
+                              &error)); /* as `mtil run` does */
     *sequence = (struct sequence){.experiment = run->experiment, .store = store, .stop = stop};
     status result = sequence_run(sequence, &error);
     store_close(store);
