@@ -56,8 +56,10 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     struct state *state = run->state;
     struct tensor scratch;
     (void)task;
-    calls.begun += run->experiment->work.rank == 0;
-    calls.resumed += resumed && run->experiment->work.rank == 0;
+    if (run->experiment->work.rank == 0) {
+        calls.begun++;
+        calls.resumed += resumed;
+    }
     /* what a task takes must not be overwritten by what the trainer takes afterwards */
     TRY(tensor_take(&scratch, run->task_memory, TENSOR_F32, "scratch", 1, (size_t[]){64}, failure));
     if (resumed)
