@@ -1,5 +1,6 @@
 #include "datasets/cache/cache.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct cache {
     enum cache_kind kind;
     atomic_size_t left; /* of memory_limit */
     struct cache_disk disk;
+    pthread_mutex_t opening; /* parts and their users: ranks open loaders at the same time */
     struct cache_part *parts;
 };
 
@@ -57,6 +59,7 @@ status cache_create(struct cache **result, const struct cache_settings *settings
                          "the cache's files have no folder: neither XDG_CACHE_HOME nor HOME is set; set "
                          "cache_folder");
     }
+    pthread_mutex_init(&cache->opening, NULL);
     *result = cache;
     return OK;
 }
@@ -171,16 +174,12 @@ static status open_file(struct cache_part *part, struct error *error)
     return cache_disk_open(&part->cache->disk, &part->of, &part->file, &part->path, error);
 }
 
-status cache_open(struct cache *cache, const struct dataset *dataset, enum split split, int resolution,
-                  struct cache_part **result, struct error *error)
+static status open_part(struct cache *cache, const struct cache_key *key, struct cache_part **result,
+                        struct error *error)
 {
-    struct cache_key key = {dataset, split, resolution};
-    *result = NULL;
-    if (cache == NULL || cache->kind == CACHE_NONE || (resolution == CACHE_WHOLE && !dataset_has_files(dataset, split)))
-        return OK;
-    struct cache_part *part = find_part(cache, &key);
+    struct cache_part *part = find_part(cache, key);
     if (part == NULL)
-        TRY(add_part(cache, &key, &part, error));
+        TRY(add_part(cache, key, &part, error));
     if (cache->kind == CACHE_DISK)
         TRY(open_file(part, error));
     part->users++;
@@ -188,15 +187,37 @@ status cache_open(struct cache *cache, const struct dataset *dataset, enum split
     return OK;
 }
 
-void cache_close(struct cache_part *part)
+status cache_open(struct cache *cache, const struct dataset *dataset, enum split split, int resolution,
+                  struct cache_part **result, struct error *error)
 {
-    if (part == NULL || --part->users > 0 || part->of.resolution != CACHE_WHOLE)
+    *result = NULL;
+    if (cache == NULL || cache->kind == CACHE_NONE || (resolution == CACHE_WHOLE && !dataset_has_files(dataset, split)))
+        return OK;
+    pthread_mutex_lock(&cache->opening);
+    status opened = open_part(cache, &(struct cache_key){dataset, split, resolution}, result, error);
+    pthread_mutex_unlock(&cache->opening);
+    return opened;
+}
+
+static void close_part(struct cache_part *part)
+{
+    if (--part->users > 0 || part->of.resolution != CACHE_WHOLE)
         return;
     struct cache_part **place = &part->cache->parts;
     while (*place != part)
         place = &(*place)->next;
     *place = part->next;
     destroy_part(part);
+}
+
+void cache_close(struct cache_part *part)
+{
+    if (part == NULL)
+        return;
+    struct cache *cache = part->cache;
+    pthread_mutex_lock(&cache->opening);
+    close_part(part);
+    pthread_mutex_unlock(&cache->opening);
 }
 
 static bool judge(struct cache_part *part, size_t item, enum cache_found found)
@@ -247,6 +268,7 @@ void cache_destroy(struct cache *cache)
         cache->parts = part->next;
         destroy_part(part);
     }
+    pthread_mutex_destroy(&cache->opening);
     free(cache->disk.folder);
     free(cache);
 }
