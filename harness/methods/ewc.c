@@ -12,9 +12,7 @@
  *
  * The penalty is added in before_update, where the gradients are summed over the GPUs and still the cross-entropy's alone.
  */
-#include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
-#include "harness/train/services/average.h"
+#include "harness/methods/start.h"
 #include "harness/train/services/penalty.h"
 #include "harness/train/trained.h"
 
@@ -43,11 +41,6 @@ struct state {
     float *fisher, *squares, *gradient; /* device; squares: of the task so far */
     int32_t counted;                    /* gradients in squares */
 };
-
-static struct parameters *weights_of(const struct method_run *run)
-{
-    return run->experiment->model.clip->parameters;
-}
 
 static status zero(const struct parameters *group, float *values, struct error *error)
 {

@@ -12,6 +12,13 @@ status guided_open(struct method_run *run, const char *folder, struct error *err
     return teacher_open(&g->teacher, run->experiment->model.clip, run->memory, error);
 }
 
+status guided_open_following(struct method_run *run, struct error *error)
+{
+    struct guided *g = run->state;
+    g->follows = true;
+    return guided_open(run, NULL, error);
+}
+
 void guided_close(struct method_run *run)
 {
     struct guided *g = run->state;

@@ -45,6 +45,9 @@ struct guided {
 
 /* folder: of the reference images; NULL: the current task's. */
 status guided_open(struct method_run *run, const char *folder, struct error *error);
+
+/* With the model as it is when each task begins as teacher, and images of that task. */
+status guided_open_following(struct method_run *run, struct error *error);
 void guided_close(struct method_run *run);
 
 /* Reference texts of the task: tokens [count, context] on the host. */

@@ -36,9 +36,8 @@ struct state {
 static status open_teacher(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
-    s->guided.follows = true;
     s->exemplars.capacity = (size_t)options_integer(run->options, "exemplars");
-    return guided_open(run, NULL, error);
+    return guided_open_following(run, error);
 }
 
 static void close_teacher(struct method_run *run)

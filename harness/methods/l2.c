@@ -4,12 +4,9 @@
  *
  * over all weights of both towers. θ_start are the weights at the start of the task; the paper, which has one task, pulls
  * to the pre-trained ones and writes l2 / 2. ZSCL's code adds the same term; its strength is the default here, too. */
-#include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
+#include "harness/methods/start.h"
 #include "harness/train/replicas.h"
-#include "harness/train/services/average.h"
 #include "harness/train/services/penalty.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {{.name = "l2",
@@ -19,25 +16,6 @@ static const struct option options[] = {{.name = "l2",
                                          .fallback = "1",
                                          .help = "strength of the penalty towards the task's starting weights"},
                                         {0}};
-
-static struct parameters *weights_of(const struct method_run *run)
-{
-    return run->experiment->model.clip->parameters;
-}
-
-static status open_start(struct method_run *run, struct error *error)
-{
-    return average_open(run->state, weights_of(run), run->memory, error);
-}
-
-static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
-{
-    (void)task;
-    if (resumed)
-        return OK;
-    TRY(average_start(run->state, weights_of(run), error));
-    return trained_groups_reset(run->experiment, error);
-}
 
 static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {
@@ -67,8 +45,8 @@ const struct method method_l2 = {.name = "l2",
                                  .loss_repeats = true,
                                  .state_size = sizeof(struct average),
                                  .groups = groups_towers,
-                                 .open = open_start,
-                                 .begin_task = begin_task,
+                                 .open = start_open,
+                                 .begin_task = start_begin_task,
                                  .loss = loss,
                                  .end_task = end_task,
                                  .keep = keep};

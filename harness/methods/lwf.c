@@ -9,13 +9,6 @@
 
 static const struct option options[] = {GUIDED_OPTIONS, {0}};
 
-static status open_teacher(struct method_run *run, struct error *error)
-{
-    struct guided *g = run->state;
-    g->follows = true;
-    return guided_open(run, NULL, error);
-}
-
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     return guided_begin_task(run, task, resumed, task->prompts, dataset_classes(task->dataset), error);
@@ -27,7 +20,7 @@ const struct method method_lwf = {.name = "lwf",
                                   .loss_repeats = true,
                                   .state_size = sizeof(struct guided),
                                   .groups = groups_towers,
-                                  .open = open_teacher,
+                                  .open = guided_open_following,
                                   .close = guided_close,
                                   .begin_task = begin_task,
                                   .loss = guided_loss,

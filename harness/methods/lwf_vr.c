@@ -28,12 +28,10 @@ static status draw(struct reference_texts *texts, const struct method_run *run, 
 /* Sentences that do not fit the model are reported before anything is computed. */
 static status open_teacher(struct method_run *run, struct error *error)
 {
-    struct guided *g = run->state;
     struct reference_texts texts = {0};
     TRY(draw(&texts, run, 0, error));
     reference_texts_free(&texts);
-    g->follows = true;
-    return guided_open(run, NULL, error);
+    return guided_open_following(run, error);
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)

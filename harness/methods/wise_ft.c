@@ -3,10 +3,7 @@
  *     θ ← alpha · θ + (1 − alpha) · θ_start
  *
  * θ_start are the weights at the start of the task, themselves mixed; the original weights for the first task. */
-#include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
-#include "harness/train/services/average.h"
-#include "harness/train/trained.h"
+#include "harness/methods/start.h"
 
 static const struct option options[] = {{.name = "alpha",
                                          .type = OPTION_REAL,
@@ -15,25 +12,6 @@ static const struct option options[] = {{.name = "alpha",
                                          .fallback = "0.8",
                                          .help = "share of the weights after the task"},
                                         {0}};
-
-static struct parameters *weights_of(const struct method_run *run)
-{
-    return run->experiment->model.clip->parameters;
-}
-
-static status open_start(struct method_run *run, struct error *error)
-{
-    return average_open(run->state, weights_of(run), run->memory, error);
-}
-
-static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
-{
-    (void)task;
-    if (resumed)
-        return OK;
-    TRY(average_start(run->state, weights_of(run), error));
-    return trained_groups_reset(run->experiment, error);
-}
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
@@ -51,7 +29,7 @@ const struct method method_wise_ft = {.name = "wise_ft",
                                       .options = options,
                                       .state_size = sizeof(struct average),
                                       .groups = groups_towers,
-                                      .open = open_start,
-                                      .begin_task = begin_task,
+                                      .open = start_open,
+                                      .begin_task = start_begin_task,
                                       .end_task = end_task,
                                       .keep = keep};

@@ -9,8 +9,8 @@
  * training.reference_iterations, and its mean rounds the untrained logit_scale.
  */
 #include "harness/methods/guided.h"
+#include "harness/methods/start.h"
 #include "harness/train/replicas.h"
-#include "harness/train/services/average.h"
 #include "harness/train/services/penalty.h"
 #include "harness/train/services/reference_texts.h"
 
@@ -37,11 +37,6 @@ struct state {
     struct reference_texts texts;
     struct average start, mean;
 };
-
-static struct parameters *weights_of(const struct method_run *run)
-{
-    return run->experiment->model.clip->parameters;
-}
 
 /* Not needed with recorded references. */
 static status require(const struct method_run *run, const char *key, const char *expected, struct error *error)

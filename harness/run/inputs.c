@@ -1,5 +1,4 @@
 #include "harness/run/inputs.h"
-#include "harness/train/method_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "core/text.h"
 #include "harness/run/tasks.h"
 #include "harness/run/weights.h"
+#include "harness/train/method_run.h"
 
 struct reading {
     struct inputs *inputs;

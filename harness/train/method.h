@@ -63,7 +63,8 @@ struct method {
     unsigned (*groups)(const struct options *options); /* set of enum parameter_group */
     status (*open)(struct method_run *run, struct error *error);
     void (*close)(struct method_run *run); /* also after an open that failed */
-    /* Finds the task's prompts, routers and logit_scale in the experiment. resumed: the first iterations of the task were done before a stop; groups are restored, and keep has run. */
+    /* Finds the task's prompts, routers and logit_scale in the experiment. resumed: the first iterations of the task were
+     * done before a stop; groups are restored, and keep has run. */
     status (*begin_task)(struct method_run *run, const struct task *task, bool resumed, struct error *error);
     /* Adds the loss to experiment->loss (device) and its gradients to the parameters, so that the sum over all ranks
      * is the loss: weight a term that every rank computes in full by replicas_weight. A rank may have no images. */
