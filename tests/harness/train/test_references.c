@@ -329,6 +329,19 @@ static void what_was_read_is_what_is_digested(void **state)
     small_run_close(&run);
 }
 
+/* An experiment with these overrides cannot be opened, for what is in words. */
+static void refused_at_once(const struct small_run *run, const char *const *overrides, size_t count, const char *words)
+{
+    struct suite *suite;
+    struct experiment *e;
+    const char *text = suite_text(run->suite);
+    must(suite_parse(&suite, text, strlen(text), "small.yaml", settings_sections, overrides, count, &error));
+    assert_int_not_equal(experiment_open(&e, suite, 1, NULL, &error), OK);
+    if (strncmp(error.message, words, strlen(words)) != 0)
+        fail_msg("%s", error.message);
+    suite_destroy(suite);
+}
+
 /* Reported before anything is trained, with the key that is meant. */
 static void what_is_missing_is_named(void **state)
 {
@@ -346,23 +359,17 @@ static void what_is_missing_is_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *words[3] = {"method.name=zscl"};
         size_t count = 1;
-        struct suite *suite;
-        struct experiment *e;
         char *images = path_format("method.reference_images=%s/%s", run.scratch.path, cases[i].images),
              *texts = path_format("method.reference_texts=%s/%s", run.scratch.path, cases[i].texts);
         if (cases[i].images != NULL)
             words[count++] = images;
         if (cases[i].texts != NULL)
             words[count++] = texts;
-        must(suite_parse(&suite, suite_text(run.suite), strlen(suite_text(run.suite)), "small.yaml", settings_sections,
-                         words, count, &error));
-        assert_int_not_equal(experiment_open(&e, suite, 1, NULL, &error), OK);
-        if (strncmp(error.message, cases[i].words, strlen(cases[i].words)) != 0)
-            fail_msg("%s", error.message);
-        suite_destroy(suite);
+        refused_at_once(&run, words, count, cases[i].words);
         free(images);
         free(texts);
     }
+    refused_at_once(&run, (const char *const[]){"method.name=lwf_vr", "method.words=100"}, 2, "method.words: at most");
     small_run_close(&run);
 }
 
