@@ -1,0 +1,1 @@
+-- Schema version 6: classes and true labels, what became of merges, answers with other selectors.
