@@ -12,8 +12,7 @@
 #ifndef MTIL_ADAPTERS_ADAPTER_H
 #define MTIL_ADAPTERS_ADAPTER_H
 
-#include "models/block.h"
-#include "models/files/clip_file.h"
+#include "adapters/place.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 
@@ -22,10 +21,12 @@ struct adapter_settings {
     float scale, dropout, noise_epsilon;
     enum expert_input input;
     size_t freeze_top_k; /* experts frozen after a task */
+    struct adapter_place place;
 };
 
 /* The tensors of one block, by number in the tower's group; experts are stacked along the first axis. */
 struct expert_bank {
+    size_t block;                                      /* of the tower */
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
     size_t routers, noise;                             /* [T, d, E] each */
     int32_t *used;                                     /* device [E], the experts' update flags */
@@ -41,12 +42,13 @@ struct adapter_statistics {
     float *squared_gradients; /* like the tower's parameters */
 };
 
+/* Banks, counts and all that is listed by block are of the blocks that have adapters, in their order. */
 struct adapter_tower {
     struct adapters *adapters;
-    size_t blocks, width;
+    size_t blocks, width; /* blocks: those with adapters, 0: none */
     struct parameters *parameters;
     struct expert_bank *banks;
-    struct expert_pass *passes; /* by block */
+    struct expert_pass *passes; /* by bank */
     int32_t *choices;           /* see adapters_keep_choices */
     struct adapter_statistics statistics;
 };
@@ -62,6 +64,9 @@ status adapters_create(struct adapters **adapters, struct backend *backend, stru
                        enum parameters_mode mode, struct error *error);
 void adapters_destroy(struct adapters *adapters); /* NULL is allowed */
 
+/* Whether a tower has adapters at all. */
+bool adapters_in_tower(const struct adapters *adapters, enum tower tower);
+
 /* W_down Kaiming-uniform with a = √5 (so uniform within ±1/√d), everything else zero; drawn with RNG_INIT. */
 status adapters_initialize(struct adapters *adapters, uint64_t seed, struct error *error);
 
@@ -74,6 +79,8 @@ struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
 
 /* From now on, forward passes through a tower leave the experts that they chose in choices: device [blocks, B, K], −1
  * for samples without a router. NULL: nowhere. */
+/* How many of them a sample has: blocks · K. */
+size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
@@ -82,7 +89,8 @@ status adapters_before_update(struct adapters *adapters, const struct update_rul
 status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
                      struct error *error);
 
-/* Selection counts and frozen flags of all blocks of a tower: device [blocks, E] each, n = blocks · E. */
+/* Selection counts and frozen flags of all blocks of a tower: device [blocks, E] each, n = blocks · E; 0 and no memory
+ * for a tower without adapters. */
 struct adapter_marks {
     int32_t *counts, *frozen;
     size_t n;

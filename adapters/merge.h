@@ -27,7 +27,7 @@ enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
 /* target becomes a combination of its sources: Σ weight[i] · source[i], or, where all weights are 0, what the combiner
  * makes of them. With a skip it says what would have been merged. target −1: none is free. */
 struct merge {
-    size_t block;
+    size_t block; /* among those with adapters: the tower's bank of that number */
     int target;
     size_t sources;
     int source[MERGE_SOURCES];

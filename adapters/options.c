@@ -1,5 +1,7 @@
 #include "adapters/options.h"
 
+#include <stdlib.h>
+
 #include "adapters/merge/combine.h"
 
 const struct option adapter_options[] = {{.name = "experts",
@@ -43,6 +45,16 @@ const struct option adapter_options[] = {{.name = "experts",
                                           .choices = "residual|post_ln",
                                           .fallback = "residual",
                                           .help = "what experts read: the residual stream or ln_2's output"},
+                                         {.name = "blocks",
+                                          .type = OPTION_LIST,
+                                          .fallback = "all",
+                                          .help = "blocks with experts: all, first_N, last_N, every_N, or a list of "
+                                                  "numbers from 0"},
+                                         {.name = "towers",
+                                          .type = OPTION_CHOICE,
+                                          .choices = ADAPTED_TOWERS_CHOICES,
+                                          .fallback = "both",
+                                          .help = "towers with experts"},
                                          {.name = "freeze_top_k",
                                           .type = OPTION_INTEGER,
                                           .minimum = 0,
@@ -85,6 +97,17 @@ static size_t whole(const struct options *options, const char *name)
     return (size_t)options_integer(options, name);
 }
 
+static status read_blocks(struct block_choice *blocks, const struct options *o, struct error *error)
+{
+    size_t count;
+    const char **words = options_list_items(o, "blocks", &count);
+    if (words == NULL)
+        return error_set(error, ERROR_MEMORY, "suite: no memory for adapter.blocks");
+    status result = block_choice_read(blocks, words, count, error);
+    free(words);
+    return result == OK ? OK : error_context(error, "suite: adapter.blocks");
+}
+
 status adapter_settings_of(struct adapter_settings *s, const struct options *o, size_t tasks, struct error *error)
 {
     *s = (struct adapter_settings){.experts = whole(o, "experts"),
@@ -96,6 +119,8 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
                                    .input = (enum expert_input)options_choice(o, "expert_input"),
                                    .freeze_top_k = whole(o, "freeze_top_k")};
+    s->place.towers = (enum adapted_towers)options_choice(o, "towers");
+    TRY(read_blocks(&s->place.blocks, o, error));
     if (s->top_k > s->experts)
         return error_set(
             error, ERROR_ARGUMENT,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "adapters/experts/expert.h"
 #include "adapters/merge/combine.h"
 
 static status take(struct arena *arena, struct backend *backend, enum tensor_type type, const char *name, size_t n,
@@ -34,7 +35,8 @@ static status take_tower(struct adapter_tower *tower, unsigned needs, struct are
 status adapters_collect(struct adapters *adapters, unsigned needs, struct arena *arena, struct error *error)
 {
     for (int t = 0; t < TOWERS; t++)
-        TRY(take_tower(&adapters->towers[t], needs, arena, error));
+        if (adapters_in_tower(adapters, (enum tower)t))
+            TRY(take_tower(&adapters->towers[t], needs, arena, error));
     return OK;
 }
 
@@ -73,8 +75,8 @@ static status count_pairs(const struct adapter_tower *tower, const struct block_
 }
 
 /* Rows spread evenly over samples and positions: the text tower's first position is the same for every prompt. */
-static status keep_probes(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *input,
-                          struct error *error)
+static status keep_probes(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
+                          const struct tensor *input, struct error *error)
 {
     struct backend *backend = site->backend;
     struct matrix x = matrix_of(input);
@@ -84,7 +86,7 @@ static status keep_probes(const struct adapter_tower *tower, const struct block_
     TRY(tensor_take(&rows, site->arena, TENSOR_I32, "probe rows", 1, &count, error));
     TRY(backend->ops->arange(
         backend, &(struct arange){.count = count, .step = (int32_t)(x.rows / count), .out = rows.data}, error));
-    float *probes = tower->statistics.probes + site->block * PROBES * tower->width;
+    float *probes = tower->statistics.probes + bank * PROBES * tower->width;
     TRY(backend->ops->gather_rows(
         backend, &(struct gather_rows){.x = x, .out = matrix_rows(probes, count, tower->width), .rows = rows.data},
         error));
@@ -92,15 +94,15 @@ static status keep_probes(const struct adapter_tower *tower, const struct block_
     return OK;
 }
 
-status statistics_see(const struct adapter_tower *tower, const struct block_site *site, const struct dispatch *chosen,
-                      const struct dispatch *before, const struct tensor *input, struct error *error)
+status statistics_see(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
+                      const struct dispatch *chosen, const struct tensor *input, struct error *error)
 {
     const struct adapter_statistics *s = &tower->statistics;
     if (s->pairs != NULL)
-        TRY(count_pairs(tower, site, chosen, chosen, s->pairs, site->block, error));
-    if (s->next != NULL && before != NULL)
-        TRY(count_pairs(tower, site, before, chosen, s->next, site->block - 1, error));
-    return s->probes != NULL ? keep_probes(tower, site, input, error) : OK;
+        TRY(count_pairs(tower, site, chosen, chosen, s->pairs, bank, error));
+    if (s->next != NULL && bank > 0)
+        TRY(count_pairs(tower, site, &tower->passes[bank - 1].dispatch, chosen, s->next, bank - 1, error));
+    return s->probes != NULL ? keep_probes(tower, site, bank, input, error) : OK;
 }
 
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error)

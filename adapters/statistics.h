@@ -28,9 +28,9 @@ struct statistic {
 };
 bool adapters_statistic(const struct adapters *adapters, enum tower tower, size_t index, struct statistic *statistic);
 
-/* For a block's forward pass in training: choices of this block and of the one before (NULL: none), inputs [rows, d]. */
-status statistics_see(const struct adapter_tower *tower, const struct block_site *site, const struct dispatch *chosen,
-                      const struct dispatch *before, const struct tensor *input, struct error *error);
+/* For a forward pass in training through the tower's bank of that number: its choices, inputs [rows, d]. */
+status statistics_see(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
+                      const struct dispatch *chosen, const struct tensor *input, struct error *error);
 
 /* Before an update: adds the squares of the gradients, unless the step is held. */
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error);

@@ -37,12 +37,16 @@ struct block_site {
 struct block_hook {
     void *state;
     enum block_place place;
-    bool trained; /* it has weights that need gradients */
+    bool trained;    /* it has weights that need gradients */
+    uint64_t absent; /* bit i: block i goes without it */
     status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error);
     status (*backward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                        const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error);
 };
+
+/* hook, or NULL where there is none in that block. */
+const struct block_hook *block_hook_at(const struct block_hook *hook, size_t block);
 
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */

@@ -7,11 +7,11 @@
 #include "adapters/statistics.h"
 #include "core/rng.h"
 
-static status declare_bank(struct adapter_tower *tower, size_t block, struct error *error)
+static status declare_bank(struct adapter_tower *tower, size_t index, struct error *error)
 {
     const struct adapter_settings *s = &tower->adapters->settings;
-    struct expert_bank *bank = &tower->banks[block];
-    size_t e = s->experts, m = s->bottleneck, d = tower->width, t = s->tasks, flags = block * (e + t);
+    struct expert_bank *bank = &tower->banks[index];
+    size_t e = s->experts, m = s->bottleneck, d = tower->width, t = s->tasks, flags = index * (e + t);
     char name[64];
     struct {
         size_t *index;
@@ -27,7 +27,7 @@ static status declare_bank(struct adapter_tower *tower, size_t block, struct err
         {&bank->noise, "w_noise_list", 3, {t, d, e}, t, flags + e},
     };
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
-        snprintf(name, sizeof name, "%zu.%s", block, tensors[i].name);
+        snprintf(name, sizeof name, "%zu.%s", bank->block, tensors[i].name);
         TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
                            tensors[i].flag, tensors[i].index, error));
     }
@@ -50,18 +50,22 @@ static status take_marks(struct adapter_tower *tower, struct arena *arena, struc
     return OK;
 }
 
-static status create_tower(struct adapters *adapters, enum tower which, struct arena *arena, enum parameters_mode mode,
-                           struct error *error)
+static status create_tower(struct adapters *adapters, enum tower which, const struct clip_dimensions *dimensions,
+                           struct arena *arena, enum parameters_mode mode, struct error *error)
 {
     struct adapter_tower *tower = &adapters->towers[which];
     tower->adapters = adapters;
-    tower->banks = calloc(tower->blocks, sizeof *tower->banks);
-    tower->passes = calloc(tower->blocks, sizeof *tower->passes);
+    tower->blocks = adapter_place_count(&adapters->settings.place, dimensions, which);
+    tower->banks = calloc(tower->blocks + 1, sizeof *tower->banks);
+    tower->passes = calloc(tower->blocks + 1, sizeof *tower->passes);
     if (tower->banks == NULL || tower->passes == NULL)
         return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu blocks", tower->blocks);
     TRY(parameters_create(&tower->parameters, adapters->backend, error));
-    for (size_t b = 0; b < tower->blocks; b++)
-        TRY(declare_bank(tower, b, error));
+    for (size_t block = 0, b = 0; b < tower->blocks; block++)
+        if (adapter_place_has(&adapters->settings.place, dimensions, which, block)) {
+            tower->banks[b].block = block;
+            TRY(declare_bank(tower, b++, error));
+        }
     TRY(parameters_allocate(tower->parameters, arena, mode, error));
     return take_marks(tower, arena, error);
 }
@@ -92,17 +96,16 @@ status adapters_create(struct adapters **result, struct backend *backend, struct
                        enum parameters_mode mode, struct error *error)
 {
     TRY(check_settings(settings, error));
+    TRY(adapter_place_check(&settings->place, dimensions, error));
     struct adapters *adapters = calloc(1, sizeof *adapters);
     if (adapters == NULL)
         return error_set(error, ERROR_MEMORY, "adapters: no memory for their description");
     adapters->backend = backend;
     adapters->settings = *settings;
-    adapters->towers[TOWER_IMAGE].blocks = dimensions->image_blocks;
     adapters->towers[TOWER_IMAGE].width = dimensions->image_width;
-    adapters->towers[TOWER_TEXT].blocks = dimensions->text_blocks;
     adapters->towers[TOWER_TEXT].width = dimensions->text_width;
     for (int t = 0; t < TOWERS; t++) {
-        status created = create_tower(adapters, (enum tower)t, arena, mode, error);
+        status created = create_tower(adapters, (enum tower)t, dimensions, arena, mode, error);
         if (created != OK) {
             adapters_destroy(adapters);
             return created;
@@ -134,7 +137,7 @@ status adapters_initialize(struct adapters *adapters, uint64_t seed, struct erro
             float *values = malloc(array_size(p->size, sizeof *values));
             if (values == NULL)
                 return error_set(error, ERROR_MEMORY, "adapters: no memory to draw %zu values", p->size);
-            struct rng rng = rng_make(seed, RNG_INIT, 1 + (uint32_t)t, (uint32_t)b);
+            struct rng rng = rng_make(seed, RNG_INIT, 1 + (uint32_t)t, (uint32_t)tower->banks[b].block);
             for (size_t i = 0; i < p->size; i++)
                 values[i] = bound * (2.0f * rng_uniform(&rng, i) - 1.0f);
             status result = parameters_upload(tower->parameters, p, values, error);
@@ -145,6 +148,11 @@ status adapters_initialize(struct adapters *adapters, uint64_t seed, struct erro
     return OK;
 }
 
+bool adapters_in_tower(const struct adapters *adapters, enum tower tower)
+{
+    return adapters->towers[tower].blocks > 0;
+}
+
 size_t adapters_values(const struct adapters *adapters)
 {
     return parameters_size(adapters->towers[TOWER_IMAGE].parameters) +
@@ -153,12 +161,17 @@ size_t adapters_values(const struct adapters *adapters)
 
 size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)
 {
-    size_t widths[TOWERS] = {n->image_width, n->text_width}, blocks[TOWERS] = {n->image_blocks, n->text_blocks},
-           total = 0;
+    size_t widths[TOWERS] = {n->image_width, n->text_width}, total = 0;
     for (int t = 0; t < TOWERS; t++)
-        total += blocks[t] * (s->experts * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
-                              2 * s->tasks * widths[t] * s->experts);
+        total += adapter_place_count(&s->place, n, (enum tower)t) *
+                 (s->experts * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
+                  2 * s->tasks * widths[t] * s->experts);
     return total;
+}
+
+size_t adapters_choices(const struct adapters *adapters, enum tower tower)
+{
+    return adapters->towers[tower].blocks * adapters->settings.top_k;
 }
 
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)
@@ -210,6 +223,8 @@ status adapters_step(struct adapters *adapters, const struct step_state *state, 
 struct adapter_marks adapters_marks(const struct adapters *adapters, enum tower which)
 {
     const struct adapter_tower *tower = &adapters->towers[which];
+    if (tower->blocks == 0)
+        return (struct adapter_marks){0};
     return (struct adapter_marks){tower->banks[0].counts, tower->banks[0].frozen,
                                   tower->blocks * adapters->settings.experts};
 }
@@ -231,6 +246,8 @@ status adapters_read_frozen(const struct adapters *adapters, enum tower tower, s
 status adapters_read_marks(const struct adapters *adapters, enum tower which, int32_t *marks, struct error *error)
 {
     struct adapter_marks device = adapters_marks(adapters, which);
+    if (device.n == 0)
+        return OK;
     return adapters->backend->ops->download(adapters->backend, marks, device.counts, 2 * device.n * sizeof *marks,
                                             error);
 }

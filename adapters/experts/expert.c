@@ -9,6 +9,15 @@ static uint64_t numbers_of(const struct block_site *site)
     return ((uint64_t)site->tower << 16 | site->block) << 40;
 }
 
+/* The place of the site's block among those with adapters; it is one of them. */
+static size_t bank_at(const struct adapter_tower *tower, const struct block_site *site)
+{
+    size_t b = 0;
+    while (tower->banks[b].block != site->block)
+        b++;
+    return b;
+}
+
 static status take(struct tensor *tensor, const struct block_site *site, enum tensor_type type, const char *name,
                    size_t rows, size_t columns, struct error *error)
 {
@@ -30,7 +39,7 @@ static status take_dispatch(const struct adapter_tower *tower, struct expert_pas
         (struct dispatch){.samples = batch,
                           .experts = s->experts,
                           .top_k = s->top_k,
-                          .chosen = tower->choices != NULL ? tower->choices + (size_t)site->block * choices : id,
+                          .chosen = tower->choices != NULL ? tower->choices + bank_at(tower, site) * choices : id,
                           .gates = gates.data,
                           .slot = id + choices,
                           .sample = id + 2 * choices,
@@ -45,7 +54,7 @@ static status run_router(const struct adapter_tower *tower, const struct block_s
                          struct expert_pass *pass, struct error *error)
 {
     const struct adapter_settings *s = &tower->adapters->settings;
-    const struct expert_bank *bank = &tower->banks[site->block];
+    const struct expert_bank *bank = &tower->banks[bank_at(tower, site)];
     return site->backend->ops->route(
         site->backend,
         &(struct route){.batch = x->shape[0],
@@ -100,8 +109,8 @@ static status forward(void *state, const struct block_site *site, const struct t
 {
     struct adapter_tower *tower = state;
     const struct adapter_settings *s = &tower->adapters->settings;
-    const struct expert_bank *bank = &tower->banks[site->block];
-    struct expert_pass *pass = &tower->passes[site->block];
+    const struct expert_bank *bank = &tower->banks[bank_at(tower, site)];
+    struct expert_pass *pass = &tower->passes[bank_at(tower, site)];
     struct backend *backend = site->backend;
     if (site->router == NULL)
         return OK;
@@ -118,8 +127,7 @@ static status forward(void *state, const struct block_site *site, const struct t
 
     TRY(run_router(tower, site, x, pass, error));
     if (site->training)
-        TRY(statistics_see(tower, site, &pass->dispatch,
-                           site->block > 0 ? &tower->passes[site->block - 1].dispatch : NULL, input, error));
+        TRY(statistics_see(tower, site, bank_at(tower, site), &pass->dispatch, input, error));
     TRY(backend->ops->dispatch_gather(backend,
                                       &(struct dispatch_gather){.dispatch = &pass->dispatch,
                                                                 .rows_per_sample = length,
@@ -176,7 +184,7 @@ static status weight_gradient(const struct adapter_tower *tower, const struct bl
             .b = matrix_of(b),
             .out = matrix_rows(parameters_weight(group, weight).gradient, shape[0] * shape[1], shape[2]),
             .column_sums = bias != NULL ? parameters_weight(group, *bias).gradient : NULL,
-            .frozen = tower->banks[site->block].frozen},
+            .frozen = tower->banks[bank_at(tower, site)].frozen},
         error);
 }
 
@@ -198,7 +206,7 @@ static status router_gradient(const struct adapter_tower *tower, const struct bl
                               const struct expert_pass *pass, const struct tensor *x, const float *dgates, void *dx,
                               struct error *error)
 {
-    const struct expert_bank *bank = &tower->banks[site->block];
+    const struct expert_bank *bank = &tower->banks[bank_at(tower, site)];
     struct weight routers = parameters_weight(tower->parameters, bank->routers),
                   noise = parameters_weight(tower->parameters, bank->noise);
     return site->backend->ops->route_backward(site->backend,
@@ -226,8 +234,8 @@ static status backward(void *state, const struct block_site *site, const struct 
 {
     struct adapter_tower *tower = state;
     const struct adapter_settings *s = &tower->adapters->settings;
-    const struct expert_bank *bank = &tower->banks[site->block];
-    struct expert_pass *pass = &tower->passes[site->block];
+    const struct expert_bank *bank = &tower->banks[bank_at(tower, site)];
+    struct expert_pass *pass = &tower->passes[bank_at(tower, site)];
     struct backend *backend = site->backend;
     if (site->router == NULL)
         return OK;
@@ -283,9 +291,13 @@ static status backward(void *state, const struct block_site *site, const struct 
 struct block_hook adapters_hook(struct adapters *adapters, enum tower tower)
 {
     bool trained = adapters->towers[tower].parameters->gradients != NULL;
+    uint64_t absent = ~(uint64_t)0;
+    for (size_t b = 0; b < adapters->towers[tower].blocks; b++)
+        absent &= ~((uint64_t)1 << adapters->towers[tower].banks[b].block);
     return (struct block_hook){.state = &adapters->towers[tower],
                                .place = BESIDE_MLP,
-                               .trained = trained,
+                               .trained = trained && adapters_in_tower(adapters, tower),
+                               .absent = absent,
                                .forward = forward,
                                .backward = trained ? backward : NULL};
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2, NUMBERS_MOST = 1024 };
+enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2, OWN_KEYS = 8, NUMBERS_MOST = 1024 };
 
 static size_t tensors_per_block(const struct adapters *adapters)
 {
@@ -40,13 +40,13 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct ad
     if (k < EXPERT_TENSORS * adapters->settings.experts) {
         const size_t numbers[EXPERT_TENSORS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
         size_t expert = k / EXPERT_TENSORS, which = k % EXPERT_TENSORS;
-        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual, block,
-                 expert, expert_names[which]);
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual,
+                 bank->block, expert, expert_names[which]);
         describe(tensor, &tower->parameters->list[numbers[which]], expert);
     } else {
         k -= EXPERT_TENSORS * adapters->settings.experts;
         bool noise = k % ROUTING_TENSORS == 1;
-        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, block,
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, bank->block,
                  noise ? "w_noise_list" : "router_list", k / ROUTING_TENSORS);
         tensor->routing = true;
         describe(tensor, &tower->parameters->list[noise ? bank->noise : bank->routers], k / ROUTING_TENSORS);
@@ -128,6 +128,29 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
     return result;
 }
 
+/* What is as it is by default is not said, but for the first three. */
+static status write_with_metadata(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
+                                  const struct safetensor *tensors, size_t tensor_count, const char *blocks,
+                                  struct error *error)
+{
+    const struct adapter_settings *s = &adapters->settings;
+    char top_k[24], scale[32];
+    snprintf(top_k, sizeof top_k, "%zu", s->top_k);
+    snprintf(scale, sizeof scale, "%.9g", (double)s->scale);
+    struct safetensors_metadata metadata[OWN_KEYS + ADAPTER_EXTRA_KEYS] = {
+        {"top_k", top_k},
+        {"scale", scale},
+        {"expert_input", s->input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
+    size_t count = 3;
+    if (s->place.blocks.rule != BLOCKS_ALL)
+        metadata[count++] = (struct safetensors_metadata){"blocks", blocks};
+    if (s->place.towers != ADAPT_BOTH)
+        metadata[count++] = (struct safetensors_metadata){"towers", adapted_towers_name(s->place.towers)};
+    for (size_t i = 0; i < extra->metadata_count; i++)
+        metadata[count++] = extra->metadata[i];
+    return safetensors_write(path, tensors, tensor_count, metadata, count, error);
+}
+
 static status write_all(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
                         struct safetensor *tensors, struct adapter_tensor *described, float *values,
                         struct error *error)
@@ -143,18 +166,15 @@ static status write_all(const struct adapters *adapters, const struct adapter_ex
         memcpy(tensors[i].shape, t->shape, sizeof t->shape);
         at += t->size;
     }
-    char top_k[24], scale[32];
-    snprintf(top_k, sizeof top_k, "%zu", adapters->settings.top_k);
-    snprintf(scale, sizeof scale, "%.9g", (double)adapters->settings.scale);
-    struct safetensors_metadata metadata[3 + ADAPTER_EXTRA_KEYS] = {
-        {"top_k", top_k},
-        {"scale", scale},
-        {"expert_input", adapters->settings.input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"}};
-    for (size_t i = 0; i < extra->metadata_count; i++)
-        metadata[3 + i] = extra->metadata[i];
     for (size_t i = 0; i < extra->tensor_count; i++)
         tensors[count + i] = extra->tensors[i];
-    return safetensors_write(path, tensors, count + extra->tensor_count, metadata, 3 + extra->metadata_count, error);
+    struct text blocks = {0};
+    block_choice_write(&adapters->settings.place.blocks, &blocks);
+    status result = blocks.failed ? error_set(error, ERROR_MEMORY, "%s: no memory for its metadata", path)
+                                  : write_with_metadata(adapters, extra, path, tensors, count + extra->tensor_count,
+                                                        blocks.data, error);
+    text_free(&blocks);
+    return result;
 }
 
 status adapters_save(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
@@ -187,6 +207,18 @@ static long number_after(const char *name, const char *part)
     return end == at + strlen(part) || number < 0 || number > 1 << 20 ? -1 : number;
 }
 
+static status place_from_metadata(const struct safetensors *file, struct adapter_place *place, struct error *error)
+{
+    const char *blocks = safetensors_metadata_value(file, "blocks"),
+               *towers = safetensors_metadata_value(file, "towers");
+    if (blocks != NULL && block_choice_parse(&place->blocks, blocks, error) != OK)
+        return error_context(error, "%s: metadata blocks", safetensors_path(file));
+    if (towers != NULL && !adapted_towers_find(&place->towers, towers))
+        return error_set(error, ERROR_FORMAT, "%s: metadata towers: expected both, image or text, found \"%s\"",
+                         safetensors_path(file), towers);
+    return OK;
+}
+
 static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
                                      struct error *error)
 {
@@ -213,7 +245,7 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
                              safetensors_path(file), input);
         settings->input = strcmp(input, "post_ln") == 0 ? EXPERT_INPUT_POST_LN : EXPERT_INPUT_RESIDUAL;
     }
-    return OK;
+    return place_from_metadata(file, &settings->place, error);
 }
 
 status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
@@ -246,12 +278,19 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
     return settings_from_metadata(file, settings, error);
 }
 
-/* The routers below `tasks` that the first block of the image tower has. */
+/* The routers below `tasks` that a block has: the first one that the file names a router of. */
 static void list_routers(const struct safetensors *file, size_t tasks, struct text *list)
 {
+    const char *block = "";
+    int size = 0;
+    for (size_t i = 0; size == 0 && i < safetensors_count(file); i++) {
+        block = safetensors_at(file, i)->name;
+        const char *at = strstr(block, ".router_list.");
+        size = at != NULL ? (int)(at - block) : 0;
+    }
     for (size_t r = 0; r < tasks; r++) {
-        char name[96];
-        snprintf(name, sizeof name, "visual.transformer.resblocks.0.router_list.%zu", r);
+        char name[160];
+        snprintf(name, sizeof name, "%.*s.router_list.%zu", size, block, r);
         if (safetensors_find(file, name) != NULL)
             text_add(list, "%s%zu", list->size > 0 ? ", " : "", r);
     }
@@ -283,7 +322,7 @@ static status expect_router(const struct adapters *adapters, const struct safete
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             char name[96];
             snprintf(name, sizeof name, "%stransformer.resblocks.%zu.router_list.%zu",
-                     t == TOWER_IMAGE ? "visual." : "", b, router);
+                     t == TOWER_IMAGE ? "visual." : "", adapters->towers[t].banks[b].block, router);
             if (safetensors_find(file, name) == NULL)
                 return missing_router(adapters, file, router, name, error);
         }
@@ -306,18 +345,18 @@ static status check_settings(const struct safetensors *file, const struct adapte
 static status expect_experts(const struct safetensors *file, const struct clip_dimensions *dimensions,
                              const struct adapter_settings *s, struct error *error)
 {
-    const struct {
-        const char *prefix;
-        size_t blocks, width;
-    } towers[] = {{"visual.", dimensions->image_blocks, dimensions->image_width},
-                  {"", dimensions->text_blocks, dimensions->text_width}};
-    for (size_t i = 0; i < sizeof towers / sizeof *towers; i++)
-        for (size_t n = 0; n < towers[i].blocks * s->experts; n++) {
+    for (size_t n = 0; n < dimensions->image_blocks + dimensions->text_blocks; n++) {
+        enum tower tower = n < dimensions->image_blocks ? TOWER_IMAGE : TOWER_TEXT;
+        size_t block = tower == TOWER_IMAGE ? n : n - dimensions->image_blocks;
+        const size_t shape[] = {s->bottleneck, tower == TOWER_IMAGE ? dimensions->image_width : dimensions->text_width};
+        bool has = adapter_place_has(&s->place, dimensions, tower, block);
+        for (size_t e = 0; has && e < s->experts; e++) {
             char name[128];
             snprintf(name, sizeof name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.down_proj.weight",
-                     towers[i].prefix, n / s->experts, n % s->experts);
-            TRY(check_tensor(file, name, 2, (const size_t[]){s->bottleneck, towers[i].width}, error));
+                     tower == TOWER_IMAGE ? "visual." : "", block, e);
+            TRY(check_tensor(file, name, 2, shape, error));
         }
+    }
     return OK;
 }
 
@@ -329,6 +368,8 @@ static status open_from(struct adapters **result, struct backend *backend, struc
     if (safetensors_metadata_value(file, "top_k") == NULL && settings.experts < settings.top_k)
         settings.top_k = settings.experts;
     TRY(check_settings(file, &settings, error));
+    if (adapter_place_check(&settings.place, dimensions, error) != OK)
+        return error_context(error, "%s: does not fit the model", safetensors_path(file));
     TRY(expect_experts(file, dimensions, &settings, error));
     return adapters_create(result, backend, arena, dimensions, &settings, PARAMETERS_FROZEN, error);
 }

@@ -235,6 +235,8 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
     if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task && plan->schedule != SCHEDULE_END_OF_TASK)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
+        if (!adapters_in_tower(adapters, (enum tower)t))
+            continue;
         struct merge_list list = {0};
         struct merge_view view;
         int32_t *memory = NULL;
@@ -266,6 +268,8 @@ status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_ch
                          "freeze: cannot freeze the %zu most used of %zu experts (at most %d per task)", top_k,
                          adapters->settings.experts, MERGE_SOURCES);
     for (int t = 0; t < TOWERS; t++) {
+        if (!adapters_in_tower(adapters, (enum tower)t))
+            continue;
         struct merge_view view;
         int32_t *memory = NULL;
         status result = look_at(adapters, (enum tower)t, 0, &view, &memory, error);

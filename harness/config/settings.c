@@ -132,7 +132,10 @@ const struct suite_section settings_sections[] = {
      .shorthand = settings_data_shorthand,
      .chooser = "split_by",
      .chosen = settings_split_keys},
-    {.name = "adapter", .options = adapter_options, .used = method_reads},
+    {.name = "adapter",
+     .options = adapter_options,
+     .incidental = "blocks=all|towers=both", /* what runs did before there were these keys */
+     .used = method_reads},
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",

@@ -74,7 +74,7 @@ status class_features(struct experiment *e, const struct task *task, int router,
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
            context = e->model.clip->dimensions.context, embed = e->model.clip->dimensions.embed;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
-           choices = router < 0 ? 0 : e->model.clip->dimensions.text_blocks * e->model.adapters->settings.top_k;
+           choices = router < 0 ? 0 : adapters_choices(e->model.adapters, TOWER_TEXT);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
     for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;

@@ -58,10 +58,10 @@ status cached_images_create(struct cached_images *images, const struct feature_c
     images->features = malloc(array_size(n, d->embed * sizeof *images->features));
     bool made = images->features != NULL;
     if (made && cache->keep) {
-        images->choices = d->image_blocks * cache->experiment->model.adapters->settings.top_k;
+        images->choices = adapters_choices(cache->experiment->model.adapters, TOWER_IMAGE);
         images->router = malloc(array_size(n, sizeof *images->router));
         images->identity = malloc(array_size(n, sizeof *images->identity));
-        images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen));
+        images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen + 1));
         made = images->router != NULL && images->identity != NULL && images->chosen != NULL;
     }
     if (!made) {
@@ -119,8 +119,7 @@ void feature_cache_store(struct feature_cache *cache, struct cached_images *imag
 static uint64_t classes_identity(const struct feature_cache *cache, const struct task *task, int router,
                                  const int32_t *chosen)
 {
-    size_t prompts = class_prompts(task), choices = cache->experiment->model.clip->dimensions.text_blocks *
-                                                    cache->experiment->model.adapters->settings.top_k;
+    size_t prompts = class_prompts(task), choices = adapters_choices(cache->experiment->model.adapters, TOWER_TEXT);
     uint64_t digest = 0;
     for (size_t p = 0; p < prompts; p++) {
         uint64_t one = adapter_identity_of(&cache->identity, TOWER_TEXT, (size_t)router, chosen + p * choices);
@@ -133,8 +132,8 @@ static status take_classes(const struct feature_cache *cache, struct cached_clas
                            struct error *error)
 {
     const struct clip_dimensions *d = &cache->experiment->model.clip->dimensions;
-    size_t choices = d->text_blocks * cache->experiment->model.adapters->settings.top_k;
-    classes->chosen = malloc(array_size(class_prompts(task), choices * sizeof *classes->chosen));
+    size_t choices = adapters_choices(cache->experiment->model.adapters, TOWER_TEXT);
+    classes->chosen = malloc(array_size(class_prompts(task), choices * sizeof *classes->chosen + 1));
     classes->features = malloc(array_size(dataset_classes(task->dataset), d->embed * sizeof *classes->features));
     if (classes->chosen != NULL && classes->features != NULL)
         return OK;

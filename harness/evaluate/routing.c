@@ -8,7 +8,7 @@ status routing_begin(struct routing *routing, struct experiment *e, enum tower t
 {
     *routing = (struct routing){.experiment = e, .tower = tower, .count = count};
     *encoding = (struct encoding){.arena = &e->model.step_memory, .state = e->model.state};
-    if (router < 0)
+    if (router < 0 || !adapters_in_tower(e->model.adapters, tower))
         return OK;
     size_t shape[] = {e->model.adapters->towers[tower].blocks, count, e->model.adapters->settings.top_k};
     TRY(tensor_take(&routing->choices, &e->model.step_memory, TENSOR_I32, "chosen experts", 3, shape, error));

@@ -40,6 +40,8 @@ static status pass_adapters(const struct passage *p, struct adapters *adapters, 
     static const char *const names[TOWERS] = {"image", "text"};
     for (int t = 0; t < TOWERS; t++) {
         struct adapter_marks marks = adapters_marks(adapters, (enum tower)t);
+        if (marks.n == 0)
+            continue;
         TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks.n, marks.counts, error));
         TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks.n, marks.frozen, error));
         struct statistic s;

@@ -206,6 +206,11 @@ status record_evaluation(const struct recorder *r, int64_t after_task, const str
     return routed ? record_routers(r, after_task, set, error) : OK;
 }
 
+static int64_t block_of(const struct recorder *r, enum tower tower, size_t bank)
+{
+    return (int64_t)r->experiment->model.adapters->towers[tower].banks[bank].block;
+}
+
 static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change,
                            struct error *error)
 {
@@ -223,7 +228,7 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
                                    .task = (int64_t)task,
                                    .iteration = (int64_t)iteration,
                                    .encoder = encoders[change->tower],
-                                   .block = (int64_t)merge->block,
+                                   .block = block_of(r, change->tower, merge->block),
                                    .target = merge->target,
                                    .sources = merge->sources,
                                    .source = sources,
@@ -240,7 +245,7 @@ static status record_freezes(const struct recorder *r, size_t task, size_t itera
                                        .task = (int64_t)task,
                                        .iteration = (int64_t)iteration,
                                        .encoder = encoders[change->tower],
-                                       .block = (int64_t)change->merge.block,
+                                       .block = block_of(r, change->tower, change->merge.block),
                                        .target = change->merge.source[i]};
         TRY(store_add_expert_event(r->store, r->run, &row, error));
     }
@@ -270,8 +275,11 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
             TRY(adapters_read_counts(adapters, (enum tower)t, b, counts, error));
             for (size_t e = 0; e < experts; e++)
                 wide[e] = (uint64_t)counts[e];
-            struct expert_counts_row row = {
-                .task = (int64_t)task, .block = (int64_t)b, .encoder = encoders[t], .counts = wide, .experts = experts};
+            struct expert_counts_row row = {.task = (int64_t)task,
+                                            .block = block_of(r, (enum tower)t, b),
+                                            .encoder = encoders[t],
+                                            .counts = wide,
+                                            .experts = experts};
             TRY(store_add_expert_counts(r->store, r->run, &row, error));
         }
     return OK;

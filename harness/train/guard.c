@@ -17,6 +17,8 @@ status guard_create(struct experiment *e, struct error *error)
     e->model.found = memory.data;
     for (int t = 0; e->model.adapters != NULL && t < TOWERS; t++) {
         size_t n = adapters_marks(e->model.adapters, (enum tower)t).n;
+        if (n == 0)
+            continue;
         TRY(tensor_take(&memory, &e->model.memory, TENSOR_I32, "counts before a step", 1, &n, error));
         e->model.counts_before[t] = memory.data;
     }
@@ -43,6 +45,8 @@ status guard_begin_step(struct experiment *e, const struct task *task, struct er
     TRY(ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
     for (int t = 0; e->model.adapters != NULL && t < TOWERS; t++) {
         struct adapter_marks marks = adapters_marks(e->model.adapters, (enum tower)t);
+        if (marks.n == 0)
+            continue;
         TRY(ops->copy(e->model.backend, e->model.counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
     }
     return OK;

@@ -140,6 +140,8 @@ static status copy_marks(const struct copying *c, const struct adapters *to, con
 {
     struct adapter_marks marks = adapters_marks(from, tower), copies = adapters_marks(to, tower);
     struct statistic a, b;
+    if (marks.n == 0)
+        return OK;
     TRY(copy_memory(c, copies.counts, marks.counts, marks.n * sizeof(int32_t), error));
     TRY(copy_memory(c, copies.frozen, marks.frozen, marks.n * sizeof(int32_t), error));
     for (size_t i = 0; adapters_statistic(from, tower, i, &a) && adapters_statistic(to, tower, i, &b); i++)
@@ -304,6 +306,8 @@ float replicas_weight(const struct experiment *e)
 static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
 {
     struct adapter_marks marks = adapters_marks(e->model.adapters, tower);
+    if (marks.n == 0)
+        return OK;
     return e->model.backend->ops->zero(e->model.backend, marks.counts, marks.n * sizeof(int32_t), error);
 }
 
@@ -369,6 +373,8 @@ static status reduce_marks(struct experiment *e, enum tower tower, struct error 
 {
     struct adapter_marks marks = adapters_marks(e->model.adapters, tower);
     const struct parameters *group = e->model.adapters->towers[tower].parameters;
+    if (marks.n == 0)
+        return OK;
     if (tower == TOWER_TEXT && e->work.rank > 0) {
         TRY(clear_counts(e, tower, error));
         TRY(clear_statistics(e, tower, error));

@@ -4,8 +4,10 @@ bool trained_group_at(const struct experiment *e, size_t index, struct trained_g
 {
     static const char *const towers[TOWERS] = {"image", "text"};
     *group = (struct trained_group){0};
-    if (e->model.groups & GROUP_ADAPTERS && index < TOWERS)
-        *group = (struct trained_group){towers[index], e->model.adapters->towers[index].parameters};
+    size_t at = 0;
+    for (int t = 0; e->model.groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        if (adapters_in_tower(e->model.adapters, (enum tower)t) && at++ == index)
+            *group = (struct trained_group){towers[t], e->model.adapters->towers[t].parameters};
     if (e->model.groups & GROUPS_TOWERS &&
         index == 0) /* both towers' weights lie in one group, whose flags tell them apart */
         *group = (struct trained_group){"clip", e->model.clip->parameters};

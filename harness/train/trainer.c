@@ -10,23 +10,25 @@
 #include "models/clip/cost.h"
 #include "models/schedule.h"
 
+/* Adapters are trained in the towers that have them. */
+static bool tower_is_trained(const struct experiment *e, int tower)
+{
+    if (e->model.groups & GROUP_ADAPTERS)
+        return adapters_in_tower(e->model.adapters, (enum tower)tower);
+    return e->model.groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
+}
+
 static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS])
 {
     for (int t = 0; t < TOWERS; t++) {
-        encodings[t] = (struct encoding){.arena = &e->model.step_memory, .training = true, .state = e->model.state};
-        if (!(e->model.groups & GROUP_ADAPTERS))
+        encodings[t] = (struct encoding){
+            .arena = &e->model.step_memory, .training = tower_is_trained(e, t), .state = e->model.state};
+        if (!(e->model.groups & GROUP_ADAPTERS) || !encodings[t].training)
             continue;
         hooks[t] = adapters_hook(e->model.adapters, (enum tower)t);
         encodings[t].hook = &hooks[t];
         encodings[t].router = t == TOWER_IMAGE ? e->routers.images : e->routers.texts;
     }
-}
-
-/* Adapters are trained in both towers. */
-static bool tower_is_trained(const struct experiment *e, int tower)
-{
-    return e->model.groups &
-           (tower == TOWER_IMAGE ? GROUP_ADAPTERS | GROUP_IMAGE_TOWER : GROUP_ADAPTERS | GROUP_TEXT_TOWER);
 }
 
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,

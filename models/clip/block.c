@@ -1,5 +1,10 @@
 #include "models/block.h"
 
+const struct block_hook *block_hook_at(const struct block_hook *hook, size_t block)
+{
+    return hook != NULL && !(hook->absent >> block & 1) ? hook : NULL;
+}
+
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o,
                       struct error *error)
 {

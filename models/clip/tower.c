@@ -121,7 +121,7 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
         if (encoding->training || site.rows != NULL)
             TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width,
                                error));
-        TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], encoding->hook, &x, &y,
+        TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], block_hook_at(encoding->hook, i), &x, &y,
                           encoding->training ? &pass->blocks[i] : NULL, error));
         spare = x;
         x = y;
@@ -381,9 +381,13 @@ static status pool_backward(struct clip *clip, const struct encoding *encoding, 
         error);
 }
 
-static bool adapters_trained(const struct encoding *encoding)
+/* The lowest block with an adapter that is trained; SIZE_MAX: none. */
+static size_t lowest_trained(const struct encoding *encoding, size_t blocks)
 {
-    return encoding->hook != NULL && encoding->hook->trained;
+    for (size_t i = 0; encoding->hook != NULL && encoding->hook->trained && i < blocks; i++)
+        if (block_hook_at(encoding->hook, i) != NULL)
+            return i;
+    return SIZE_MAX;
 }
 
 status clip_encode_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
@@ -393,15 +397,17 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     const struct block *blocks = clip->towers[pass->tower].blocks;
     bool weights_trained = clip->conv1.gradient != NULL;
     struct tensor dy, dx, spare;
-    size_t width = clip->towers[pass->tower].width;
+    size_t width = clip->towers[pass->tower].width, count = clip->towers[pass->tower].count,
+           lowest = weights_trained ? 0 : lowest_trained(encoding, count);
     TRY(take_positions(&dy, encoding, pass, pass->last_positions, width, error));
     TRY(take_stream(&dx, encoding, pass, width, error));
     TRY(take_stream(&spare, encoding, pass, width, error));
     TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));
-    for (size_t i = clip->towers[pass->tower].count; i-- > 0;) {
+    for (size_t i = count; i-- > 0 && i >= lowest;) {
         struct block_site site = site_of(clip, encoding, pass, i, 0);
-        bool below = weights_trained || (i > 0 && adapters_trained(encoding));
-        TRY(block_backward(&site, &blocks[i], encoding->hook, &pass->blocks[i], &dy, &dx, below, error));
+        bool below = weights_trained || i > lowest;
+        TRY(block_backward(&site, &blocks[i], block_hook_at(encoding->hook, i), &pass->blocks[i], &dy, &dx, below,
+                           error));
         dy = dx;
         dx = spare;
         spare = dy;

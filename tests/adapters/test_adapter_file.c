@@ -286,6 +286,80 @@ static void settings_follow_from_the_file(void **state)
                      OK); /* names are found behind any prefix */
 }
 
+/* The features of the adapters as they are. */
+static const float *features_of(struct small *s, struct adapters *adapters, enum tower tower)
+{
+    struct block_hook hooks[TOWERS] = {adapters_hook(adapters, TOWER_IMAGE), adapters_hook(adapters, TOWER_TEXT)};
+    s->hooks[TOWER_IMAGE] = &hooks[TOWER_IMAGE];
+    s->hooks[TOWER_TEXT] = &hooks[TOWER_TEXT];
+    small_encode(s);
+    return from_device(&s->d, s->features[tower].data, tensor_bytes(&s->features[tower]));
+}
+
+static status open_adapters(struct small *s, struct adapters **adapters, size_t first, size_t count)
+{
+    int routers[SMALL_TASKS];
+    struct safetensors *file = open_file(path);
+    for (size_t i = 0; i < count; i++)
+        routers[i] = (int)(first + i);
+    *adapters = NULL;
+    status result =
+        adapters_open(adapters, s->d.backend, &s->d.memory, &small_dimensions, file, routers, count, &error);
+    safetensors_close(file);
+    return result;
+}
+
+/* What a file says of the model is enough to compute the same with it. */
+static void choices_are_in_the_file(void **state)
+{
+    (void)state;
+    struct adapter_settings cases[3] = {small_settings, small_settings, small_settings};
+    cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
+    cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = 1}, ADAPT_TEXT};
+    cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct small s;
+        struct adapters *adapters = small_adapters_open(&s, 1, &cases[i]), *opened;
+        must(adapters_save(adapters, NULL, path, &error));
+        must(open_adapters(&s, &opened, 0, SMALL_TASKS));
+        const struct adapter_place *expected = &cases[i].place, *found = &opened->settings.place;
+        assert_true(found->blocks.rule == expected->blocks.rule && found->blocks.n == expected->blocks.n &&
+                    found->blocks.listed == expected->blocks.listed && found->towers == expected->towers);
+        for (int t = 0; t < TOWERS; t++) {
+            const float *features = features_of(&s, adapters, (enum tower)t);
+            features_of(&s, opened, (enum tower)t);
+            expect_floats(&s.d, "features", s.features[t].data, features, tensor_elements(&s.features[t]));
+        }
+        adapters_destroy(opened);
+        small_adapters_close(&s, adapters);
+    }
+}
+
+/* A file whose tensors are not those that it speaks of. */
+static void choices_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct safetensors_metadata metadata;
+        const char *without, *word;
+    } cases[] = {
+        {{"format", "pt"}, "resblocks.1.", "resblocks.1.adaptmlp_list.0.down_proj.weight"},
+        {{"blocks", "2"}, NULL, "adapter.blocks is 2"},
+        {{"blocks", "first_two"}, NULL, "first_two"},
+        {{"towers", "none"}, NULL, "\"none\""},
+    };
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 1, NULL), *opened;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        must(adapters_save(adapters, NULL, path, &error));
+        rewrite(cases[i].without, "", &cases[i].metadata, 1);
+        assert_int_not_equal(open_adapters(&s, &opened, 0, 1), OK);
+        if (strstr(error.message, cases[i].word) == NULL || strstr(error.message, path) == NULL)
+            fail_msg("neither '%s' nor the path is in: %s", cases[i].word, error.message);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 static void impossible_settings_are_refused(void **state)
 {
     (void)state;
@@ -311,19 +385,6 @@ static void impossible_settings_are_refused(void **state)
             fail_msg("neither '%s' nor the path is in: %s", cases[i].word, error.message);
     }
     small_adapters_close(&s, adapters);
-}
-
-static status open_adapters(struct small *s, struct adapters **adapters, size_t first, size_t count)
-{
-    int routers[SMALL_TASKS];
-    struct safetensors *file = open_file(path);
-    for (size_t i = 0; i < count; i++)
-        routers[i] = (int)(first + i);
-    *adapters = NULL;
-    status result =
-        adapters_open(adapters, s->d.backend, &s->d.memory, &small_dimensions, file, routers, count, &error);
-    safetensors_close(file);
-    return result;
 }
 
 static void opened_for_inference(void **state)
@@ -417,6 +478,7 @@ int main(void)
         cmocka_unit_test(missing_tensors_follow_the_mode), cmocka_unit_test(absent_routers_stay_as_they_were),
         cmocka_unit_test(other_sizes_are_refused),         cmocka_unit_test(settings_follow_from_the_file),
         cmocka_unit_test(impossible_settings_are_refused), cmocka_unit_test(opened_for_inference),
+        cmocka_unit_test(choices_are_in_the_file),         cmocka_unit_test(choices_that_do_not_fit_are_refused),
         cmocka_unit_test(hostile_numbers_are_refused),     cmocka_unit_test(memory_is_taken_for_what_is_there),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

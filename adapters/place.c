@@ -1,0 +1,178 @@
+#include "adapters/place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCKS_MOST = 64 }; /* of a tower: bits of block_choice.listed */
+
+static const char *const rule_prefixes[] = {
+    [BLOCKS_FIRST] = "first_", [BLOCKS_LAST] = "last_", [BLOCKS_EVERY] = "every_"};
+static const char *const tower_names[TOWERS] = {"image", "text"};
+
+static status unknown_words(const char *word, struct error *error)
+{
+    return error_set(error, ERROR_ARGUMENT,
+                     "expected all, first_N, last_N, every_N, or numbers of blocks from 0 to %d, each once, as in "
+                     "[0, 3, 5]; found \"%s\"",
+                     BLOCKS_MOST - 1, word);
+}
+
+static bool read_rule(struct block_choice *choice, const char *word)
+{
+    for (size_t rule = BLOCKS_FIRST; rule <= BLOCKS_EVERY; rule++) {
+        size_t size = strlen(rule_prefixes[rule]);
+        int64_t n;
+        if (strncmp(word, rule_prefixes[rule], size) != 0 || !parse_integer(word + size, &n) || n < 1 ||
+            n > BLOCKS_MOST)
+            continue;
+        *choice = (struct block_choice){.rule = (enum block_rule)rule, .n = (size_t)n};
+        return true;
+    }
+    return false;
+}
+
+status block_choice_read(struct block_choice *choice, const char *const *words, size_t count, struct error *error)
+{
+    *choice = (struct block_choice){.rule = BLOCKS_ALL};
+    if (count == 0)
+        return unknown_words("", error);
+    if (count == 1 && (strcmp(words[0], "all") == 0 || read_rule(choice, words[0])))
+        return OK;
+    choice->rule = BLOCKS_LISTED;
+    for (size_t i = 0; i < count; i++) {
+        int64_t block;
+        if (!parse_integer(words[i], &block) || block < 0 || block >= BLOCKS_MOST || choice->listed >> block & 1)
+            return unknown_words(words[i], error);
+        choice->listed |= (uint64_t)1 << block;
+    }
+    return OK;
+}
+
+status block_choice_parse(struct block_choice *choice, const char *text, struct error *error)
+{
+    static const char separators[] = ", ";
+    const char *words[BLOCKS_MOST + 1];
+    char copy[512], *rest;
+    size_t count = 0;
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return unknown_words(text, error);
+    for (char *word = strtok_r(copy, separators, &rest); word != NULL && count <= BLOCKS_MOST;
+         word = strtok_r(NULL, separators, &rest))
+        words[count++] = word;
+    return block_choice_read(choice, words, count, error);
+}
+
+void block_choice_write(const struct block_choice *choice, struct text *text)
+{
+    if (choice->rule == BLOCKS_ALL)
+        text_add(text, "all");
+    else if (choice->rule != BLOCKS_LISTED)
+        text_add(text, "%s%zu", rule_prefixes[choice->rule], choice->n);
+    const char *comma = "";
+    for (size_t block = 0; choice->rule == BLOCKS_LISTED && block < BLOCKS_MOST; block++)
+        if (choice->listed >> block & 1) {
+            text_add(text, "%s%zu", comma, block);
+            comma = ", ";
+        }
+}
+
+static const char *const adapted_names[] = {[ADAPT_BOTH] = "both", [ADAPT_IMAGE] = "image", [ADAPT_TEXT] = "text"};
+
+const char *adapted_towers_name(enum adapted_towers towers)
+{
+    return adapted_names[towers];
+}
+
+bool adapted_towers_find(enum adapted_towers *towers, const char *name)
+{
+    for (size_t i = 0; i < sizeof adapted_names / sizeof *adapted_names; i++)
+        if (strcmp(adapted_names[i], name) == 0) {
+            *towers = (enum adapted_towers)i;
+            return true;
+        }
+    return false;
+}
+
+static size_t blocks_of(const struct clip_dimensions *dimensions, enum tower tower)
+{
+    return tower == TOWER_IMAGE ? dimensions->image_blocks : dimensions->text_blocks;
+}
+
+static bool is_adapted(const struct adapter_place *place, enum tower tower)
+{
+    return place->towers == ADAPT_BOTH || place->towers == (tower == TOWER_IMAGE ? ADAPT_IMAGE : ADAPT_TEXT);
+}
+
+bool adapter_place_has(const struct adapter_place *place, const struct clip_dimensions *dimensions, enum tower tower,
+                       size_t block)
+{
+    const struct block_choice *c = &place->blocks;
+    size_t blocks = blocks_of(dimensions, tower);
+    if (!is_adapted(place, tower) || block >= blocks)
+        return false;
+    switch (c->rule) {
+    case BLOCKS_ALL:
+        return true;
+    case BLOCKS_FIRST:
+        return block < c->n;
+    case BLOCKS_LAST:
+        return block + c->n >= blocks;
+    case BLOCKS_EVERY:
+        return (block + 1) % c->n == 0;
+    case BLOCKS_LISTED:
+        return c->listed >> block & 1;
+    }
+    return false;
+}
+
+size_t adapter_place_count(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                           enum tower tower)
+{
+    size_t count = 0;
+    for (size_t block = 0; block < blocks_of(dimensions, tower); block++)
+        count += adapter_place_has(place, dimensions, tower, block);
+    return count;
+}
+
+/* The highest number of blocks that the rule speaks of; 0: none. */
+static size_t blocks_named(const struct block_choice *c)
+{
+    size_t named = c->rule == BLOCKS_ALL ? 0 : c->n;
+    for (size_t block = 0; c->rule == BLOCKS_LISTED && block < BLOCKS_MOST; block++)
+        if (c->listed >> block & 1)
+            named = block + 1;
+    return named;
+}
+
+static status refuse(const struct adapter_place *place, const char *reason, size_t blocks, struct error *error)
+{
+    struct text words = {0};
+    block_choice_write(&place->blocks, &words);
+    error_set(error, ERROR_ARGUMENT, "adapter.blocks is %s with adapter.towers %s, but %s %zu blocks, counted from 0",
+              words.data != NULL ? words.data : "?", adapted_towers_name(place->towers), reason, blocks);
+    text_free(&words);
+    return ERROR_ARGUMENT;
+}
+
+status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                           struct error *error)
+{
+    size_t most = 0;
+    for (int t = 0; t < TOWERS; t++) {
+        size_t blocks = blocks_of(dimensions, (enum tower)t);
+        if (blocks > BLOCKS_MOST)
+            return error_set(error, ERROR_ARGUMENT, "adapter: the %s tower has %zu blocks, expected at most %d",
+                             tower_names[t], blocks, BLOCKS_MOST);
+        if (is_adapted(place, (enum tower)t) && blocks > most)
+            most = blocks;
+    }
+    if (blocks_named(&place->blocks) > most)
+        return refuse(place, "no such tower of this model has more than", most, error);
+    for (int t = 0; t < TOWERS; t++)
+        if (is_adapted(place, (enum tower)t) && adapter_place_count(place, dimensions, (enum tower)t) == 0)
+            return refuse(place,
+                          t == TOWER_IMAGE ? "that leaves the image tower without any of its"
+                                           : "that leaves the text tower without any of its",
+                          blocks_of(dimensions, (enum tower)t), error);
+    return OK;
+}

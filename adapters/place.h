@@ -1,0 +1,54 @@
+/* Which blocks of which towers have adapters.
+ *
+ *     struct adapter_place place = {0};                                     // all blocks of both towers
+ *     TRY(block_choice_read(&place.blocks, words, count, error));           // "last_4", or "0", "3", "5"
+ *     TRY(adapter_place_check(&place, &dimensions, error));
+ *     if (adapter_place_has(&place, &dimensions, TOWER_IMAGE, 3)) …
+ */
+#ifndef MTIL_ADAPTERS_PLACE_H
+#define MTIL_ADAPTERS_PLACE_H
+
+#include "core/text.h"
+#include "models/block.h"
+#include "models/files/clip_file.h"
+
+enum block_rule {
+    BLOCKS_ALL,
+    BLOCKS_FIRST, /* n of them */
+    BLOCKS_LAST,  /* n of them */
+    BLOCKS_EVERY, /* the n-th, the 2n-th, …: every_2 is 1, 3, 5 */
+    BLOCKS_LISTED
+};
+struct block_choice {
+    enum block_rule rule;
+    size_t n;
+    uint64_t listed; /* bit i: block i, counted from 0 */
+};
+
+enum adapted_towers { ADAPT_BOTH, ADAPT_IMAGE, ADAPT_TEXT };
+#define ADAPTED_TOWERS_CHOICES "both|image|text"
+
+struct adapter_place {
+    struct block_choice blocks; /* of either tower */
+    enum adapted_towers towers;
+};
+
+/* From "all", "first_N", "last_N", "every_N", or numbers of blocks. ERROR_ARGUMENT without a file or key in its message. */
+status block_choice_read(struct block_choice *choice, const char *const *words, size_t count, struct error *error);
+/* The same from one text, the words separated by commas or spaces. */
+status block_choice_parse(struct block_choice *choice, const char *text, struct error *error);
+void block_choice_write(const struct block_choice *choice, struct text *text); /* the words, separated by ", " */
+
+const char *adapted_towers_name(enum adapted_towers towers);
+bool adapted_towers_find(enum adapted_towers *towers, const char *name);
+
+bool adapter_place_has(const struct adapter_place *place, const struct clip_dimensions *dimensions, enum tower tower,
+                       size_t block);
+size_t adapter_place_count(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                           enum tower tower); /* blocks of a tower with adapters */
+
+/* What no model of these dimensions has: a block that none of the towers has, or a tower left without any. */
+status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                           struct error *error);
+
+#endif

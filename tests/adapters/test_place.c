@@ -1,0 +1,232 @@
+/* Adapters in some blocks of some towers: which ones, their gradients, and that the others are the original CLIP's. */
+#include "tests/adapters/small_adapters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "models/clip.h"
+
+static const struct clip_dimensions vit_l_14 = {
+    .image_blocks = 24, .image_width = 1024, .text_blocks = 12, .text_width = 768};
+
+static struct adapter_place place_of(const char *blocks, enum adapted_towers towers)
+{
+    struct adapter_place place = {.towers = towers};
+    must(block_choice_parse(&place.blocks, blocks, &error));
+    return place;
+}
+
+static void rules_choose_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        enum adapted_towers towers;
+        const char *image, *text; /* a letter per block: x with, . without */
+    } cases[] = {
+        {"all", ADAPT_BOTH, "xxxxxxxxxxxxxxxxxxxxxxxx", "xxxxxxxxxxxx"},
+        {"first_3", ADAPT_BOTH, "xxx.....................", "xxx........."},
+        {"last_2", ADAPT_BOTH, "......................xx", "..........xx"},
+        {"last_20", ADAPT_BOTH, "....xxxxxxxxxxxxxxxxxxxx", "xxxxxxxxxxxx"},
+        {"every_2", ADAPT_BOTH, ".x.x.x.x.x.x.x.x.x.x.x.x", ".x.x.x.x.x.x"},
+        {"every_5", ADAPT_TEXT, "........................", "....x....x.."},
+        {"0, 3 5", ADAPT_BOTH, "x..x.x..................", "x..x.x......"},
+        {"23, 0", ADAPT_BOTH, "x......................x", "x..........."},
+        {"23", ADAPT_IMAGE, ".......................x", "............"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct adapter_place place = place_of(cases[i].rule, cases[i].towers);
+        const char *const expected[TOWERS] = {cases[i].image, cases[i].text};
+        must(adapter_place_check(&place, &vit_l_14, &error));
+        for (int t = 0; t < TOWERS; t++) {
+            size_t count = 0;
+            for (size_t block = 0; block < strlen(expected[t]); block++) {
+                bool has = adapter_place_has(&place, &vit_l_14, (enum tower)t, block);
+                count += has;
+                if (has != (expected[t][block] == 'x'))
+                    fail_msg("%s: tower %d, block %zu: %d", cases[i].rule, t, block, has);
+            }
+            assert_false(adapter_place_has(&place, &vit_l_14, (enum tower)t, strlen(expected[t])));
+            assert_int_equal(adapter_place_count(&place, &vit_l_14, (enum tower)t), count);
+        }
+    }
+}
+
+static void rules_are_written_as_they_are_read(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"all", "first_3", "last_12", "every_2", "0, 3, 63"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct block_choice choice;
+        struct text text = {0};
+        must(block_choice_parse(&choice, rules[i], &error));
+        block_choice_write(&choice, &text);
+        assert_string_equal(text.data, rules[i]);
+        text_free(&text);
+    }
+}
+
+static void what_no_model_has_is_refused(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"",   "none", "first", "first_0", "last_-1", "every_", "every_65",
+                                        "64", "-1",   "0, 0",  "0, all",  "1.5",     "x, 1"};
+    static const struct {
+        const char *blocks;
+        enum adapted_towers towers;
+        const char *words[2];
+    } places[] = {
+        {"24", ADAPT_BOTH, {"24", "24 blocks"}},
+        {"first_13", ADAPT_TEXT, {"first_13", "12 blocks"}},
+        {"last_25", ADAPT_IMAGE, {"last_25", "24 blocks"}},
+        {"23", ADAPT_BOTH, {"text tower", "towers both"}},
+        {"every_20", ADAPT_BOTH, {"every_20", "text tower"}},
+    };
+    struct block_choice choice;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (block_choice_parse(&choice, words[i], &error) != ERROR_ARGUMENT)
+            fail_msg("'%s' is accepted", words[i]);
+        assert_non_null(strstr(error.message, "first_N"));
+    }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct adapter_place place = place_of(places[i].blocks, places[i].towers);
+        assert_int_equal(adapter_place_check(&place, &vit_l_14, &error), ERROR_ARGUMENT);
+        for (size_t w = 0; w < 2; w++)
+            if (strstr(error.message, places[i].words[w]) == NULL)
+                fail_msg("'%s' is not in: %s", places[i].words[w], error.message);
+    }
+}
+
+/* Every tensor there is, along its gradient: also where no block below is trained. */
+static void check_gradients(struct adapter_place place, size_t image_blocks, size_t text_blocks)
+{
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    settings.place = place;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    size_t blocks[TOWERS] = {image_blocks, text_blocks};
+    assert_int_equal(adapters_count_values(&small_dimensions, &settings), adapters_values(adapters));
+    small_loss(&s, true);
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = adapters->towers[t].parameters;
+        assert_int_equal(group->count, 6 * blocks[t]);
+        for (size_t i = 0; i < group->count; i++) {
+            const struct parameter *p = &group->list[i];
+            char name[64];
+            snprintf(name, sizeof name, "%s, %s", t == TOWER_IMAGE ? "image" : "text", p->name);
+            small_check_gradient(&s, name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
+                                 p->size);
+        }
+    }
+    must(adapters_step(adapters, s.state, &small_rule, &error));
+    small_adapters_close(&s, adapters);
+}
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    check_gradients(place_of("last_1", ADAPT_BOTH), 1, 1);
+    check_gradients(place_of("first_1", ADAPT_BOTH), 1, 1);
+    check_gradients(place_of("all", ADAPT_IMAGE), 2, 0);
+    check_gradients(place_of("1", ADAPT_TEXT), 0, 1);
+}
+
+/* The features of adapters in both blocks of both towers, with those that a place leaves out made to add nothing. */
+static const float *features_without(struct small *s, struct adapters *adapters, const struct adapter_place *place,
+                                     enum tower tower)
+{
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
+            if (adapter_place_has(place, &small_dimensions, (enum tower)t, b))
+                continue;
+            const struct expert_bank *bank = &adapters->towers[t].banks[b];
+            struct parameters *group = adapters->towers[t].parameters;
+            const size_t tensors[] = {bank->up_weight, bank->up_bias};
+            for (int i = 0; i < 2; i++) {
+                const struct parameter *p = &group->list[tensors[i]];
+                must(s->d.ops->zero(s->d.backend, parameters_write(group, p->offset, p->size), p->size * sizeof(float),
+                                    &error));
+            }
+        }
+    small_encode(s);
+    return from_device(&s->d, s->features[tower].data, tensor_bytes(&s->features[tower]));
+}
+
+/* Moves the values of the tensors that both have. */
+static void copy_values(struct small *s, struct adapters *to, const struct adapters *from)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = to->towers[t].parameters;
+        const struct parameters *source = from->towers[t].parameters;
+        for (size_t i = 0; i < group->count; i++) {
+            const struct parameter *p = parameters_find(source, group->list[i].name);
+            assert_non_null(p);
+            const float *values = from_device(&s->d, source->values + p->offset, p->size * sizeof *values);
+            must(parameters_upload(group, &group->list[i], values, &error));
+        }
+    }
+}
+
+static void blocks_left_out_are_the_original_clips(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *blocks;
+        enum adapted_towers towers;
+    } cases[] = {{"0", ADAPT_BOTH}, {"last_1", ADAPT_TEXT}, {"all", ADAPT_IMAGE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int t = 0; t < TOWERS; t++) {
+            struct small s;
+            struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
+            struct adapter_settings settings = small_settings;
+            settings.place = place_of(cases[i].blocks, cases[i].towers);
+            must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN,
+                                 &error));
+            copy_values(&s, part, whole);
+            const float *expected = features_without(&s, whole, &settings.place, (enum tower)t);
+            struct block_hook hooks[TOWERS] = {adapters_hook(part, TOWER_IMAGE), adapters_hook(part, TOWER_TEXT)};
+            s.hooks[TOWER_IMAGE] = &hooks[TOWER_IMAGE];
+            s.hooks[TOWER_TEXT] = &hooks[TOWER_TEXT];
+            small_encode(&s);
+            expect_floats(&s.d, "features", s.features[t].data, expected, tensor_elements(&s.features[t]));
+            adapters_destroy(part);
+            small_adapters_close(&s, whole);
+        }
+}
+
+/* What is drawn belongs to the block, whichever others have adapters. */
+static void blocks_start_and_draw_as_among_all(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
+    struct adapter_settings settings = small_settings;
+    settings.place = place_of("1", ADAPT_TEXT);
+    must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_TRAINED, &error));
+    assert_false(adapters_in_tower(part, TOWER_IMAGE));
+    assert_int_equal(part->towers[TOWER_TEXT].banks[0].block, 1);
+    must(adapters_initialize(whole, 7, &error));
+    must(adapters_initialize(part, 7, &error));
+    size_t index = part->towers[TOWER_TEXT].banks[0].down_weight,
+           other = whole->towers[TOWER_TEXT].banks[1].down_weight;
+    const struct parameter *p = &part->towers[TOWER_TEXT].parameters->list[index];
+    const float *expected = from_device(&s.d, parameters_weight(whole->towers[TOWER_TEXT].parameters, other).value,
+                                        p->size * sizeof(float));
+    expect_floats(&s.d, "W_down", parameters_weight(part->towers[TOWER_TEXT].parameters, index).value, expected,
+                  p->size);
+    adapters_destroy(part);
+    small_adapters_close(&s, whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_choose_blocks),
+        cmocka_unit_test(rules_are_written_as_they_are_read),
+        cmocka_unit_test(what_no_model_has_is_refused),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(blocks_left_out_are_the_original_clips),
+        cmocka_unit_test(blocks_start_and_draw_as_among_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

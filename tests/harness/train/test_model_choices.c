@@ -1,0 +1,215 @@
+/* Whatever a suite chooses of the model: a stop changes no bit, ranks compute what one device does, and what the evaluation
+ * keeps is what it would compute. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/checkpoint.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { OVERRIDES = 6 };
+
+static const struct choice {
+    const char *overrides[OVERRIDES];
+} choices[] = {
+    {{"adapter.blocks=last_1"}},
+    {{"adapter.blocks=0", "adapter.towers=image"}},
+    {{"adapter.towers=text", "merge.policy=downstream"}},
+};
+
+/* Weights and counts of both towers. */
+struct outcome {
+    size_t n[TOWERS], marks_n[TOWERS];
+    float *values[TOWERS];
+    int32_t *marks[TOWERS];
+};
+
+static void look_at(const struct small_run *run, struct outcome *o)
+{
+    const struct adapters *adapters = run->experiment->model.adapters;
+    for (int t = 0; t < TOWERS; t++) {
+        o->n[t] = adapters->towers[t].parameters->values_count;
+        o->values[t] = small_run_adapters(run, (enum tower)t);
+        o->marks_n[t] = 2 * adapters_marks(adapters, (enum tower)t).n;
+        o->marks[t] = malloc((o->marks_n[t] + 1) * sizeof **o->marks);
+        must(adapters_read_marks(adapters, (enum tower)t, o->marks[t], &error));
+    }
+}
+
+static void outcome_free(struct outcome *o)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        free(o->values[t]);
+        free(o->marks[t]);
+    }
+}
+
+static void expect_same(const struct outcome *found, const struct outcome *expected)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        assert_int_equal(found->n[t], expected->n[t]);
+        assert_memory_equal(found->values[t], expected->values[t], found->n[t] * sizeof(float));
+        assert_memory_equal(found->marks[t], expected->marks[t], found->marks_n[t] * sizeof(int32_t));
+    }
+}
+
+static void expect_close(const struct outcome *found, const struct outcome *expected)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        double squares = 0, whole = 0;
+        for (size_t i = 0; i < found->n[t]; i++) {
+            double difference = (double)found->values[t][i] - (double)expected->values[t][i];
+            squares += difference * difference;
+            whole += (double)expected->values[t][i] * (double)expected->values[t][i];
+        }
+        if (!(squares <= 1e-6 * whole))
+            fail_msg("tower %d: weights differ by %.3g of their size", t, sqrt(squares / whole));
+        assert_memory_equal(found->marks[t], expected->marks[t], found->marks_n[t] * sizeof(int32_t));
+    }
+}
+
+static void open_run(struct small_run *run, const struct choice *choice, bool first, const char *more)
+{
+    const char *overrides[OVERRIDES + 3] = {"training.learning_rate=2e-4"};
+    size_t count = 1;
+    for (; count <= OVERRIDES && choice->overrides[count - 1] != NULL; count++)
+        overrides[count] = choice->overrides[count - 1];
+    overrides[count] = more;
+    (first ? small_run_open : small_run_reopen)(run, 1, overrides);
+}
+
+static status stop_at_third(void *context, const struct step_report *report, struct error *failure)
+{
+    (void)failure;
+    struct stop *stop = context;
+    stop->signal = report->iteration == 3 ? 2 : 0;
+    return OK;
+}
+
+static void train(struct small_run *run, size_t task, size_t first)
+{
+    struct experiment *e = run->experiment;
+    must(train_task(&(struct training){.experiment = e, .task = &e->data.tasks[task], .first = first}, &error));
+}
+
+static void train_two(struct small_run *run, struct outcome *outcome)
+{
+    train(run, 0, 0);
+    train(run, 1, 0);
+    look_at(run, outcome);
+}
+
+static void stops_change_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        struct small_run run;
+        struct outcome whole, parts;
+        struct stop stop = {0};
+        struct checkpoint_place place = {1, 3, 0}, found_place;
+        bool found;
+        open_run(&run, &choices[i], true, NULL);
+        train_two(&run, &whole);
+        open_run(&run, &choices[i], false, NULL);
+        train(&run, 0, 0);
+        assert_int_equal(train_task(&(struct training){.experiment = run.experiment,
+                                                       .task = &run.experiment->data.tasks[1],
+                                                       .stop = &stop,
+                                                       .after = stop_at_third,
+                                                       .context = &stop},
+                                    &error),
+                         ERROR_STOPPED);
+        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &place, &error));
+        open_run(&run, &choices[i], false, NULL);
+        must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume"), &found_place, &found, &error));
+        assert_true(found && found_place.iteration == 3);
+        train(&run, 1, 3);
+        look_at(&run, &parts);
+        expect_same(&parts, &whole);
+        outcome_free(&whole);
+        outcome_free(&parts);
+        small_run_close(&run);
+    }
+}
+
+static size_t gpus_there(void)
+{
+    struct gpus gpus;
+    if (strcmp(test_backend_name(), "cpu") == 0)
+        return 3;
+    return backend_gpus(&gpus, &error) == OK ? gpus.count : 0;
+}
+
+static void ranks_train_together(void **state)
+{
+    (void)state;
+    if (gpus_there() < 2)
+        skip();
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        struct small_run run;
+        struct outcome alone, together, again;
+        open_run(&run, &choices[i], true, NULL);
+        train_two(&run, &alone);
+        open_run(&run, &choices[i], false, "run.gpus=2");
+        train_two(&run, &together);
+        open_run(&run, &choices[i], false, "run.gpus=2");
+        train_two(&run, &again);
+        expect_close(&together, &alone);
+        expect_same(&again, &together);
+        outcome_free(&alone);
+        outcome_free(&together);
+        outcome_free(&again);
+        small_run_close(&run);
+    }
+}
+
+/* By an evaluator that keeps what cannot have changed, after each of two tasks. */
+static void expect_as_computed(struct small_run *run, struct evaluator *evaluator, size_t checkpoint)
+{
+    struct experiment *e = run->experiment;
+    must(evaluator_refresh(evaluator, &error));
+    for (size_t j = 0; j <= checkpoint; j++) {
+        struct evaluator *fresh;
+        const struct test_set *set = &evaluator->sets[j];
+        must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
+        e->settings.keep_features = false;
+        must(evaluator_create(&fresh, e, NULL, &error));
+        must(evaluator_task(fresh, checkpoint, j, NULL, &error));
+        e->settings.keep_features = true;
+        assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
+                            set->n * set->routed.embed * sizeof(float));
+        assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
+        evaluator_destroy(fresh);
+    }
+}
+
+static void kept_features_are_those_computed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        struct small_run run;
+        struct evaluator *evaluator;
+        open_run(&run, &choices[i], true, "training.learning_rate=1e-2");
+        must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+        for (size_t j = 0; j < 2; j++)
+            must(evaluator_zero_shot(evaluator, j, NULL, &error));
+        for (size_t k = 0; k < 2; k++) {
+            train(&run, k, 0);
+            expect_as_computed(&run, evaluator, k);
+        }
+        evaluator_destroy(evaluator);
+        small_run_close(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stops_change_nothing),
+        cmocka_unit_test(ranks_train_together),
+        cmocka_unit_test(kept_features_are_those_computed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
