@@ -36,8 +36,8 @@ enum comparison_detail {
 /* Everything is borrowed for the call. */
 struct comparison_request {
     struct query_filter filter; /* without a status: finished runs; with a dataset: details of that task alone */
-    const char *const *by;      /* policy, method, selector, setting, order, model, suite, or suite keys: merge.every */
-    size_t by_count;            /* several: a group is a combination of their values */
+    const char *const *by; /* policy, method, selector, setting, order, model, suite, row, or suite keys: merge.every */
+    size_t by_count;       /* several: a group is a combination of their values */
     const char *const *metrics; /* names of metrics.h */
     size_t metric_count;
     const char *baseline; /* a group's name: the others are compared with it; NULL: every pair */

@@ -12,7 +12,8 @@ static const struct option options[] = {
     {.name = "by",
      .type = OPTION_LIST,
      .fallback = "policy",
-     .help = "what to compare: policy, method, selector, setting, order, model, suite, or suite keys: merge.every"},
+     .help =
+         "what to compare: policy, method, selector, setting, order, model, suite, row, or suite keys: merge.every"},
     {.name = "metric",
      .type = OPTION_LIST,
      .fallback = "transfer,average,last",

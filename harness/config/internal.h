@@ -1,10 +1,11 @@
-/* Shared by suite.c, parts.c and text.c: the resolved values, part by part in the order of the sections. */
+/* Shared by suite.c, rows.c, parts.c and text.c: the resolved values, part by part in the order of the sections. */
 #ifndef MTIL_HARNESS_CONFIG_INTERNAL_H
 #define MTIL_HARNESS_CONFIG_INTERNAL_H
 
 #include <stdbool.h>
 
 #include "core/digest.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "harness/config/source.h"
 
@@ -36,6 +37,21 @@ const struct part *suite_parent(const struct suite *suite, const struct suite_se
 
 /* The next entry of section->inherits after *at: a part, and one of its keys or NULL for all. False at the end. */
 bool suite_next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key);
+
+/* The text of a suite that ships, or of a file. */
+struct suite_file {
+    const char *text, *name;
+    size_t size;
+    struct bytes bytes; /* of a file */
+};
+status suite_file_open(struct suite_file *file, const char *name_or_path, struct error *error);
+void suite_file_close(struct suite_file *file);
+
+status suite_check_name(const char *where, const char *kind, const char *name, struct error *error);
+
+/* The row that the source names, *row NULL where it has no rows. ERROR_ARGUMENT for a suite that has rows and names
+ * none of them. */
+status suite_rows_choose(const struct suite_source *source, const char **row, struct error *error);
 
 /* All values, or only those that identify what is computed. */
 void suite_write(struct text *out, const struct suite *suite, bool identity_only);

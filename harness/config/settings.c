@@ -52,6 +52,7 @@ static const struct option evaluation_options[] = {
 
 static const struct option run_options[] = {
     {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
+    {.name = "row", .type = OPTION_TEXT, .help = "the row of a suite with rows; names the run in tables"},
     BACKEND_OPTIONS("auto", "auto", "0"),
     GPUS_OPTION("1"),
     {.name = "threads",
@@ -160,7 +161,8 @@ const struct suite_section settings_sections[] = {
      .chosen = reader_keys},
     {.name = "run",
      .options = run_options,
-     .incidental = "seeds|" BACKEND_OPTION_NAMES
+     .row = "row",
+     .incidental = "seeds|row|" BACKEND_OPTION_NAMES
                    "|gpus=1|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
                    "|checkpoints|checkpoint_every|log_every"},
     {0}};

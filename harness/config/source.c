@@ -10,6 +10,8 @@
 
 enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
 
+const struct suite_section suite_rows_section = {.name = "rows", .each_of = "rows"};
+
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name)
 {
     for (; sections->name != NULL; sections++)
@@ -44,6 +46,8 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     for (const struct suite_section *section = source->sections; section->name != NULL; section++)
         if (section != top && count < most)
             names[count++] = section->name;
+    if (count < most)
+        names[count++] = suite_rows_section.name;
     return error_unknown_word(error, where, top != NULL ? "section or key" : "section", word, names, count);
 }
 
@@ -125,8 +129,8 @@ static bool is_utf8(const char *string)
 }
 
 /* Fills assignment from left, which is split at its dots. */
-static status split_path(const struct suite_source *source, char *left, struct assignment *assignment,
-                         struct error *error)
+static status split_path(const struct suite_source *source, const char *where, char *left,
+                         struct assignment *assignment, struct error *error)
 {
     char *dot = strchr(left, '.');
     if (dot == NULL) {
@@ -135,24 +139,39 @@ static status split_path(const struct suite_source *source, char *left, struct a
         if (assignment->section != NULL && options_find(assignment->section->options, left) != NULL)
             return OK;
         if (suite_section_find(source->sections, left) != NULL)
-            return error_set(error, ERROR_ARGUMENT, "command line: %s is a section; expected %s.KEY=VALUE", left, left);
-        return suite_source_unknown(source, "command line", left, error);
+            return error_set(error, ERROR_ARGUMENT, "%s: %s is a section; expected %s.KEY=VALUE", where, left, left);
+        return suite_source_unknown(source, where, left, error);
     }
     *dot = 0;
     assignment->section = *left != 0 ? suite_section_find(source->sections, left) : NULL;
     assignment->key = dot + 1;
     if (assignment->section == NULL)
-        return suite_source_unknown(source, "command line", left, error);
+        return suite_source_unknown(source, where, left, error);
     if (assignment->section->each_of == NULL)
         return OK;
     assignment->entry = dot + 1;
     dot = strrchr(assignment->entry, '.'); /* the last one: an entry's name may hold dots, a key does not */
     if (dot == NULL)
-        return error_set(error, ERROR_ARGUMENT, "command line: %s: expected %s.NAME.KEY=VALUE, found %s.%s", left, left,
+        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s.NAME.KEY=VALUE, found %s.%s", where, left, left,
                          left, assignment->entry);
     *dot = 0;
     assignment->key = dot + 1;
     return OK;
+}
+
+/* Adds the value of assignment to what path names: "merge.every", "tasks.mnist.learning_rate". */
+static status add_path(struct suite_source *source, const char *where, const char *path, size_t size,
+                       struct assignment *assignment, struct error *error)
+{
+    char *left = strndup(path, size);
+    if (left == NULL)
+        return suite_source_no_memory(source, error);
+    status result = split_path(source, where, left, assignment, error);
+    if (result == OK && strlen(left) + strlen(assignment->key) >= KEY_LENGTH)
+        result = error_set(error, ERROR_ARGUMENT, "%s: a key of more than %d characters", where, KEY_LENGTH - 1);
+    NEXT(result, suite_source_add(source, assignment, error));
+    free(left);
+    return result;
 }
 
 status suite_source_override(struct suite_source *source, const char *override, struct error *error)
@@ -163,17 +182,21 @@ status suite_source_override(struct suite_source *source, const char *override, 
                          "command line: expected KEY=VALUE, for example merge.every=50, found \"%s\"", override);
     if (!is_utf8(override))
         return error_set(error, ERROR_ARGUMENT, "command line: \"%s\" is not valid UTF-8", override);
-    char *left = strndup(override, (size_t)(equals - override));
-    if (left == NULL)
-        return suite_source_no_memory(source, error);
-    struct assignment assignment = {0};
-    status result = split_path(source, left, &assignment, error);
-    if (result == OK && strlen(left) + strlen(assignment.key) >= KEY_LENGTH)
-        result = error_set(error, ERROR_ARGUMENT, "command line: a key of more than %d characters", KEY_LENGTH - 1);
-    if (result == OK) {
-        assignment.value = (char *)equals + 1; /* is copied */
-        result = suite_source_add(source, &assignment, error);
+    struct assignment assignment = {.value = (char *)equals + 1}; /* is copied */
+    return add_path(source, "command line", override, (size_t)(equals - override), &assignment, error);
+}
+
+status suite_source_use_row(struct suite_source *source, const char *name, struct error *error)
+{
+    size_t count = source->count;
+    for (size_t i = 0; i < count; i++) {
+        struct assignment row = source->assignments[i]; /* the array may move */
+        if (row.section != &suite_rows_section || row.key == NULL || strcmp(row.entry, name) != 0)
+            continue;
+        char where[512];
+        struct assignment added = {.value = row.value, .is_list = row.is_list, .line = row.line, .column = row.column};
+        suite_source_where(source, &row, where, sizeof where);
+        TRY(add_path(source, where, row.key, strlen(row.key), &added, error));
     }
-    free(left);
-    return result;
+    return OK;
 }

@@ -35,6 +35,12 @@ struct suite_source {
 /* Reads one YAML document: sections of keys with a value or a flat list; no aliases, tags or repeated keys. */
 status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error);
 
+/* The section `rows`, which every suite may have; its entries are rows, their keys as in overrides. */
+extern const struct suite_section suite_rows_section;
+
+/* Appends the values of the row called name, as if the file had them in place of its own. */
+status suite_source_use_row(struct suite_source *source, const char *name, struct error *error);
+
 /* "section.key=value", "section.entry.key=value" or "key=value"; replaces an earlier value. */
 status suite_source_override(struct suite_source *source, const char *override, struct error *error);
 

@@ -218,7 +218,7 @@ static status check_entries(const struct suite_source *source, const struct suit
 }
 
 /* Names appear in messages, file names and spreadsheet cells. */
-static status check_name(const char *where, const char *kind, const char *name, struct error *error)
+status suite_check_name(const char *where, const char *kind, const char *name, struct error *error)
 {
     if (text_is_visible(name) && strchr("=+-@", *name) == NULL)
         return OK;
@@ -251,7 +251,7 @@ static status check_names(const struct suite_source *source, const struct suite_
     char where[512];
     find_place(source, section, key, where, sizeof where);
     for (size_t i = 0; i < options_list_size(list, key); i++)
-        TRY(check_name(where, key, options_list_item(list, key, i), error));
+        TRY(suite_check_name(where, key, options_list_item(list, key, i), error));
     return OK;
 }
 
@@ -299,20 +299,33 @@ static status build(struct suite *suite, const struct suite_source *source, stru
     suite->name = name_of_file(source->file);
     if (suite->name == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for its name", source->file);
-    TRY(check_name(source->file, "suite", suite->name, error));
+    TRY(suite_check_name(source->file, "suite", suite->name, error));
     for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
         TRY(section->each_of != NULL ? resolve_entries(suite, source, section, error)
                                      : resolve(suite, source, section, NULL, error));
     return write_down(suite, error);
 }
 
+static status add_overrides(struct suite_source *source, const char *const *overrides, size_t count,
+                            struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(suite_source_override(source, overrides[i], error));
+    return OK;
+}
+
+/* Overrides may name the row, and replace its values. */
 static status read_source(struct suite_source *source, const char *text, size_t size, const char *const *overrides,
                           size_t override_count, struct error *error)
 {
+    const char *row;
     TRY(suite_source_read(source, text, size, error));
-    for (size_t i = 0; i < override_count; i++)
-        TRY(suite_source_override(source, overrides[i], error));
-    return OK;
+    TRY(add_overrides(source, overrides, override_count, error));
+    TRY(suite_rows_choose(source, &row, error));
+    if (row == NULL)
+        return OK;
+    TRY(suite_source_use_row(source, row, error));
+    return add_overrides(source, overrides, override_count, error);
 }
 
 status suite_parse(struct suite **result, const char *text, size_t size, const char *file,
@@ -352,23 +365,38 @@ static status unknown_suite(const char *name, struct error *error)
     return ERROR_ARGUMENT;
 }
 
+status suite_file_open(struct suite_file *file, const char *name_or_path, struct error *error)
+{
+    *file = (struct suite_file){.name = name_or_path};
+    if (strpbrk(name_or_path, "/.") != NULL) {
+        TRY(file_read(name_or_path, FILE_SIZE, &file->bytes, error));
+        file->text = (const char *)file->bytes.data;
+        file->size = file->bytes.size;
+        return OK;
+    }
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite shipped = suite_library_get(i);
+        if (strcmp(shipped.name, name_or_path) != 0)
+            continue;
+        file->text = shipped.text;
+        file->size = shipped.size;
+        return OK;
+    }
+    return unknown_suite(name_or_path, error);
+}
+
+void suite_file_close(struct suite_file *file)
+{
+    bytes_free(&file->bytes);
+}
+
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error)
 {
-    if (strpbrk(name_or_path, "/.") == NULL) {
-        for (size_t i = 0; i < suite_library_size(); i++) {
-            struct shipped_suite shipped = suite_library_get(i);
-            if (strcmp(shipped.name, name_or_path) == 0)
-                return suite_parse(suite, shipped.text, shipped.size, shipped.name, sections, overrides, override_count,
-                                   error);
-        }
-        return unknown_suite(name_or_path, error);
-    }
-    struct bytes bytes;
-    TRY(file_read(name_or_path, FILE_SIZE, &bytes, error));
-    status result = suite_parse(suite, (const char *)bytes.data, bytes.size, name_or_path, sections, overrides,
-                                override_count, error);
-    bytes_free(&bytes);
+    struct suite_file file;
+    TRY(suite_file_open(&file, name_or_path, error));
+    status result = suite_parse(suite, file.text, file.size, file.name, sections, overrides, override_count, error);
+    suite_file_close(&file);
     return result;
 }
 

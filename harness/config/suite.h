@@ -10,6 +10,14 @@
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
  *     double rate = options_real(suite_entry(suite, "tasks", "mnist"), "learning_rate");
  *
+ * A suite may have rows, those of a table: names of settings that differ. The reader knows the section itself, as in
+ *
+ *     rows:
+ *       LwF: {method.name: lwf, training.learning_rate: 1e-5}
+ *       ZSCL: {method.name: zscl, tasks.mnist.learning_rate: 5e-5}
+ *
+ * and applies the row that the key `row` of a section names (run.row=ZSCL), after the file and before overrides.
+ *
  * The reader knows no key by name: the keys of a section are its table, then inherited keys, then those of what its
  * chooser names. suite_options returns all of them in one struct options.
  */
@@ -43,6 +51,7 @@ struct suite_section {
     /* "threads|precision=f32", or "*": keys, or single values of keys, that say how to compute, not what, and are
      * left out of the hash */
     const char *incidental;
+    const char *row; /* the key that names the suite's row; one section has it, or none (NULL) */
     /* Whether the section affects what the suite computes; otherwise it is neither in the text nor in the hash.
      * NULL: always. */
     bool (*used)(const struct suite *suite, const char *section);
@@ -54,7 +63,18 @@ struct suite_section {
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error);
 
-/* The same from text of size bytes, called file in messages. */
+/* The names of a suite's rows, in its order; none: a suite that is one run per seed. The caller frees with
+ * suite_rows_free. key, where the table has it: the one that names a row, "run.row". */
+struct suite_rows {
+    char **names;
+    size_t count;
+    char *key;
+};
+status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,
+                       struct error *error);
+void suite_rows_free(struct suite_rows *rows); /* zeros are allowed */
+
+/* suite_load from text of size bytes, called file in messages. */
 status suite_parse(struct suite **suite, const char *text, size_t size, const char *file,
                    const struct suite_section *sections, const char *const *overrides, size_t override_count,
                    struct error *error);

@@ -213,7 +213,8 @@ static status read_top(struct reader *reader)
         TRY(read_key(reader, key, &assignment, &end));
         if (end)
             return OK;
-        assignment.section = suite_section_find(sections, key);
+        assignment.section =
+            strcmp(key, suite_rows_section.name) == 0 ? &suite_rows_section : suite_section_find(sections, key);
         if (assignment.section != NULL) {
             TRY(read_keys(reader, &assignment));
         } else if (top != NULL && options_find(top->options, key) != NULL) {

@@ -154,6 +154,15 @@ static status split_values(struct grid_axis *axis, const char *text, struct erro
 
 /* --- The grid --- */
 
+static void free_axis(struct grid_axis *axis)
+{
+    for (size_t i = 0; i < axis->count; i++)
+        free(axis->values[i]);
+    free(axis->values);
+    free(axis->name);
+    free(axis->key);
+}
+
 static status read_axis(struct grid *grid, const char *word, enum grid_values values,
                         const struct suite_section *sections, struct error *error)
 {
@@ -188,7 +197,7 @@ status grid_parse(struct grid *grid, const char *const *words, size_t count, enu
     *grid = (struct grid){.combinations = 1};
     if (count > AXES_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d keys, found %zu", AXES_MOST, count);
-    grid->axes = calloc(count + 1, sizeof *grid->axes);
+    grid->axes = calloc(count + 1, sizeof *grid->axes); /* room for the rows */
     if (grid->axes == NULL)
         return error_set(error, ERROR_MEMORY, "command line: no memory for %zu keys", count);
     status result = OK;
@@ -199,15 +208,36 @@ status grid_parse(struct grid *grid, const char *const *words, size_t count, enu
     return result;
 }
 
+status grid_add_rows(struct grid *grid, const struct suite_rows *rows, struct error *error)
+{
+    if (rows->count == 0)
+        return OK;
+    for (size_t i = 0; i < grid->count; i++)
+        if (strcmp(grid->axes[i].key, rows->key) == 0)
+            return OK;
+    struct grid_axis axis = {.name = strdup("row"), .key = strdup(rows->key)};
+    status result = axis.name != NULL && axis.key != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "sweep: no memory for %zu rows", rows->count);
+    for (size_t i = 0; i < rows->count; i++)
+        NEXT(result, add_value(&axis, rows->names[i], strlen(rows->names[i]), error));
+    if (result == OK && (grid->combinations *= rows->count) > COMBINATIONS_MOST)
+        result = error_set(error, ERROR_ARGUMENT,
+                           "command line: expected at most %d combinations, found %zu with the rows of the suite",
+                           COMBINATIONS_MOST, grid->combinations);
+    if (result != OK) {
+        free_axis(&axis);
+        return result;
+    }
+    memmove(grid->axes + 1, grid->axes, grid->count++ * sizeof *grid->axes);
+    grid->axes[0] = axis;
+    return OK;
+}
+
 void grid_free(struct grid *grid)
 {
-    for (size_t i = 0; i < grid->count; i++) {
-        for (size_t k = 0; k < grid->axes[i].count; k++)
-            free(grid->axes[i].values[k]);
-        free(grid->axes[i].values);
-        free(grid->axes[i].name);
-        free(grid->axes[i].key);
-    }
+    for (size_t i = 0; i < grid->count; i++)
+        free_axis(&grid->axes[i]);
     free(grid->axes);
     *grid = (struct grid){0};
 }

@@ -41,6 +41,10 @@ enum grid_values {
  * combinations are ERROR_ARGUMENT; values are checked by the suite. The caller frees the grid. */
 status grid_parse(struct grid *grid, const char *const *words, size_t count, enum grid_values values,
                   const struct suite_section *sections, struct error *error);
+
+/* Adds an axis before the others, which varies slowest: the rows of the suite. Nothing without rows, or where an axis
+ * chooses them. */
+status grid_add_rows(struct grid *grid, const struct suite_rows *rows, struct error *error);
 void grid_free(struct grid *grid); /* zeros are allowed */
 
 /* The value of an axis in a combination; the last axis varies fastest. NULL for the seeds' axis. Borrowed. */

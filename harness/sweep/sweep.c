@@ -279,12 +279,22 @@ static status name_folder(struct sweep *sweep, struct error *error)
     return made ? OK : no_memory(sweep, error);
 }
 
+static status add_rows(struct sweep *sweep, struct error *error)
+{
+    struct suite_rows rows;
+    TRY(suite_load_rows(&rows, sweep->suite, settings_sections, error));
+    status result = grid_add_rows(&sweep->grid, &rows, error);
+    suite_rows_free(&rows);
+    return result;
+}
+
 static status open_sweep(struct sweep *sweep, const struct sweep_request *request, struct error *error)
 {
     sweep->suite = strdup(request->suite);
     if (sweep->suite == NULL)
         return error_set(error, ERROR_MEMORY, "sweep: no memory");
     TRY(grid_parse(&sweep->grid, request->words, request->count, request->values, settings_sections, error));
+    TRY(add_rows(sweep, error));
     sweep->configurations = calloc(sweep->grid.combinations, sizeof *sweep->configurations);
     if (sweep->configurations == NULL)
         return no_memory(sweep, error);

@@ -38,6 +38,7 @@ static const struct dimension {
     {"order", "data.order"},
     {"model", "model.weights|model.configuration|model.vocabulary|model.heads|model.activation"},
     {"suite", "*"},
+    {"row", "*"}, /* of the suite: settings of any kind */
 };
 
 enum { DIMENSIONS = sizeof dimensions / sizeof *dimensions, COLUMNS = 4 }; /* before theirs in the SELECT */
@@ -105,7 +106,7 @@ static status unknown_key(const char *name, const struct setting_values *values,
     const char *nearest = nearest_word(name, names, DIMENSIONS + values->count);
     error_set(error, ERROR_ARGUMENT,
               "compare by: no run has a setting \"%.60s\"%s%s%s; expected policy, method, selector, setting, order, "
-              "model, suite, or a key of the suite such as merge.every",
+              "model, suite, row, or a key of the suite such as merge.every",
               name, nearest ? " (did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?)" : "");
     free(names);
     return ERROR_ARGUMENT;
@@ -152,8 +153,10 @@ static status read_runs(struct compare *c, struct error *error)
 {
     struct statement *statement;
     TRY(open_filtered(c,
-                      COMPARED "SELECT run, seed, tasks, selection, policy, method, selector, setting, "
-                               "task_order, model, suite, suite_hash FROM compared ORDER BY suite_hash, seed",
+                      COMPARED
+                      "SELECT run, seed, tasks, selection, policy, method, selector, setting, "
+                      "task_order, model, suite, (SELECT value FROM settings WHERE settings.run = compared.run AND "
+                      "key = 'run.row'), suite_hash FROM compared ORDER BY suite_hash, seed",
                       &statement, error));
     char hash[128] = "";
     status result;

@@ -112,6 +112,38 @@ static void missing_runs_are_run(void **state)
     workshop_close(&workshop);
 }
 
+/* One command runs all rows of a table; what a row computes is what its settings compute. */
+static void rows_are_run_and_named(void **state)
+{
+    static const char rows[] = "(cat tiny.yaml; printf 'rows:\\n  CLIP: {method.name: zero_shot}\\n"
+                               "  MA: {merge.policy: none}\\n  Park: {merge.policy: most_used}\\n') > table.yaml";
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    assert_int_equal(workshop_shell(&workshop, rows), 0);
+    struct outcome outcome = program_ends(&workshop, "run table.yaml", 2);
+    assert_non_null(strstr(outcome.errors.data, "mtil sweep table.yaml"));
+    outcome_free(&outcome);
+    outcome = program_ends(&workshop, "sweep table.yaml seed=1,2 --dry-run --format csv", 0);
+    assert_non_null(strstr(outcome.out.data, "row,runs"));
+    assert_non_null(strstr(outcome.errors.data, "3 configurations, 6 runs"));
+    outcome_free(&outcome);
+    program_succeeds(&workshop, "sweep table.yaml row=CLIP,MA");
+    program_succeeds(&workshop, "sweep table.yaml seed=1,2");
+    rows_expect(
+        &workshop, "results.db",
+        "SELECT value, method, policy, seed FROM runs JOIN settings USING (run) WHERE key = 'run.row' ORDER BY 1, 4",
+        "CLIP,zero_shot,none,1\nCLIP,zero_shot,none,2\nMA,moe_adapters,none,1\nMA,moe_adapters,none,2\n"
+        "Park,moe_adapters,most_used,1\nPark,moe_adapters,most_used,2\n");
+    outcome = program_ends(&workshop, "sweep tiny.yaml policy=none,most_used seed=1,2", 0);
+    assert_non_null(strstr(outcome.errors.data, "4 finished, 0 to resume, 0 missing"));
+    outcome_free(&outcome);
+    outcome = program_ends(&workshop, "compare results.db --by row --baseline MA --metric last", 0);
+    assert_non_null(strstr(outcome.out.data, "Last: Park is"));
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
 static void stopped_sweeps_go_on(void **state)
 {
     static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..3 --jobs 2";
@@ -431,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_plan_writes_nothing),
         cmocka_unit_test(missing_runs_are_run),
         cmocka_unit_test(runs_share_images_and_features),
+        cmocka_unit_test(rows_are_run_and_named),
         cmocka_unit_test(stopped_sweeps_go_on),
         cmocka_unit_test(killed_sweeps_leave_no_children),
         cmocka_unit_test(killed_runs_are_told_and_go_on),

@@ -40,6 +40,7 @@ static const struct option mnist_options[] = {{.name = "digits", .type = OPTION_
 static const struct option run_options[] = {
     {.name = "seeds", .type = OPTION_LIST, .fallback = "0", .help = "h"},
     {.name = "threads", .type = OPTION_INTEGER, .minimum = 0, .maximum = 1024, .fallback = "0", .help = "h"},
+    {.name = "row", .type = OPTION_TEXT, .help = "h"},
     {0},
 };
 
@@ -72,7 +73,7 @@ static const struct suite_section sections[] = {
      .chosen = find_reader,
      .each_of = "data.order",
      .inherits = "training|data.shots"},
-    {.name = "run", .options = run_options, .incidental = "*"},
+    {.name = "run", .options = run_options, .incidental = "*", .row = "row"},
     {0},
 };
 
@@ -192,6 +193,66 @@ static void text_reads_back_as_itself(void **state)
                                            "  threads: 0\n");
     suite_destroy(again);
     suite_destroy(suite);
+}
+
+static const char with_rows[] = "training: {iterations: 7, learning_rate: 0.5}\n"
+                                "merge: {every: 3}\n"
+                                "rows:\n"
+                                "  plain: {merge.policy: none}\n"
+                                "  LwF-VR:\n"
+                                "    training.learning_rate: 0.25\n"
+                                "    tasks.dtd.learning_rate: 0.125\n"
+                                "    data.order: [dtd, mnist]\n";
+
+static void a_row_stands_between_file_and_overrides(void **state)
+{
+    (void)state;
+    struct suite *suite = parse_with(with_rows, (const char *const[]){"run.row=LwF-VR", "training.iterations=9"}, 2);
+    assert_true(options_real(suite_options(suite, "training"), "learning_rate") == 0.25);
+    assert_int_equal(options_integer(suite_options(suite, "training"), "iterations"), 9);
+    assert_true(options_real(suite_entry(suite, "tasks", "dtd"), "learning_rate") == 0.125);
+    assert_string_equal(options_list_item(suite_options(suite, "data"), "order", 0), "dtd");
+    struct suite *over = parse_with(with_rows, (const char *const[]){"training.learning_rate=1", "run.row=LwF-VR"}, 2);
+    assert_true(options_real(suite_options(over, "training"), "learning_rate") == 1);
+    suite_destroy(over);
+    /* What a run stores has no rows, but the name of its own; the name is not what is computed. */
+    struct suite *stored = parse(suite_text(suite));
+    assert_string_equal(suite_text(stored), suite_text(suite));
+    assert_non_null(strstr(suite_text(stored), "  row: LwF-VR\n"));
+    assert_string_equal(suite_settings_hash(stored), suite_settings_hash(suite));
+    suite_destroy(stored);
+    suite_destroy(suite);
+    suite = parse(good);
+    assert_null(strstr(suite_text(suite), "row"));
+    suite_destroy(suite);
+}
+
+static void wrong_rows_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *row, *words[3];
+    } cases[] = {
+        {with_rows, NULL, {"x.yaml: a suite with 2 rows", "run.row=plain, or mtil sweep x.yaml", "plain, LwF-VR"}},
+        {with_rows, "run.row=LwF", {"command line: run: unknown row \"LwF\"", "plain, LwF-VR"}},
+        {good, "run.row=a", {"command line: run.row: the suite x.yaml has no rows, found \"a\""}},
+        {"rows:\n  a: {every: 3}\n", "run.row=a", {"x.yaml:2:7: rows.a: unknown section or key \"every\""}},
+        {"rows:\n  a: {merge.evry: 3}\n", "run.row=a", {"x.yaml:2:7: merge", "evry", "every"}},
+        {"rows:\n  a: {merge.every: none}\n", "run.row=a", {"x.yaml:2:7: merge: every"}},
+        {"rows:\n  a: 3\n", "run.row=a", {"x.yaml:2:3: a: expected keys below it"}},
+        {"rows:\n  \"a,b\": {merge.every: 3}\n", "run.row=a", {"x.yaml:2:3: rows: row \"a,b\"", "commas"}},
+        {"rows:\n  a: {merge.every: 3}\n  a: {merge.every: 4}\n", "run.row=a", {"x.yaml:3:3", "repeated"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *suite;
+        struct error error;
+        assert_int_equal(suite_parse(&suite, cases[i].text, strlen(cases[i].text), "x.yaml", sections,
+                                     (const char *const[]){cases[i].row}, cases[i].row != NULL, &error),
+                         ERROR_ARGUMENT);
+        for (size_t k = 0; k < 3 && cases[i].words[k] != NULL; k++)
+            if (strstr(error.message, cases[i].words[k]) == NULL)
+                fail_msg("case %zu: expected \"%s\" in \"%s\"", i, cases[i].words[k], error.message);
+    }
 }
 
 /* Strings that look like something else keep their value on the way through the text. */
@@ -481,6 +542,8 @@ int main(void)
         cmocka_unit_test(values_come_from_file_parent_and_default),
         cmocka_unit_test(every_value_is_a_setting),
         cmocka_unit_test(text_reads_back_as_itself),
+        cmocka_unit_test(a_row_stands_between_file_and_overrides),
+        cmocka_unit_test(wrong_rows_are_refused),
         cmocka_unit_test(strange_strings_survive),
         cmocka_unit_test(hash_sees_what_is_computed_and_nothing_else),
         cmocka_unit_test(overrides_win_in_their_order),

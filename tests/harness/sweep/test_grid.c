@@ -110,6 +110,28 @@ static void combinations(void **state)
     grid_free(&grid);
 }
 
+/* The rows of a suite are the first axis, unless one of the grid chooses among them. */
+static void rows_vary_slowest(void **state)
+{
+    char lwf[] = "LwF", range[] = "1..3", key[] = "run.row", *names[] = {lwf, range};
+    const struct suite_rows rows = {.names = names, .count = 2, .key = key};
+    struct grid grid;
+    (void)state;
+    assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){"every=1,2", "seed=1..3", NULL}), OK);
+    assert_int_equal(grid_add_rows(&grid, &rows, &error), OK);
+    assert_int_equal(grid.combinations, 4);
+    assert_string_equal(grid.axes[0].key, "run.row");
+    assert_string_equal(grid_value(&grid, 0, 1), "LwF");
+    assert_string_equal(grid_value(&grid, 0, 2), "1..3");
+    assert_string_equal(grid_value(&grid, 1, 3), "2");
+    grid_free(&grid);
+    assert_int_equal(parse(&grid, GRID_LITERAL, (const char *const[]){"row=LwF", NULL}), OK);
+    assert_int_equal(grid_add_rows(&grid, &rows, &error), OK);
+    assert_int_equal(grid.combinations, 1);
+    assert_int_equal(grid.count, 1);
+    grid_free(&grid);
+}
+
 static void nothing_is_one_combination(void **state)
 {
     struct grid grid;
@@ -166,6 +188,7 @@ int main(void)
         cmocka_unit_test(lists_and_ranges),
         cmocka_unit_test(short_names_are_whole_keys),
         cmocka_unit_test(combinations),
+        cmocka_unit_test(rows_vary_slowest),
         cmocka_unit_test(nothing_is_one_combination),
         cmocka_unit_test(literal_values_stay_whole),
         cmocka_unit_test(mistakes_are_told),

@@ -1,0 +1,155 @@
+/* The rows of a suite: which there are, and which one is meant. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "harness/config/internal.h"
+
+static const struct suite_section *find_chooser(const struct suite_section *sections)
+{
+    while (sections->name != NULL && sections->row == NULL)
+        sections++;
+    return sections->name != NULL ? sections : NULL;
+}
+
+/* The headings of the rows in the source; names may be NULL. */
+static size_t find_rows(const struct suite_source *source, const struct assignment **rows)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section != &suite_rows_section || assignment->entry == NULL || assignment->key != NULL)
+            continue;
+        if (rows != NULL)
+            rows[count] = assignment;
+        count++;
+    }
+    return count;
+}
+
+/* A row is named on the command line, beside others: row=LwF,ZSCL. */
+static status check_row(const struct suite_source *source, const struct assignment *row, struct error *error)
+{
+    char where[512];
+    struct assignment heading = {.section = row->section, .line = row->line, .column = row->column};
+    suite_source_where(source, &heading, where, sizeof where);
+    if (strpbrk(row->entry, ", ") != NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: row \"%s\": expected a name without commas and spaces", where,
+                         row->entry);
+    return suite_check_name(where, "row", row->entry, error);
+}
+
+/* The last value of the key that names a row; NULL: none. */
+static const struct assignment *find_named(const struct suite_source *source, const struct suite_section *chooser)
+{
+    for (size_t i = source->count; i-- > 0;) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section == chooser && assignment->key != NULL && strcmp(assignment->key, chooser->row) == 0)
+            return assignment;
+    }
+    return NULL;
+}
+
+static status none_named(const struct suite_source *source, const struct suite_section *chooser,
+                         const struct assignment *const *rows, size_t count, struct error *error)
+{
+    struct text names = {0};
+    for (size_t i = 0; i < count; i++)
+        text_add(&names, "%s%s", i > 0 ? ", " : "", rows[i]->entry);
+    error_set(error, ERROR_ARGUMENT,
+              "%s: a suite with %zu rows; expected one of them, as in %s.%s=%s, or mtil sweep %s, which runs them all: "
+              "%s",
+              source->file, count, chooser->name, chooser->row, rows[0]->entry, source->file,
+              names.failed ? "" : names.data);
+    text_free(&names);
+    return ERROR_ARGUMENT;
+}
+
+static status choose(const struct suite_source *source, const struct assignment **rows, size_t count,
+                     const char **chosen, struct error *error)
+{
+    const struct suite_section *chooser = find_chooser(source->sections);
+    const struct assignment *named = chooser != NULL ? find_named(source, chooser) : NULL;
+    char where[512];
+    if (named != NULL)
+        suite_source_where(source, named, where, sizeof where);
+    if (count == 0) /* a text that a run has stored names its row, and has no other */
+        return named == NULL || named->line > 0
+                   ? OK
+                   : error_set(error, ERROR_ARGUMENT, "%s.%s: the suite %s has no rows, found \"%s\"", where,
+                               chooser->row, source->file, named->value);
+    if (chooser == NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: rows: expected a suite without rows", source->file);
+    if (named == NULL)
+        return none_named(source, chooser, rows, count, error);
+    const char **names = calloc(count, sizeof *names);
+    for (size_t i = 0; names != NULL && i < count; i++) {
+        names[i] = rows[i]->entry;
+        if (strcmp(names[i], named->value) == 0)
+            *chosen = names[i];
+    }
+    status result = names == NULL     ? suite_source_no_memory(source, error)
+                    : *chosen == NULL ? error_unknown_word(error, where, "row", named->value, names, count)
+                                      : OK;
+    free(names);
+    return result;
+}
+
+status suite_rows_choose(const struct suite_source *source, const char **row, struct error *error)
+{
+    size_t count = find_rows(source, NULL);
+    const struct assignment **rows = calloc(count + 1, sizeof *rows);
+    *row = NULL;
+    if (rows == NULL)
+        return suite_source_no_memory(source, error);
+    find_rows(source, rows);
+    status result = OK;
+    for (size_t i = 0; i < count; i++)
+        NEXT(result, check_row(source, rows[i], error));
+    NEXT(result, choose(source, rows, count, row, error));
+    free(rows);
+    return result;
+}
+
+static status copy_rows(struct suite_rows *rows, const struct suite_source *source, struct error *error)
+{
+    const struct suite_section *chooser = find_chooser(source->sections);
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section != &suite_rows_section || assignment->entry == NULL || assignment->key != NULL)
+            continue;
+        TRY(check_row(source, assignment, error));
+        TRY(ARRAY_GROW(rows->names, rows->count, "rows of a suite", error));
+        rows->names[rows->count] = strdup(assignment->entry);
+        if (rows->names[rows->count++] == NULL)
+            return suite_source_no_memory(source, error);
+    }
+    rows->key = chooser != NULL ? path_format("%s.%s", chooser->name, chooser->row) : NULL;
+    return chooser == NULL || rows->key != NULL ? OK : suite_source_no_memory(source, error);
+}
+
+status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,
+                       struct error *error)
+{
+    struct suite_file file;
+    *rows = (struct suite_rows){0};
+    TRY(suite_file_open(&file, name_or_path, error));
+    struct suite_source source = {.file = file.name, .sections = sections};
+    status result = suite_source_read(&source, file.text, file.size, error);
+    NEXT(result, copy_rows(rows, &source, error));
+    suite_source_free(&source);
+    suite_file_close(&file);
+    if (result != OK)
+        suite_rows_free(rows);
+    return result;
+}
+
+void suite_rows_free(struct suite_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        free(rows->names[i]);
+    free(rows->names);
+    free(rows->key);
+    *rows = (struct suite_rows){0};
+}
