@@ -1,4 +1,5 @@
--- The eleven tasks of MTIL. A further paper is further rows, each with its source; a task without a number is null.
+-- The eleven tasks of MTIL, and Park's tables. A further paper is a further file, each row with its source; a task or mean
+-- without a number is null.
 INSERT INTO published_tasks
 SELECT 'I', key, value
 FROM json_each('["aircraft", "caltech101", "cifar100", "dtd", "eurosat", "flowers", "food", "mnist", "oxford_pet", "stanford_cars", "sun397"]');

@@ -5,7 +5,7 @@
 -- The datasets of an order.
 CREATE TEMP TABLE published_tasks (task_order TEXT, task INTEGER, dataset TEXT) STRICT;
 
--- Rows of a table: one accuracy per task.
+-- Rows of a table: one accuracy per task, and their mean as printed, each where it is known.
 CREATE TEMP TABLE published_rows (
     row INTEGER PRIMARY KEY,
     source TEXT,
@@ -13,8 +13,17 @@ CREATE TEMP TABLE published_rows (
     setting TEXT,
     task_order TEXT,
     metric TEXT,
+    mean REAL,
     accuracies TEXT
 ) STRICT;
+
+-- Test images of the datasets in the splits that papers use, torchvision's and CoOp's.
+CREATE TEMP TABLE published_images (dataset TEXT, images INTEGER) STRICT;
+INSERT INTO published_images VALUES
+('aircraft', 3333), ('caltech101', 1736), ('caltech101', 2465), ('cifar10', 10000), ('cifar100', 10000), ('dtd', 1880),
+('dtd', 1692), ('eurosat', 5400), ('eurosat', 8100), ('flowers', 6149), ('flowers', 2463), ('food', 25250), ('food', 30300),
+('mnist', 10000), ('oxford_pet', 3669), ('stanford_cars', 8041), ('sun397', 21751), ('sun397', 19850),
+('tiny_imagenet', 10000);
 
 -- Columns of a matrix: accuracy on one task after each of the tasks. Those that are printed in part are left out.
 CREATE TEMP TABLE published_columns (

@@ -1,37 +1,80 @@
 -- The table of MTIL papers: methods × datasets, a block for each of Transfer, Average and Last. Seeds are averaged, of
--- finished runs alone. A configuration is called by its method and policy, by what else differs between those of the
--- table and, where that is not enough, by its digest; its number is that of its first run. The mean is empty where a row
--- lacks a dataset that others have: it would be a mean over other tasks. Behind the CTE `chosen`; ?11: a dataset or
--- null, ?12: with published numbers. Columns: as results/query_wide.c wants them.
+-- finished runs alone. A configuration is called by the row of its suite, or else by its method and policy and by what else
+-- differs between those of the table, and, where that is not enough, by its digest; its number is that of its first run. The
+-- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. Behind the CTE `chosen`;
+-- ?3: a setting or null, ?11: a dataset or null, ?12: with published numbers, of the settings and orders of the runs, or all
+-- where there are none. Columns: as results/query_wide.c wants them; that titled ± is the variance over seeds of the mean.
 , varied AS (
     SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,
-           count(DISTINCT selector) > 1 AS selector, count(DISTINCT selection) > 1 AS selection,
+           count(DISTINCT selector) FILTER (WHERE selector <> 'none') > 1 AS selector,
+           count(DISTINCT selection) FILTER (WHERE selection <> 'none') > 1 AS selection,
            count(DISTINCT task_order) > 1 AS task_order, count(DISTINCT model) > 1 AS model
     FROM chosen
     WHERE status = 'finished'
-), seeds AS (
-    SELECT run, min(run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
-           c.method || iif(c.policy = 'none', '', ', ' || c.policy) || iif(v.suite, ', ' || c.suite, '')
-           || iif(v.setting, ', ' || c.setting, '') || iif(v.selector, ', ' || c.selector, '')
-           || iif(v.selection, ', ' || c.selection, '') || iif(v.task_order, ', order ' || c.task_order, '')
-           || iif(v.model, ', ' || c.model, '') AS label
-    FROM chosen AS c, varied AS v
+), other AS ( -- runs that papers did not make: their test sets, or the small CLIP
+    SELECT run
+    FROM chosen
+    WHERE ?12 AND (model = 'mini' OR EXISTS (
+        SELECT 1
+        FROM tasks
+        WHERE tasks.run = chosen.run AND NOT EXISTS (
+            SELECT 1
+            FROM published_images
+            WHERE dataset = name AND test_images BETWEEN 0.9 * images AND images)))
+), seeds AS MATERIALIZED (
+    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
+           coalesce(s.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) || iif(v.suite, ', ' || c.suite, '')
+           || iif(v.setting, ', ' || c.setting, '')
+           || iif(s.value IS NULL AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
+           || iif(s.value IS NULL AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
+           || iif(v.task_order, ', order ' || c.task_order, '') || iif(v.model, ', ' || c.model, '')
+           || iif(c.run IN other, ' (other data than in papers)', '') AS label
+    FROM chosen AS c
+    LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'run.row', varied AS v
     WHERE status = 'finished'
-), cells AS MATERIALIZED (
-    SELECT 1 AS own, number, max(label) AS label, max(digest) AS digest, count(*) AS seeds, name,
-           min(run * 4096 + task) AS place, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+), complete AS MATERIALIZED (
+    SELECT run, task, transfer, average, last
     FROM task_metrics
+    CROSS JOIN seeds USING (run)
+), measured AS ( -- with what is known of tasks that were not tested after each other: the latest accuracy; zero-shot all of it
+    SELECT * FROM complete
+    UNION ALL
+    SELECT run, task, iif(latest = -1 AND task > 0, accuracy, NULL), iif(latest = -1, accuracy, NULL), accuracy
+    FROM (
+        SELECT run, task, max(after_task) AS latest, 100.0 * correct / images AS accuracy -- of the row with the maximum
+        FROM evaluations
+        CROSS JOIN seeds USING (run)
+        WHERE (run, task) NOT IN (SELECT run, task FROM complete)
+        GROUP BY run, task
+    )
+), per_run AS MATERIALIZED (
+    SELECT run, number, label, digest, name, task, transfer, average, last
+    FROM measured
     CROSS JOIN seeds USING (run)
     CROSS JOIN tasks USING (run, task)
     WHERE ?11 IS NULL OR name = ?11
+), papers AS MATERIALIZED (
+    SELECT min(row) AS number, source, method, setting, task_order,
+           max(mean) FILTER (WHERE metric = 'transfer') AS transfer, max(mean) FILTER (WHERE metric = 'average') AS average,
+           max(mean) FILTER (WHERE metric = 'last') AS last
+    FROM published_rows
+    WHERE ?12 AND (?3 IS NULL OR setting = ?3)
+          AND (NOT EXISTS (SELECT 1 FROM seeds)
+               OR (setting, task_order) IN (SELECT setting, task_order FROM chosen WHERE status = 'finished'))
+    GROUP BY source, method, setting, task_order
+), cells AS MATERIALIZED (
+    SELECT 1 AS own, number, max(label) AS label, max(digest) AS digest, count(*) AS seeds, name,
+           min(run * 4096 + task) AS place, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+    FROM per_run
     GROUP BY number, name
     UNION ALL
-    SELECT 0, min(row), method || ', published (' || source || ')', '', NULL, dataset, 9e15 + task,
+    SELECT 0, number, '', '', NULL, dataset, 9e15 + task,
            max(accuracy) FILTER (WHERE metric = 'transfer'), max(accuracy) FILTER (WHERE metric = 'average'),
            max(accuracy) FILTER (WHERE metric = 'last')
     FROM published
-    WHERE ?12 AND (?11 IS NULL OR dataset = ?11)
-    GROUP BY source, method, setting, published.task_order, dataset
+    JOIN papers USING (source, method, setting, task_order)
+    WHERE ?11 IS NULL OR dataset = ?11
+    GROUP BY number, dataset
 ), datasets AS MATERIALIZED (
     SELECT name, min(place) AS place FROM cells GROUP BY name
 ), lines AS MATERIALIZED (
@@ -40,20 +83,46 @@
            max(seeds) AS seeds, count(*) = (SELECT count(*) FROM datasets) AS whole, avg(transfer) AS transfer,
            avg(average) AS average, avg(last) AS last
     FROM cells
-    GROUP BY own, number
+    WHERE own
+    GROUP BY number
+    UNION ALL
+    SELECT 0, number, method || ', published (' || source || ')', NULL,
+           (SELECT count(*) FROM cells WHERE own = 0 AND cells.number = papers.number) IN (0, (SELECT count(*) FROM datasets)),
+           coalesce(transfer, (SELECT avg(transfer) FROM cells WHERE own = 0 AND cells.number = papers.number)),
+           coalesce(average, (SELECT avg(average) FROM cells WHERE own = 0 AND cells.number = papers.number)),
+           coalesce(last, (SELECT avg(last) FROM cells WHERE own = 0 AND cells.number = papers.number))
+    FROM papers
+    WHERE ?11 IS NULL OR number IN (SELECT number FROM cells WHERE own = 0)
+), means AS ( -- of each run
+    SELECT number, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+    FROM per_run
+    GROUP BY run
+), spread AS (
+    SELECT number, (avg(transfer * transfer) - avg(transfer) * avg(transfer)) * count(*) / (count(*) - 1) AS transfer,
+           (avg(average * average) - avg(average) * avg(average)) * count(*) / (count(*) - 1) AS average,
+           (avg(last * last) - avg(last) * avg(last)) * count(*) / (count(*) - 1) AS last
+    FROM means
+    GROUP BY number
+    HAVING count(*) > 1
 ), columns AS ( -- the mean has no name, so that no dataset can be mistaken for it
-    SELECT name, name AS title, place FROM datasets
+    SELECT 0 AS kind, name, name AS title, place FROM datasets
     UNION ALL
-    SELECT NULL, 'mean', 1e16 WHERE ?11 IS NULL AND EXISTS (SELECT 1 FROM datasets)
+    SELECT 1, NULL, 'mean', 1e16 WHERE ?11 IS NULL AND EXISTS (SELECT 1 FROM lines)
+    UNION ALL
+    SELECT 2, NULL, '±', 2e16 WHERE EXISTS (SELECT 1 FROM seeds)
 ), filled AS (
-    SELECT own, number, name, transfer, average, last FROM cells
+    SELECT 0 AS kind, own, number, name, transfer, average, last FROM cells
     UNION ALL
-    SELECT own, number, NULL, transfer, average, last FROM lines WHERE whole
+    SELECT 1, own, number, NULL, transfer, average, last FROM lines WHERE whole
+    UNION ALL
+    SELECT 2, 1, number, NULL, transfer, average, last FROM spread
+    WHERE number IN (SELECT number FROM lines WHERE own AND whole)
 ), blocks (block, metric) AS (VALUES (0, 'Transfer'), (1, 'Average'), (2, 'Last'))
 SELECT block, (SELECT count(*) FROM columns) AS width, metric, method, seeds, title,
        CASE block WHEN 0 THEN filled.transfer WHEN 1 THEN filled.average ELSE filled.last END AS value
 FROM lines
 CROSS JOIN blocks
 CROSS JOIN columns
-LEFT JOIN filled ON filled.own = lines.own AND filled.number = lines.number AND filled.name IS columns.name
+LEFT JOIN filled ON filled.own = lines.own AND filled.number = lines.number AND filled.kind = columns.kind
+                    AND filled.name IS columns.name
 ORDER BY block, lines.own, lines.number, place

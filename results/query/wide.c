@@ -1,9 +1,13 @@
 /* Answers whose columns are datasets: the table of a paper, and where the routers sent the images of each task. Their SQL
  * (queries/) gives rows (block, width, keys…, title, value): each row of the answer is `width` of them, in the order of
  * its columns, and the title is that column's. */
+#include <math.h>
+#include <string.h>
+
 #include "core/embedded.h"
 #include "results/query/internal.h"
 #include "results/query/published.h"
+#include "results/statistics/statistics.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(query_files); /* in the order of enum wide_query */
@@ -16,6 +20,7 @@ enum { COLUMN_BLOCK, COLUMN_WIDTH, COLUMN_KEYS }; /* then title, value */
 struct wide {
     size_t once; /* leading keys that people see once per block */
     enum table_best best;
+    const char *interval; /* title of a column of variances over `seeds`, which becomes 95% half-widths; NULL: none */
 };
 
 static void add_copy(struct table *table, const struct table_cell *cell)
@@ -36,28 +41,53 @@ static void add_copy(struct table *table, const struct table_cell *cell)
     }
 }
 
+static bool is_interval(const struct wide *wide, const char *title)
+{
+    return wide->interval != NULL && strcmp(title, wide->interval) == 0;
+}
+
 static void add_columns(const struct table *rows, const struct wide *wide, size_t width, struct table *table)
 {
     size_t title = rows->columns - 2;
     for (size_t key = COLUMN_KEYS; key < title; key++)
         table_add_column(
             table, &(struct table_column){.title = rows->column[key].title, .once = key - COLUMN_KEYS < wide->once});
-    for (size_t i = 0; i < width; i++)
-        table_add_column(table, &(struct table_column){.title = table_cell_at(rows, i, title)->text,
-                                                       .align = ALIGN_RIGHT,
-                                                       .decimals = 1,
-                                                       .best = wide->best});
+    for (size_t i = 0; i < width; i++) {
+        struct table_column column = {
+            .title = table_cell_at(rows, i, title)->text, .align = ALIGN_RIGHT, .decimals = 1, .best = wide->best};
+        if (is_interval(wide, column.title))
+            column.best = BEST_NONE;
+        table_add_column(table, &column);
+    }
 }
 
-static void add_row(const struct table *rows, size_t first, size_t width, struct table *table)
+/* Student's interval of a mean over seeds. */
+static void add_half_width(struct table *table, const struct table_cell *variance, const struct table_cell *seeds)
 {
+    size_t n = seeds->kind == CELL_INTEGER ? (size_t)seeds->integer : 0;
+    if (variance->kind != CELL_REAL || n < 2) {
+        table_add_empty(table);
+        return;
+    }
+    double sd = sqrt(fmax(variance->real, 0)); /* rounding can leave a little below 0 */
+    table_add_real(table, statistics_mean_interval(0, sd, n, 0.95).high);
+}
+
+static void add_row(const struct table *rows, const struct wide *wide, size_t first, size_t width, struct table *table)
+{
+    size_t seeds = rows->columns - 3; /* the last key, where there are intervals */
     const struct table_cell *block = table_cell_at(rows, first, COLUMN_BLOCK);
     if (first > 0 && block->integer != table_cell_at(rows, first - 1, COLUMN_BLOCK)->integer)
         table_begin_block(table);
     for (size_t key = COLUMN_KEYS; key < rows->columns - 2; key++)
         add_copy(table, table_cell_at(rows, first, key));
-    for (size_t i = 0; i < width; i++)
-        add_copy(table, table_cell_at(rows, first + i, rows->columns - 1));
+    for (size_t i = 0; i < width; i++) {
+        const struct table_cell *value = table_cell_at(rows, first + i, rows->columns - 1);
+        if (is_interval(wide, table_cell_at(rows, first + i, rows->columns - 2)->text))
+            add_half_width(table, value, table_cell_at(rows, first, seeds));
+        else
+            add_copy(table, value);
+    }
 }
 
 static status widen(const struct store *store, const struct table *rows, const struct wide *wide, struct table *table,
@@ -69,7 +99,7 @@ static status widen(const struct store *store, const struct table *rows, const s
                          width, count);
     add_columns(rows, wide, width, table);
     for (size_t first = 0; first < count && !table->failed; first += width)
-        add_row(rows, first, width, table);
+        add_row(rows, wide, first, width, table);
     return OK;
 }
 
@@ -92,7 +122,9 @@ status query_paper_table(struct store *store, const struct query_filter *filter,
                          struct error *error)
 {
     TRY(published_attach(store, error));
-    return answer(store, WIDE_PAPER_TABLE, &(struct wide){.once = 1, .best = BEST_HIGHEST}, filter, table, error);
+    /* Best of what can be compared: printed numbers have other data, or other seeds. */
+    struct wide wide = {.once = 1, .best = filter->published ? BEST_NONE : BEST_HIGHEST, .interval = "±"};
+    return answer(store, WIDE_PAPER_TABLE, &wide, filter, table, error);
 }
 
 status query_selector(struct store *store, const struct query_filter *filter, struct table *table, struct error *error)

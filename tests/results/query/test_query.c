@@ -246,13 +246,28 @@ static double mean_last(int64_t task)
     return sum / 3;
 }
 
+/* 95% over seeds 1 to 3 of the mean over tasks; Student's t with two degrees of freedom. */
+static double half_width_of_last(void)
+{
+    double value[3] = {0}, mean = 0, squares = 0;
+    for (int64_t seed = 1; seed <= 3; seed++) {
+        for (int64_t task = 0; task < SAMPLE_TASKS; task++)
+            value[seed - 1] +=
+                100.0 * (double)sample_correct(seed, SAMPLE_TASKS - 1, task) / SAMPLE_IMAGES / SAMPLE_TASKS;
+        mean += value[seed - 1] / 3;
+    }
+    for (size_t i = 0; i < 3; i++)
+        squares += (value[i] - mean) * (value[i] - mean);
+    return 0.95 * sqrt(2 / (4 * 0.025 * 0.975)) * sqrt(squares / 2) / sqrt(3); /* t in closed form */
+}
+
 static void the_paper_table_has_methods_by_datasets(void **state)
 {
     struct table table = ask(state, "paper-table", (struct query_filter){0});
     size_t digits = column_of(&table, "digits"), mean = column_of(&table, "mean");
     assert_int_equal(table_rows(&table), 3 * 2); /* Transfer, Average, Last of two configurations */
     assert_int_equal(table.blocks, 2);
-    assert_int_equal(table.columns, 3 + SAMPLE_TASKS + 1);
+    assert_int_equal(table.columns, 3 + SAMPLE_TASKS + 2);
     assert_string_equal(table_cell_at(&table, 4, 0)->text, "Last");
     assert_string_equal(table_cell_at(&table, 4, column_of(&table, "method"))->text, "adapters, most_used");
     assert_string_equal(table_cell_at(&table, 5, column_of(&table, "method"))->text, "adapters");
@@ -263,28 +278,122 @@ static void the_paper_table_has_methods_by_datasets(void **state)
         sum += mean_last(task);
     assert_true(fabs(table_cell_at(&table, 4, mean)->real - sum / SAMPLE_TASKS) < 1e-9);
     assert_int_equal(table_cell_at(&table, 0, column_of(&table, "aircraft"))->kind, CELL_EMPTY); /* no transfer */
+    assert_true(fabs(table_cell_at(&table, 4, column_of(&table, "±"))->real - half_width_of_last()) < 1e-9);
+    assert_int_equal(table_cell_at(&table, 5, column_of(&table, "±"))->kind, CELL_EMPTY); /* one seed */
     table_free(&table);
     table = ask(state, "paper-table", (struct query_filter){.policy = "most_used", .dataset = "digits"});
-    assert_int_equal(table.columns, 4); /* no mean of one */
+    assert_int_equal(table.columns, 5); /* no mean of one */
     assert_true(fabs(table_cell_at(&table, 2, 3)->real - mean_last(1)) < 1e-9);
     table_free(&table);
     assert_int_equal(count(state, "paper-table", (struct query_filter){.status = "stopped"}), 0);
 }
 
+/* The row of this method from `first` on. */
+static size_t find_method(const struct table *table, size_t first, const char *name)
+{
+    for (size_t row = first; row < table_rows(table); row++)
+        if (strcmp(table_cell_at(table, row, column_of(table, "method"))->text, name) == 0)
+            return row;
+    fail_msg("there is no row %s", name);
+    return 0;
+}
+
 static void published_rows_stand_beside_ones_own(void **state)
 {
     struct table table = ask(state, "paper-table", (struct query_filter){.published = true});
-    size_t method = column_of(&table, "method"), mean = column_of(&table, "mean");
-    assert_int_equal(table_rows(&table), 3 * 4);
-    assert_string_equal(table_cell_at(&table, 8, method)->text, "MA, published (Park, Tables 2 and 3)");
-    assert_int_equal(table_cell_at(&table, 8, column_of(&table, "seeds"))->kind, CELL_EMPTY);
-    assert_true(table_cell_at(&table, 8, column_of(&table, "mnist"))->real == 98.0);
-    assert_int_equal(table_cell_at(&table, 8, column_of(&table, "digits"))->kind, CELL_EMPTY);
-    for (size_t row = 0; row < 12; row++) /* the datasets are not the same */
+    size_t method = column_of(&table, "method"), mean = column_of(&table, "mean"), rows = table_rows(&table) / 3;
+    assert_true(table_rows(&table) % 3 == 0 && rows > 2 + 2);
+    size_t last = find_method(&table, 2 * rows, "MA, published (Park, Tables 2 and 3)"),
+           zscl = find_method(&table, 2 * rows, "ZSCL, published (ZSCL, Table 3)");
+    assert_int_equal(table_cell_at(&table, last, column_of(&table, "seeds"))->kind, CELL_EMPTY);
+    assert_true(table_cell_at(&table, last, column_of(&table, "mnist"))->real == 98.0);
+    assert_int_equal(table_cell_at(&table, last, column_of(&table, "digits"))->kind, CELL_EMPTY);
+    assert_int_equal(table_cell_at(&table, last, column_of(&table, "±"))->kind, CELL_EMPTY);
+    assert_true(table_cell_at(&table, zscl, column_of(&table, "mnist"))->real == 98.7);
+    for (size_t row = 0; row < table_rows(&table); row++) /* the datasets are not the same */
         assert_int_equal(table_cell_at(&table, row, mean)->kind, CELL_EMPTY);
+    for (size_t row = 0; row < table_rows(&table); row++) /* those of the runs' setting and order alone */
+        assert_null(strstr(table_cell_at(&table, row, method)->text, "order II"));
+    /* Whatever the form, no test set of another size stands beside theirs without a word. */
+    for (enum table_format format = TABLE_TEXT; format <= TABLE_LATEX; format++) {
+        struct text text = {0};
+        assert_ok(table_render(&table, format, false, &text, &error));
+        assert_non_null(strstr(text.data, "other data than in papers)"));
+        text_free(&text);
+    }
     table_free(&table);
     assert_int_equal(count(state, "leaderboard", (struct query_filter){.published = true}), 2);
     assert_int_equal(count(state, "runs", (struct query_filter){.published = true}), 5);
+}
+
+/* Without runs, all of them, or those of one setting; some are known as means alone. */
+static void published_rows_alone(void **state)
+{
+    struct store *store;
+    struct table table = {0};
+    (void)state;
+    assert_ok(store_open_memory(&store, "published", &error));
+    assert_ok(query_named(store, "paper-table", &(struct query_filter){.published = true}, &table, &error));
+    size_t row = find_method(&table, 0, "ZSCL, published (ZSCL, Table 10, order II)");
+    assert_true(table_cell_at(&table, row, column_of(&table, "mean"))->real == 64.2); /* as printed */
+    assert_true(table_cell_at(&table, row, column_of(&table, "cifar100"))->real == 68.2);
+    table_free(&table);
+    table = (struct table){0};
+    assert_ok(query_named(store, "paper-table", &(struct query_filter){.published = true, .setting = "x_tail"}, &table,
+                          &error));
+    row = find_method(&table, 0, "RAIL-Primal, published (CoDyRA, X-TAIL)");
+    assert_true(table_cell_at(&table, row, column_of(&table, "mean"))->real == 62.4);
+    assert_int_equal(table_rows(&table), 3 * 2);
+    table_free(&table);
+    store_close(store);
+}
+
+/* Rows of a suite have its names; those that test no task after another have the accuracies that they have. */
+static void rows_of_suites_have_their_names(void **state)
+{
+    char *path = sample_path("results.sqlite");
+    struct fixture rows = {.path = path};
+    void *rows_state = &rows;
+    static const char *const names[] = {"CLIP", "Fine-tune"};
+    (void)state;
+    assert_ok(store_open(&rows.store, path, STORE_WRITE, &error));
+    for (int64_t i = 0; i < 2; i++) {
+        struct run_description described = sample_description(1);
+        struct setting_row setting = {.key = "run.row", .value = names[i], .type = "text"};
+        struct run_start start;
+        described.suite_hash = names[i];
+        described.settings = &setting;
+        described.setting_count = 1;
+        assert_ok(store_run_start(rows.store, &described, &start, &error));
+        for (int64_t task = 0; task < SAMPLE_TASKS; task++)
+            assert_ok(store_add_task(rows.store, start.run,
+                                     &(struct task_row){.task = task,
+                                                        .name = (const char *[]){"a", "b", "c", "d"}[task],
+                                                        .classes = 2,
+                                                        .test_images = 100,
+                                                        .test_digest = "0"},
+                                     &error));
+        for (int64_t task = 0; task < SAMPLE_TASKS; task++)
+            assert_ok(store_add_evaluation(
+                rows.store, start.run,
+                &(struct evaluation_row){
+                    .after_task = i == 0 ? -1 : task, .task = task, .correct = 10 * (task + 1), .images = 100},
+                &error));
+        assert_ok(store_run_end(rows.store, start.run, RUN_FINISHED, NULL, &error));
+    }
+    struct table table = ask(&rows_state, "paper-table", (struct query_filter){0});
+    size_t mean = column_of(&table, "mean");
+    assert_string_equal(table_cell_at(&table, 0, 1)->text, "CLIP");
+    assert_true(table_cell_at(&table, 0, mean)->real == 30); /* Transfer of b, c, d */
+    assert_true(table_cell_at(&table, 2, mean)->real == 25); /* Average */
+    assert_true(table_cell_at(&table, 4, mean)->real == 25); /* Last */
+    assert_string_equal(table_cell_at(&table, 5, 1)->text, "Fine-tune");
+    assert_int_equal(table_cell_at(&table, 1, mean)->kind, CELL_EMPTY);
+    assert_int_equal(table_cell_at(&table, 3, mean)->kind, CELL_EMPTY);
+    assert_true(table_cell_at(&table, 5, mean)->real == 25);
+    table_free(&table);
+    store_close(rows.store);
+    sample_remove(path);
 }
 
 static void configurations_with_one_name_show_their_digest(void **state)
@@ -435,6 +544,8 @@ int main(void)
         cmocka_unit_test(the_selector_is_a_confusion),
         cmocka_unit_test(the_paper_table_has_methods_by_datasets),
         cmocka_unit_test(published_rows_stand_beside_ones_own),
+        cmocka_unit_test(published_rows_alone),
+        cmocka_unit_test(rows_of_suites_have_their_names),
         cmocka_unit_test(configurations_with_one_name_show_their_digest),
         cmocka_unit_test(metrics_of_one_dataset),
         cmocka_unit_test(filters_that_choose_nothing_are_mistakes),
