@@ -10,22 +10,63 @@ static double after(const struct accuracy_matrix *matrix, size_t trained, size_t
     return matrix->accuracy[trained * matrix->tasks + task];
 }
 
-static double mean_after(const struct accuracy_matrix *matrix, size_t checkpoints, size_t task)
+bool accuracy_expected(const struct accuracy_matrix *matrix, size_t after_task, size_t task)
+{
+    return matrix->images == NULL || task <= after_task;
+}
+
+double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task)
+{
+    size_t columns = matrix->images != NULL && after_task >= 0 ? (size_t)after_task + 1 : matrix->tasks;
+    const double *row = after_task < 0 ? matrix->zero_shot : matrix->accuracy + (size_t)after_task * matrix->tasks;
+    double sum = 0, weights = 0;
+    for (size_t task = 0; row != NULL && task < columns; task++) {
+        double weight = matrix->images != NULL ? (double)matrix->images[task] : 1;
+        sum += weight * row[task];
+        weights += weight;
+    }
+    return row != NULL ? sum / weights : (double)NAN;
+}
+
+static double mean_after(const struct accuracy_matrix *matrix, size_t first, size_t end, size_t task)
 {
     double sum = 0;
-    for (size_t i = 0; i < checkpoints; i++)
+    for (size_t i = first; i < end; i++)
         sum += after(matrix, i, task);
-    return sum / (double)checkpoints;
+    return sum / (double)(end - first);
 }
 
 static double transfer(const struct accuracy_matrix *matrix, size_t task)
 {
-    return mean_after(matrix, task, task);
+    return matrix->images == NULL ? mean_after(matrix, 0, task, task) : (double)NAN;
 }
 
 static double average(const struct accuracy_matrix *matrix, size_t task)
 {
-    return mean_after(matrix, matrix->tasks, task);
+    return mean_after(matrix, matrix->images == NULL ? 0 : task, matrix->tasks, task);
+}
+
+static double average_of_steps(const struct accuracy_matrix *matrix)
+{
+    double sum = 0;
+    for (size_t i = 0; i < matrix->tasks; i++)
+        sum += accuracy_mean(matrix, (int64_t)i);
+    return sum / (double)matrix->tasks;
+}
+
+static double last_step(const struct accuracy_matrix *matrix)
+{
+    return accuracy_mean(matrix, (int64_t)matrix->tasks - 1);
+}
+
+static double zero_shot_of_images(const struct accuracy_matrix *matrix)
+{
+    return accuracy_mean(matrix, -1);
+}
+
+static double gain_of_images(const struct accuracy_matrix *matrix)
+{
+    return last_step(matrix) - zero_shot_of_images(matrix);
 }
 
 static double last(const struct accuracy_matrix *matrix, size_t task)
@@ -61,13 +102,15 @@ static double gain(const struct accuracy_matrix *matrix, size_t task)
 }
 
 static const struct metric metrics[] = {
-    {"transfer", "Transfer", "ZSCL (ICCV 2023): zero-shot accuracy on tasks yet to come", 1, 0, transfer, false},
-    {"average", "Average", "ZSCL (ICCV 2023): mean over all checkpoints", 0, 0, average, false},
-    {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last, false},
-    {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting, true},
-    {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer, false},
-    {"gain", "Gain", "Last less zero-shot CLIP's accuracy", 0, 0, gain, false},
-    {"zero_shot", "Zero-shot", "zero-shot CLIP's accuracy", 0, 0, zero_shot, false},
+    {"transfer", "Transfer", "ZSCL (ICCV 2023): zero-shot accuracy on tasks yet to come", 1, 0, transfer, NULL, false},
+    {"average", "Average", "ZSCL (ICCV 2023): mean over all checkpoints", 0, 0, average, average_of_steps, false},
+    {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last, last_step, false},
+    {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting, NULL,
+     true},
+    {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer, NULL,
+     false},
+    {"gain", "Gain", "Last less zero-shot CLIP's accuracy", 0, 0, gain, gain_of_images, false},
+    {"zero_shot", "Zero-shot", "zero-shot CLIP's accuracy", 0, 0, zero_shot, zero_shot_of_images, false},
 };
 
 const struct metric *metric_list(size_t *count)
@@ -95,6 +138,8 @@ double metric_mean(const struct metric *metric, const struct accuracy_matrix *ma
 {
     double sum = 0;
     size_t count = 0;
+    if (matrix->images != NULL && metric->of_images != NULL)
+        return metric->of_images(matrix);
     for (size_t task = metric->skip_first; task + metric->skip_last < matrix->tasks; task++, count++)
         sum += metric->of_task(matrix, task);
     return count ? sum / (double)count : (double)NAN;

@@ -12,18 +12,31 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct accuracy_matrix {
     size_t tasks;            /* T */
     const double *accuracy;  /* [T, T]: row i after training task i, column j on task j */
     const double *zero_shot; /* [T], zero-shot CLIP's; NULL: unknown */
+    /* NULL, or class-incremental: the test images of each task [T]. Then classes accumulate, row i has the columns j ≤ i
+     * alone, and means over tasks are accuracies over all images. */
+    const int64_t *images;
 };
+
+/* Whether the matrix of a whole run has this cell. */
+bool accuracy_expected(const struct accuracy_matrix *matrix, size_t after_task, size_t task);
+
+/* Of a row, after_task −1: the zero-shot one. NAN when a cell is missing. In class-incremental learning the accuracy
+ * over all classes seen. */
+double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task);
 
 struct metric {
     const char *name, *title;     /* "backward_transfer", "Backward transfer" */
     const char *source;           /* where it is defined */
     size_t skip_first, skip_last; /* tasks at either end for which it is not defined */
     double (*of_task)(const struct accuracy_matrix *matrix, size_t task);
+    double (*of_images)(
+        const struct accuracy_matrix *matrix); /* its mean in class-incremental learning; NULL: over tasks */
     bool lower_is_better;
 };
 

@@ -19,11 +19,12 @@
 struct compared_run {
     int64_t run, seed;
     size_t tasks;
-    size_t *dataset; /* [tasks]: its place among the comparison's datasets; part of `tests` below */
-    int64_t *images; /* [tasks]: test images */
-    double *value;   /* [metrics, datasets + 1]: of each dataset, then the mean over tasks; NAN */
-    bool complete;   /* the matrix is */
-    bool routed;     /* a selector chose its routers */
+    size_t *dataset;  /* [tasks]: its place among the comparison's datasets; part of `tests` below */
+    int64_t *images;  /* [tasks]: test images */
+    double *value;    /* [metrics, datasets + 1]: of each dataset, then the mean over tasks; NAN */
+    bool complete;    /* the matrix is */
+    bool routed;      /* a selector chose its routers */
+    bool accumulates; /* class-incremental: accuracy_matrix.images */
 };
 
 /* Runs that differ in the seed alone; of them [first, first + runs) are its. */

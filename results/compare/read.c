@@ -170,11 +170,13 @@ static status read_runs(struct compare *c, struct error *error)
         if ((result = store_check_tasks(c->store, statement_integer(statement, 0), statement_integer(statement, 2),
                                         error)) != OK)
             break;
+        const char *setting = statement_text(statement, COLUMNS + (size_t)(find_dimension("setting") - dimensions));
         c->configuration[c->configurations - 1].runs++;
         c->run[c->runs++] = (struct compared_run){.run = statement_integer(statement, 0),
                                                   .seed = statement_integer(statement, 1),
                                                   .tasks = (size_t)statement_integer(statement, 2),
-                                                  .routed = strcmp(statement_text(statement, 3), "none") != 0};
+                                                  .routed = strcmp(statement_text(statement, 3), "none") != 0,
+                                                  .accumulates = strcmp(setting, "class_incremental") == 0};
     }
     statement_close(statement);
     return result;
@@ -313,11 +315,13 @@ static status scan_begin(struct scan *scan, const struct compared_run *run, stru
 static void scan_end(struct scan *scan, struct compared_run *run)
 {
     const struct compare *c = scan->c;
-    struct accuracy_matrix matrix = {
-        .tasks = run->tasks, .accuracy = scan->accuracy + run->tasks, .zero_shot = scan->accuracy};
+    struct accuracy_matrix matrix = {.tasks = run->tasks,
+                                     .accuracy = scan->accuracy + run->tasks,
+                                     .zero_shot = scan->accuracy,
+                                     .images = run->accumulates ? run->images : NULL};
     run->complete = true;
     for (size_t i = 0; i < run->tasks * run->tasks; i++)
-        run->complete &= !isnan(matrix.accuracy[i]);
+        run->complete &= !isnan(matrix.accuracy[i]) || !accuracy_expected(&matrix, i / run->tasks, i % run->tasks);
     if (!run->complete)
         return;
     for (size_t m = 0; m < c->request->metric_count; m++) {

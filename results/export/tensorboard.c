@@ -83,10 +83,9 @@ static const char accuracies_sql[] = "SELECT after_task + 1, 'accuracy/' || name
                                      "(SELECT total(seconds) FROM timings WHERE run = ?1 AND task <= after_task) "
                                      "FROM matrix WHERE run = ?1 ORDER BY after_task, task";
 
-static const char means_sql[] = "SELECT after_task + 1, 'metrics/mean_accuracy', avg(accuracy), "
+static const char means_sql[] = "SELECT after_task + 1, 'metrics/mean_accuracy', accuracy, "
                                 "(SELECT total(seconds) FROM timings WHERE run = ?1 AND task <= after_task) "
-                                "FROM matrix WHERE run = ?1 GROUP BY after_task "
-                                "HAVING count(*) = (SELECT tasks FROM runs WHERE run = ?1) ORDER BY after_task";
+                                "FROM mean_accuracy WHERE run = ?1 ORDER BY after_task";
 
 static void take_accuracy(struct run_export *out, struct statement *row, void *context)
 {

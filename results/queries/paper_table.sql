@@ -3,14 +3,14 @@
 -- differs between those of the table, and, where that is not enough, by its digest; its number is that of its first run. The
 -- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. Behind the CTE `chosen`;
 -- ?3: a setting or null, ?11: a dataset or null, ?12: with published numbers, of the settings and orders of the runs, or all
--- where there are none. Columns: as results/query_wide.c wants them; that titled ± is the variance over seeds of the mean.
+-- where there are none. Class-incremental runs are left out: the steps of one dataset are no datasets. Columns: as results/query_wide.c wants them; that titled ± is the variance over seeds of the mean.
 , varied AS (
     SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,
            count(DISTINCT selector) FILTER (WHERE selector <> 'none') > 1 AS selector,
            count(DISTINCT selection) FILTER (WHERE selection <> 'none') > 1 AS selection,
            count(DISTINCT task_order) > 1 AS task_order, count(DISTINCT model) > 1 AS model
     FROM chosen
-    WHERE status = 'finished'
+    WHERE status = 'finished' AND setting <> 'class_incremental'
 ), other AS ( -- runs that papers did not make: their test sets, or the small CLIP
     SELECT run
     FROM chosen
@@ -31,7 +31,7 @@
            || iif(c.run IN other, ' (other data than in papers)', '') AS label
     FROM chosen AS c
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'run.row', varied AS v
-    WHERE status = 'finished'
+    WHERE status = 'finished' AND c.setting <> 'class_incremental'
 ), complete AS MATERIALIZED (
     SELECT run, task, transfer, average, last
     FROM task_metrics

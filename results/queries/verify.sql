@@ -36,6 +36,11 @@ SELECT 'evaluations', run, 'task ' || task || ', after task ' || after_task, tes
 FROM evaluations JOIN tasks USING (run, task)
 WHERE images <> test_images;
 
+SELECT 'evaluations', run, 'task ' || task || ', after task ' || after_task, 'none: its classes have not been seen',
+       'an accuracy'
+FROM evaluations JOIN runs USING (run)
+WHERE setting = 'class_incremental' AND after_task BETWEEN 0 AND task - 1;
+
 SELECT 'routers', sums.run, 'task ' || sums.task || ', after task ' || sums.after_task,
        coalesce(images || ' images', 'an evaluation'), sums.images_sent || ' images'
 FROM (SELECT run, after_task, task, sum(count) AS images_sent FROM router_choices GROUP BY run, after_task, task) AS sums
@@ -119,16 +124,33 @@ FROM runs
 WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
 
 -- A task goes on for as many steps as its settings say.
-WITH own AS (SELECT run, task, name, max(iteration) AS last FROM steps JOIN tasks USING (run, task) GROUP BY run, task),
-asked AS (SELECT run, task, last,
-                 coalesce((SELECT value FROM settings WHERE settings.run = own.run
-                           AND key = 'tasks.' || name || '.iterations'),
-                          (SELECT value FROM settings WHERE settings.run = own.run AND key = 'training.iterations'))
-                 + ('true' IS coalesce((SELECT value FROM settings WHERE settings.run = own.run
-                                        AND key = 'tasks.' || name || '.reference_iterations'),
-                                       (SELECT value FROM settings WHERE settings.run = own.run
-                                        AND key = 'training.reference_iterations'))) AS steps
-          FROM own)
+WITH own AS (SELECT run, task, max(iteration) AS last FROM steps GROUP BY run, task),
+entries AS ( -- tasks that one dataset was cut into have the entry of that dataset
+    SELECT own.run AS run, own.task AS task, last, training_images,
+           iif(split.value IN ('labels', 'order'), json_extract(listed.value, '$[0]'), name) AS entry
+    FROM own
+    JOIN tasks USING (run, task)
+    LEFT JOIN settings AS split ON split.run = own.run AND split.key = 'data.split_by'
+    LEFT JOIN (SELECT run, '["' || trim(value, '[]') || '"]' AS value FROM settings WHERE key = 'data.order') AS listed
+        ON listed.run = own.run
+), said AS (
+    SELECT run, task, last, training_images,
+           coalesce(max(value) FILTER (WHERE key = 'tasks.' || entry || '.iterations'),
+                    max(value) FILTER (WHERE key = 'training.iterations')) AS iterations,
+           coalesce(max(value) FILTER (WHERE key = 'tasks.' || entry || '.epochs'),
+                    max(value) FILTER (WHERE key = 'training.epochs'), 0) AS epochs,
+           coalesce(max(value) FILTER (WHERE key = 'tasks.' || entry || '.batch'),
+                    max(value) FILTER (WHERE key = 'training.batch')) AS batch,
+           coalesce(max(value) FILTER (WHERE key = 'tasks.' || entry || '.reference_iterations'),
+                    max(value) FILTER (WHERE key = 'training.reference_iterations')) AS more
+    FROM entries
+    LEFT JOIN settings USING (run)
+    GROUP BY run, task
+), asked AS (
+    SELECT run, task, last,
+           iif(epochs > 0, epochs * ((training_images + batch - 1) / batch), iterations) + ('true' IS more) AS steps
+    FROM said
+)
 SELECT 'steps', run, 'task ' || task || ', last step', steps, last
 FROM asked JOIN runs USING (run)
 WHERE last > steps OR (status = 'finished' AND last < steps);

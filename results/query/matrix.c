@@ -38,31 +38,27 @@ static bool any_known(const struct view *view, const struct run_matrix *matrix, 
 
 /* A row that was not evaluated at all is left out; one in part has no mean. */
 static void add_matrix_row(struct table *table, const struct view *view, const struct run_matrix *matrix, int64_t run,
-                           const char *after, const double *accuracy)
+                           int64_t after_task)
 {
     size_t tasks = matrix->matrix.tasks;
+    const double *accuracy =
+        after_task < 0 ? matrix->matrix.zero_shot : matrix->matrix.accuracy + (size_t)after_task * tasks;
     if (!any_known(view, matrix, accuracy))
         return;
     if (view->numbered)
         table_add_integer(table, run);
-    table_add_text(table, after);
-    double sum = 0;
-    for (size_t task = 0; task < tasks; task++) {
+    table_add_text(table, after_task < 0 ? "zero-shot" : matrix->names[after_task]);
+    for (size_t task = 0; task < tasks; task++)
         if (is_shown(view, matrix, task))
             table_add_real(table, accuracy[task]);
-        sum += accuracy[task];
-    }
     if (!view->dataset)
-        table_add_real(table, sum / (double)tasks);
+        table_add_real(table, accuracy_mean(&matrix->matrix, after_task));
 }
 
 static void add_matrix_rows(struct table *table, const struct view *view, const struct run_matrix *matrix, int64_t run)
 {
-    const struct accuracy_matrix *cells = &matrix->matrix;
-    add_matrix_row(table, view, matrix, run, "zero-shot", cells->zero_shot);
-    for (size_t after_task = 0; after_task < cells->tasks; after_task++)
-        add_matrix_row(table, view, matrix, run, matrix->names[after_task],
-                       cells->accuracy + after_task * cells->tasks);
+    for (int64_t after_task = -1; after_task < (int64_t)matrix->matrix.tasks; after_task++)
+        add_matrix_row(table, view, matrix, run, after_task);
 }
 
 static bool same_columns(const struct table *table, const struct view *view, const struct run_matrix *matrix)
@@ -125,7 +121,8 @@ status query_summary(struct store *store, int64_t run, struct table *table, stru
     TRY(store_read_matrix(store, run, &matrix, error));
     add_matrix_columns(table, &view, &matrix);
     add_matrix_rows(table, &view, &matrix, run);
-    add_metric_row(table, "transfer", &matrix.matrix);
+    if (matrix.matrix.images == NULL) /* class-incremental runs have none */
+        add_metric_row(table, "transfer", &matrix.matrix);
     add_metric_row(table, "average", &matrix.matrix);
     add_metric_row(table, "last", &matrix.matrix);
     run_matrix_free(&matrix);

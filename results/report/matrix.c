@@ -10,7 +10,8 @@ enum { SEEDS_MOST = 5 }; /* of a configuration that are shown one by one */
 
 struct matrix {
     const char *label, *name;
-    const double *value; /* [1 + tasks, tasks] */
+    const double *value;   /* [1 + tasks, tasks] */
+    const int64_t *images; /* as in accuracy_matrix */
 };
 
 static bool has_row(const double *row, size_t tasks)
@@ -21,15 +22,13 @@ static bool has_row(const double *row, size_t tasks)
     return false;
 }
 
-static void add_accuracies(struct table *table, const char *after, const double *value, size_t tasks)
+static void add_accuracies(struct table *table, const char *after, const struct accuracy_matrix *cells, size_t row)
 {
-    double sum = 0;
+    const double *value = row == 0 ? cells->zero_shot : cells->accuracy + (row - 1) * cells->tasks;
     table_add_text(table, after);
-    for (size_t task = 0; task < tasks; task++) {
+    for (size_t task = 0; task < cells->tasks; task++)
         table_add_real(table, value[task]);
-        sum += value[task];
-    }
-    table_add_real(table, sum / (double)tasks);
+    table_add_real(table, accuracy_mean(cells, (int64_t)row - 1));
 }
 
 static void add_metric(struct table *table, const char *name, const struct accuracy_matrix *matrix)
@@ -50,16 +49,17 @@ static bool *fill_table(const struct board *board, const struct matrix *matrix, 
     for (size_t task = 0; task < tasks; task++)
         table_add_column(table, &(struct table_column){.title = board->names[task], .decimals = 1});
     table_add_column(table, &(struct table_column){.title = "mean", .decimals = 1});
+    struct accuracy_matrix cells = {
+        .tasks = tasks, .accuracy = matrix->value + tasks, .zero_shot = matrix->value, .images = matrix->images};
     for (size_t row = 0; row <= tasks; row++) {
         if (!has_row(matrix->value + row * tasks, tasks))
             continue;
         if (framed != NULL && row > 0)
             framed[table_rows(table) * columns + row] = true;
-        add_accuracies(table, row == 0 ? "zero-shot" : board->names[row - 1], matrix->value + row * tasks, tasks);
+        add_accuracies(table, row == 0 ? "zero-shot" : board->names[row - 1], &cells, row);
     }
-    struct accuracy_matrix cells = {
-        .tasks = tasks, .accuracy = (double *)matrix->value + tasks, .zero_shot = (double *)matrix->value};
-    add_metric(table, "transfer", &cells);
+    if (cells.images == NULL)
+        add_metric(table, "transfer", &cells);
     add_metric(table, "average", &cells);
     add_metric(table, "last", &cells);
     table->failed |= framed == NULL;
@@ -132,7 +132,8 @@ static status write_seeds(const struct section_call *call, const struct configur
         struct matrix matrix = {
             .label = report_format(call->report, "%s, seed %" PRId64, configuration->label, seed),
             .name = report_format(call->report, "%smatrix-%zu-seed-%" PRId64, call->prefix, number, seed),
-            .value = accuracies->value + run * size};
+            .value = accuracies->value + run * size,
+            .images = accuracies->images};
         TRY(write_matrix(call, &matrix, report_format(call->report, "run %" PRId64, configuration->run[run].run), false,
                          error));
     }
@@ -151,7 +152,8 @@ static status write_configuration(const struct section_call *call, size_t number
     struct matrix matrix = {.label = report_format(call->report, "%s, %s%s", configuration->label,
                                                    accuracies.runs > 1 ? "mean of " : "", seeds),
                             .name = section_name_of(call, "matrix", number + 1),
-                            .value = mean};
+                            .value = mean,
+                            .images = accuracies.images};
     TRY(report_check(call->report, error));
     for (size_t i = 0; i < size; i++)
         mean[i] = spread_of(accuracies.value + i, accuracies.runs, size).mean;

@@ -23,6 +23,26 @@ static void take_cell(void *context, struct statement *row)
         cells->value[(size_t)(after_task + 1) * cells->tasks + (size_t)task] = row_real(row, 2);
 }
 
+static void take_images(void *context, struct statement *row)
+{
+    int64_t *images = context;
+    images[statement_integer(row, 0)] = statement_integer(row, 1);
+}
+
+/* Test images of each task if the configuration is class-incremental; otherwise NULL. */
+static status accumulated_images(const struct section_call *call, const struct configuration *configuration,
+                                 const int64_t **images, struct error *error)
+{
+    int64_t *of_task = report_take(call->report, call->board->tasks + 1, sizeof *of_task);
+    TRY(report_check(call->report, error));
+    TRY(report_rows(call->report,
+                    "SELECT task, test_images FROM tasks JOIN runs USING (run) WHERE run = ?1 AND task < tasks AND "
+                    "setting = 'class_incremental'",
+                    configuration->run[0].run, take_images, of_task, error));
+    *images = of_task[0] > 0 ? of_task : NULL;
+    return OK;
+}
+
 status section_accuracies(const struct section_call *call, const struct configuration *configuration,
                           struct accuracies *accuracies, struct error *error)
 {
@@ -36,8 +56,8 @@ status section_accuracies(const struct section_call *call, const struct configur
         TRY(report_rows(call->report, "SELECT after_task, task, accuracy FROM matrix WHERE run = ?1",
                         configuration->run[run].run, take_cell, &cells, error));
     }
-    *accuracies = (struct accuracies){configuration->used, tasks, value};
-    return OK;
+    *accuracies = (struct accuracies){configuration->used, tasks, value, NULL};
+    return accumulated_images(call, configuration, &accuracies->images, error);
 }
 
 struct spread spread_of(const double *value, size_t runs, size_t stride)

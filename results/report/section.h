@@ -33,6 +33,7 @@ section_function section_leaderboard, section_comparison, section_matrix, sectio
 struct accuracies {
     size_t runs, tasks;
     const double *value;
+    const int64_t *images; /* as in accuracy_matrix: [tasks], or NULL */
 };
 status section_accuracies(const struct section_call *call, const struct configuration *configuration,
                           struct accuracies *accuracies, struct error *error);

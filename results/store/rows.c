@@ -372,6 +372,28 @@ static status read_accuracies(struct store *store, int64_t run, double *accuracy
     return result;
 }
 
+/* *accumulates: the run is class-incremental. */
+static status read_images(struct store *store, int64_t run, int64_t *images, size_t tasks, bool *accumulates,
+                          struct error *error)
+{
+    struct statement *statement;
+    TRY(open_for_run(&statement, store,
+                     "SELECT task, test_images, setting = 'class_incremental' FROM tasks JOIN runs USING (run) "
+                     "WHERE run = ?1",
+                     run, error));
+    bool row;
+    status result;
+    *accumulates = false;
+    while ((result = statement_step(statement, &row, error)) == OK && row) {
+        int64_t task = statement_integer(statement, 0);
+        if (task >= 0 && (size_t)task < tasks)
+            images[task] = statement_integer(statement, 1);
+        *accumulates = statement_integer(statement, 2) != 0;
+    }
+    statement_close(statement);
+    return result;
+}
+
 status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error)
 {
     *matrix = (struct run_matrix){0};
@@ -380,8 +402,11 @@ status store_read_matrix(struct store *store, int64_t run, struct run_matrix *ma
     size_t cells = tasks * (tasks + 1); /* at most TASKS_LIMIT² */
     double *accuracy = malloc(array_size(cells, sizeof *accuracy));
     char **names = calloc(tasks, sizeof *names);
-    *matrix = (struct run_matrix){.matrix = {.tasks = tasks, .accuracy = accuracy, .zero_shot = NULL}, .names = names};
-    if (!accuracy || !names) {
+    int64_t *images = calloc(tasks, sizeof *images);
+    bool accumulates = false;
+    *matrix = (struct run_matrix){.matrix = {.tasks = tasks, .accuracy = accuracy, .zero_shot = NULL, .images = images},
+                                  .names = names};
+    if (!accuracy || !names || !images) {
         run_matrix_free(matrix);
         return error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
     }
@@ -391,8 +416,14 @@ status store_read_matrix(struct store *store, int64_t run, struct run_matrix *ma
     status result = read_names(store, run, names, tasks, error);
     if (result == OK)
         result = read_accuracies(store, run, accuracy, accuracy + tasks * tasks, tasks, error);
+    if (result == OK)
+        result = read_images(store, run, images, tasks, &accumulates, error);
     if (result != OK)
         run_matrix_free(matrix);
+    else if (!accumulates) {
+        free(images);
+        matrix->matrix.images = NULL;
+    }
     return result;
 }
 
@@ -402,6 +433,7 @@ void run_matrix_free(struct run_matrix *matrix)
         free(matrix->names[task]);
     free(matrix->names);
     free((double *)matrix->matrix.accuracy);
+    free((int64_t *)matrix->matrix.images);
     *matrix = (struct run_matrix){0};
 }
 

@@ -179,7 +179,8 @@ static const char names_sql[] = "SELECT name, min(run * 4096 + task) AS first FR
 static const char accuracy_sql[] =
     "WITH last AS (SELECT run, max(after_task) AS after_task FROM evaluations "
     "WHERE run IN (SELECT run FROM runs WHERE status = 'running') GROUP BY run) "
-    "SELECT matrix.run, trained, name, accuracy FROM last JOIN matrix USING (run, after_task) ORDER BY run, task";
+    "SELECT matrix.run, trained, name, accuracy, iif(setting = 'class_incremental', images, 1) "
+    "FROM last JOIN matrix USING (run, after_task) JOIN runs USING (run) ORDER BY matrix.run, task";
 
 static void add_name(void *context, struct statement *row)
 {
@@ -194,24 +195,18 @@ struct accuracy_row {
     int64_t run; /* 0: none yet */
     char *after;
     double *values;
+    double sum, weights; /* of the mean, which weighs images where classes accumulate */
 };
 
 static void finish_row(struct accuracy_row *row)
 {
     if (row->run == 0)
         return;
-    double sum = 0;
-    size_t known = 0;
     table_add_integer(row->table, row->run);
     table_add_text(row->table, row->after);
-    for (size_t column = FIRST_TASK; column + 1 < row->table->columns; column++) {
+    for (size_t column = FIRST_TASK; column + 1 < row->table->columns; column++)
         table_add_real(row->table, row->values[column]);
-        if (!isnan(row->values[column])) {
-            sum += row->values[column];
-            known++;
-        }
-    }
-    table_add_real(row->table, sum / (double)known);
+    table_add_real(row->table, row->sum / row->weights);
     free(row->after);
     row->after = NULL;
     row->run = 0;
@@ -221,6 +216,7 @@ static void start_row(struct accuracy_row *row, struct statement *statement)
 {
     row->run = statement_integer(statement, 0);
     bool zero_shot = statement_value(statement, 1).kind == VALUE_NULL;
+    row->sum = row->weights = 0;
     row->after = strdup(zero_shot ? "zero-shot" : statement_text(statement, 1));
     for (size_t column = 0; column < row->table->columns; column++)
         row->values[column] = (double)NAN;
@@ -235,9 +231,12 @@ static void add_accuracy(void *context, struct statement *statement)
         finish_row(row);
         start_row(row, statement);
     }
+    double accuracy = statement_value(statement, 3).real, weight = (double)statement_integer(statement, 4);
+    row->sum += weight * accuracy;
+    row->weights += weight;
     for (size_t column = FIRST_TASK; column + 1 < row->table->columns; column++)
         if (strcmp(row->table->column[column].title, statement_text(statement, 2)) == 0)
-            row->values[column] = statement_value(statement, 3).real;
+            row->values[column] = accuracy;
 }
 
 status running_accuracy(struct store *store, struct table *table, struct error *error)

@@ -10,7 +10,17 @@ FROM evaluations
 JOIN tasks USING (run, task)
 LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.after_task;
 
--- A row per task of each run whose column of the matrix is complete.
+-- The mean of each row of the matrix that is complete. In class-incremental runs, whose rows have the tasks so far alone,
+-- it is the accuracy over all classes seen.
+CREATE VIEW mean_accuracy AS
+SELECT run, after_task,
+       iif(setting = 'class_incremental', 100.0 * sum(correct) / sum(images), avg(100.0 * correct / images)) AS accuracy
+FROM (SELECT run, tasks, setting FROM runs)
+JOIN evaluations USING (run)
+GROUP BY run, after_task
+HAVING count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_task + 1, tasks);
+
+-- A row per task of each run whose column of the matrix is complete: in class-incremental runs, from its own row on.
 CREATE VIEW task_metrics AS
 SELECT run, task,
        avg(100.0 * correct / images) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
@@ -25,19 +35,30 @@ SELECT run, task,
        max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
            - max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS gain,
        max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS zero_shot
-FROM (SELECT run, tasks FROM runs)
+FROM (SELECT run, tasks, setting = 'class_incremental' AS accumulates FROM runs)
 JOIN evaluations USING (run)
 GROUP BY run, task
-HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = tasks;
+HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = iif(accumulates, tasks - task, tasks);
 
--- A row per run whose matrix is complete.
+-- A row per run whose matrix is complete. In class-incremental runs average is Avg, the mean over the rows of the accuracy
+-- over all classes seen, and last its value after the last task.
 CREATE VIEW metrics AS
-SELECT run, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last, avg(forgetting) AS forgetting,
+SELECT task_metrics.run AS run, avg(transfer) AS transfer, coalesce(max(seen.average), avg(task_metrics.average)) AS average,
+       coalesce(max(seen.last), avg(task_metrics.last)) AS last, avg(forgetting) AS forgetting,
        avg(backward_transfer) AS backward_transfer,
-       CASE WHEN count(gain) = count(*) THEN avg(gain) END AS gain,
-       CASE WHEN count(zero_shot) = count(*) THEN avg(zero_shot) END AS zero_shot
+       CASE WHEN count(gain) = count(*) THEN coalesce(max(seen.last - seen.zero_shot), avg(gain)) END AS gain,
+       CASE WHEN count(task_metrics.zero_shot) = count(*)
+            THEN coalesce(max(seen.zero_shot), avg(task_metrics.zero_shot)) END AS zero_shot
 FROM task_metrics
-GROUP BY run
+LEFT JOIN (SELECT run, avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
+                  max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last,
+                  max(accuracy) FILTER (WHERE after_task = -1) AS zero_shot
+           FROM (SELECT run, tasks, after_task, 100.0 * sum(correct) / sum(images) AS accuracy
+                 FROM (SELECT run, tasks FROM runs WHERE setting = 'class_incremental')
+                 CROSS JOIN evaluations USING (run)
+                 GROUP BY run, after_task)
+           GROUP BY run) AS seen ON seen.run = task_metrics.run
+GROUP BY task_metrics.run
 HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run);
 
 -- A row per configuration over its finished runs, which differ in the seed alone. Variances are the unbiased ones.

@@ -124,7 +124,8 @@ static bool column_complete(const struct accuracy_matrix *matrix, size_t task)
 {
     bool complete = true;
     for (size_t i = 0; i < matrix->tasks; i++)
-        complete = complete && !isnan(matrix->accuracy[i * matrix->tasks + task]);
+        complete =
+            complete && (!accuracy_expected(matrix, i, task) || !isnan(matrix->accuracy[i * matrix->tasks + task]));
     return complete;
 }
 
@@ -193,9 +194,14 @@ static status check_mean_metrics(const struct verifying *v, struct cursor *curso
 
 /* --- A finished run --- */
 
-static bool has_cell(enum verify_cells cells, int64_t after_task, size_t task)
+/* Where classes accumulate, zero-shot CLIP is tested after every task, too. */
+static bool has_cell(const struct accuracy_matrix *matrix, enum verify_cells cells, int64_t after_task, size_t task)
 {
-    return after_task < 0 || cells == CELLS_ALL || (cells == CELLS_DIAGONAL && after_task == (int64_t)task);
+    if (after_task < 0)
+        return true;
+    if (cells == CELLS_DIAGONAL)
+        return after_task == (int64_t)task;
+    return (cells == CELLS_ALL || matrix->images != NULL) && accuracy_expected(matrix, (size_t)after_task, task);
 }
 
 static void check_cells(const struct verifying *v, const struct subject *subject)
@@ -206,7 +212,7 @@ static void check_cells(const struct verifying *v, const struct subject *subject
         for (size_t task = 0; task < matrix->tasks; task++) {
             double found =
                 after_task < 0 ? matrix->zero_shot[task] : matrix->accuracy[(size_t)after_task * matrix->tasks + task];
-            bool expected = has_cell(cells, after_task, task);
+            bool expected = has_cell(matrix, cells, after_task, task);
             char where[80];
             if (expected != isnan(found))
                 continue;

@@ -112,7 +112,7 @@ static void forgetting_and_backward_transfer_by_hand(void **state)
 {
     (void)state;
     const double cells[] = {80, 10, 20, 90, 60, 30, 70, 65, 50}, zero_shot[] = {40, 50, 60};
-    struct accuracy_matrix matrix = {3, cells, zero_shot};
+    struct accuracy_matrix matrix = {.tasks = 3, .accuracy = cells, .zero_shot = zero_shot};
     const struct metric *forgetting = metric_find("forgetting"), *backward = metric_find("backward_transfer");
     assert_true(metric_of_task(forgetting, &matrix, 0) == 20);
     assert_true(metric_of_task(forgetting, &matrix, 1) == 0);
