@@ -17,7 +17,7 @@
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 
 struct adapter_settings {
-    size_t experts, top_k, tasks, bottleneck;
+    size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
     size_t freeze_top_k; /* experts frozen after a task */
@@ -82,6 +82,9 @@ struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
 /* How many of them a sample has: blocks · K. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
+
+/* The router of a task: its own, or the only one. */
+int adapters_router(const struct adapter_settings *settings, size_t task);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
 /* Collects what merge policies ask for of the gradients (statistics.h). adapters_step: that, and an update of both groups. */

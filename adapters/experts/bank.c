@@ -179,11 +179,17 @@ void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t 
     adapters->towers[tower].choices = choices;
 }
 
+int adapters_router(const struct adapter_settings *settings, size_t task)
+{
+    return settings->tasks == 1 ? 0 : (int)task;
+}
+
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error)
 {
     struct backend *backend = adapters->backend;
-    size_t experts = adapters->settings.experts, tasks = adapters->settings.tasks;
-    if (task >= tasks)
+    size_t experts = adapters->settings.experts, tasks = adapters->settings.tasks,
+           router = (size_t)adapters_router(&adapters->settings, task);
+    if (router >= tasks)
         return error_set(error, ERROR_ARGUMENT, "adapters: task %zu, but there are routers for %zu tasks only", task,
                          tasks);
     for (int t = 0; t < TOWERS; t++) {
@@ -192,7 +198,7 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
         TRY(backend->ops->zero(backend, tower->parameters->flags, tower->parameters->flags_count * sizeof(int32_t),
                                error));
         for (size_t b = 0; b < tower->blocks; b++) {
-            int32_t *router_flag = tower->banks[b].used + experts + task, one = 1;
+            int32_t *router_flag = tower->banks[b].used + experts + router, one = 1;
             TRY(backend->ops->upload(backend, router_flag, &one, sizeof one, error));
             TRY(backend->ops->zero(backend, tower->banks[b].counts, experts * sizeof(int32_t), error));
         }

@@ -10,6 +10,7 @@
 enum { PROMPTS_MOST = 1 << 22, CODE_MOST = 1 << 16, BATCH_MOST = 1000000 };
 
 static const char features_name[] = "frozen_patch_mean"; /* the only ones there are (harness/selectors/selector.h) */
+static const char one_router[] = "one"; /* the only value of the key routers */
 static const char *const decisions[] = {"per_image", "per_batch"};
 
 /* --- Memory --- */
@@ -170,6 +171,13 @@ status adapter_card_read(struct adapter_card *card, const struct safetensors *fi
         adapter_card_free(card);
         return result;
     }
+    const char *routers = safetensors_metadata_value(file, "routers");
+    if (routers != NULL && strcmp(routers, one_router) != 0) {
+        adapter_card_free(card);
+        return error_set(error, ERROR_FORMAT, "%s: metadata routers: expected %s, found %.40s", safetensors_path(file),
+                         one_router, routers);
+    }
+    card->one_router = routers != NULL;
     card->model = safetensors_metadata_value(file, "model");
     card->model_digest = safetensors_metadata_value(file, "model_digest");
     return OK;
@@ -231,6 +239,8 @@ status adapter_card_metadata(struct adapter_card_metadata *metadata, const struc
         result = add_json(metadata, "tasks", tasks_as_json(card), &metadata->tasks, error);
     if (result == OK && card->code > 0)
         result = add_json(metadata, "selector", selector_as_json(card), &metadata->selector, error);
+    if (card->one_router)
+        metadata->list[metadata->count++] = (struct safetensors_metadata){"routers", one_router};
     if (card->model != NULL)
         metadata->list[metadata->count++] = (struct safetensors_metadata){"model", card->model};
     if (card->model_digest != NULL)
@@ -248,6 +258,11 @@ void adapter_card_metadata_free(struct adapter_card_metadata *metadata)
 }
 
 /* --- Looking --- */
+
+int adapter_card_router(const struct adapter_card *card, size_t task)
+{
+    return card->one_router ? 0 : (int)task;
+}
 
 int adapter_card_find(const struct adapter_card *card, const char *task)
 {

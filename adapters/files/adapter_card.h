@@ -3,7 +3,7 @@
  *
  *     struct adapter_card card;
  *     TRY(adapter_card_read(&card, file, error));
- *     for (size_t k = 0; k < card.task_count; k++) … card.tasks[k].name …        // takes router k
+ *     for (size_t k = 0; k < card.task_count; k++) … card.tasks[k].name … adapter_card_router(&card, k) …
  *     adapter_card_free(&card);
  *
  * A file without any of it, as other programs write them, has an empty card.
@@ -15,7 +15,7 @@
 
 #include "models/files/safetensors.h"
 
-enum { ADAPTER_TASKS_MOST = 1024, ADAPTER_CARD_KEYS = 4 };
+enum { ADAPTER_TASKS_MOST = 1024, ADAPTER_CARD_KEYS = 5 };
 
 struct adapter_names {
     size_t count;
@@ -31,6 +31,7 @@ struct adapter_task {
 struct adapter_card {
     size_t task_count; /* 0: the file does not say */
     struct adapter_task *tasks;
+    bool one_router;                  /* all tasks share router 0; otherwise task k has router k */
     const char *model, *model_digest; /* a name for people, and clip_digest.h; NULL: the file does not say */
     size_t code;                      /* hidden units of the selector's autoencoders; 0: there is no selector */
     bool per_batch;                   /* the selector decides once for decision_batch consecutive images */
@@ -56,7 +57,9 @@ status adapter_card_metadata(struct adapter_card_metadata *metadata, const struc
                              struct error *error);
 void adapter_card_metadata_free(struct adapter_card_metadata *metadata);
 
-/* The router of the task with this name, −1 when there is none. */
+int adapter_card_router(const struct adapter_card *card, size_t task);
+
+/* The task with this name, −1 when there is none. */
 int adapter_card_find(const struct adapter_card *card, const char *task);
 
 /* The trained tasks' names, "mnist, eurosat", for messages; static text where there are none. */

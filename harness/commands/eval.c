@@ -39,9 +39,11 @@ struct evaluation {
 static status own_router(const struct evaluation *v, const char *task, int *router, struct error *error)
 {
     const struct adapter_card *card = &v->choice.saved.card;
-    *router = adapter_card_find(card, task);
-    if (*router >= 0 && card->tasks[*router].trained)
+    int found = adapter_card_find(card, task);
+    if (found >= 0 && card->tasks[found].trained) {
+        *router = adapter_card_router(card, (size_t)found);
         return OK;
+    }
     return error_set(error, ERROR_ARGUMENT,
                      "%s: has no trained router for the task %s; its tasks are: %s; leave %s out of data.order, or use "
                      "--router auto, none, or the name of the task whose router is to answer",

@@ -137,7 +137,8 @@ static void add_router(const struct work *work, struct table *table, int router)
     const struct adapter_card *card = &work->choice.saved.card;
     char number[16];
     snprintf(number, sizeof number, "%d", router);
-    table_add_text(table, router < 0 ? "none" : (size_t)router < card->task_count ? card->tasks[router].name : number);
+    bool named = !card->one_router && router >= 0 && (size_t)router < card->task_count;
+    table_add_text(table, router < 0 ? "none" : named ? card->tasks[router].name : number);
 }
 
 static void add_rows(const struct work *work, struct table *table, size_t i)

@@ -45,9 +45,10 @@ static const struct option evaluation_options[] = {
      .help = "what is stored for every test image"},
     {.name = "label_space",
      .type = OPTION_CHOICE,
-     .choices = "task|all",
+     .choices = "task|all|seen",
      .fallback = "task",
-     .help = "classes an image is compared with: those of its task, or of all tasks (X-TAIL)"},
+     .help = "classes an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks trained so "
+             "far (class-incremental)"},
     {0}};
 
 static const struct option run_options[] = {
@@ -135,7 +136,7 @@ const struct suite_section settings_sections[] = {
      .chosen = settings_split_keys},
     {.name = "adapter",
      .options = adapter_options,
-     .incidental = "blocks=all|towers=both", /* what runs did before there were these keys */
+     .incidental = "blocks=all|towers=both|routers=per_task", /* what runs did before there were these keys */
      .used = method_reads},
     {.name = "merge",
      .options = merge_options,
@@ -148,7 +149,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .used = method_reads},
-    {.name = "training", .options = training_options},
+    {.name = "training", .options = training_options, .incidental = "epochs=0"},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
     {.name = "selector", .options = selector_options, .used = method_reads},
     {.name = "evaluation", .options = evaluation_options},
@@ -214,6 +215,18 @@ static status check(const struct settings *s, struct error *error)
     return OK;
 }
 
+/* One router leaves nothing to select; several cannot do without. */
+static status check_routers(const struct settings *s, const struct suite *suite, struct error *error)
+{
+    bool one = strcmp(options_text(suite_options(suite, "adapter"), "routers"), "one") == 0;
+    if (!method_uses(s->method, s->method_options, "selector") || one == (s->selector.kind == SELECTOR_NONE))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     one ? "suite: adapter.routers: one leaves the selector nothing to choose; set selector.kind=none"
+                         : "suite: selector.kind: none, but with adapter.routers: per_task somebody has to choose the "
+                           "router of a test image; set adapter.routers=one, or another selector.kind");
+}
+
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
@@ -231,12 +244,13 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(check(s, error));
+    TRY(check_routers(s, suite, error));
     return adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->task_count, error);
 }
 
 bool settings_select(const struct settings *s)
 {
-    return method_uses(s->method, s->method_options, "selector");
+    return s->selector.kind != SELECTOR_NONE && method_uses(s->method, s->method_options, "selector");
 }
 
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name)

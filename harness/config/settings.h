@@ -28,13 +28,17 @@ enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
 
 enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
 
-enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL };
+enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL, LABEL_SPACE_SEEN };
 
+enum cut { CUT_NONE, CUT_BY_LABELS, CUT_BY_ORDER };
+
+/* How one dataset is cut into the tasks (harness/scenario/label_split.h). */
 struct split_settings {
-    bool by_labels; /* one dataset is cut into the tasks (harness/scenario/label_split.h) */
+    enum cut cut;
     size_t parts;
-    enum partition_goal goal;
+    enum partition_goal goal; /* by labels */
     uint64_t seed;
+    size_t first; /* by order: classes of the task before the parts; 0: there is none */
 };
 
 struct method;

@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
+#include "harness/scenario/class_order.h"
 #include "harness/scenario/order.h"
 
 const struct option settings_data_options[] = {
@@ -20,7 +21,7 @@ const struct option settings_data_options[] = {
     OPTION_ON_UNREADABLE,
     {.name = "setting",
      .type = OPTION_CHOICE,
-     .choices = "full_shot|few_shot|x_tail",
+     .choices = "full_shot|few_shot|x_tail|class_incremental",
      .help =
          "name of the setting in the results; follows from shots and label_space, and must agree with them if given"},
     {.name = "shots",
@@ -34,9 +35,10 @@ const struct option settings_data_options[] = {
      .help = "one template, with {} for the class, in place of the datasets' own"},
     {.name = "split_by",
      .type = OPTION_CHOICE,
-     .choices = "none|labels",
+     .choices = "none|labels|order",
      .fallback = "none",
-     .help = "labels: cut the only dataset of order into tasks, by the meaning of its class names"},
+     .help = "cuts the only dataset of order into tasks, labels: by the meaning of its class names, order: in a given "
+             "order of its classes"},
     {0}};
 
 static const struct option label_split_options[] = {{.name = "parts",
@@ -58,18 +60,67 @@ static const struct option label_split_options[] = {{.name = "parts",
                                                      .help = "seed of the cut, the same for all runs"},
                                                     {0}};
 
+static const struct option class_order_options[] = {{.name = "class_order",
+                                                     .type = OPTION_LIST,
+                                                     .fallback = "",
+                                                     .help = "the classes' numbers in the order of training: a list, "
+                                                             "or cifar100 or tinyimagenet for the published ones; "
+                                                             "empty: by number"},
+                                                    {.name = "first",
+                                                     .type = OPTION_INTEGER,
+                                                     .minimum = 0,
+                                                     .maximum = UINT16_MAX,
+                                                     .fallback = "0",
+                                                     .help = "classes of a first task, before those of equal size; 0: "
+                                                             "no such task"},
+                                                    {.name = "parts",
+                                                     .type = OPTION_INTEGER,
+                                                     .minimum = 1,
+                                                     .maximum = SETTINGS_TASKS - 1,
+                                                     .fallback = "10",
+                                                     .help = "number of tasks of equal size"},
+                                                    {0}};
+
+static const struct option *const split_options[] = {
+    [CUT_NONE] = NULL, [CUT_BY_LABELS] = label_split_options, [CUT_BY_ORDER] = class_order_options};
+
 status settings_split_keys(const char *name, const struct option **table, struct error *error)
 {
-    static const char *const names[] = {"none", "labels"};
-    *table = strcmp(name, "labels") == 0 ? label_split_options : NULL;
-    if (*table != NULL || strcmp(name, "none") == 0)
-        return OK;
-    return error_unknown_word(error, "data.split_by", "way to split", name, names, 2);
+    static const char *const names[] = {"none", "labels", "order"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *table = split_options[i];
+            return OK;
+        }
+    return error_unknown_word(error, "data.split_by", "way to split", name, names, sizeof names / sizeof *names);
 }
 
 const char *settings_data_shorthand(const char *key, const char *value)
 {
+    if (strcmp(key, "class_order") == 0)
+        return class_order_numbers(value);
     return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
+}
+
+static struct split_settings read_split(const struct options *o)
+{
+    struct split_settings split = {.cut = (enum cut)options_choice(o, "split_by")};
+    if (split.cut != CUT_NONE)
+        split.parts = (size_t)options_integer(o, "parts");
+    if (split.cut == CUT_BY_LABELS) {
+        split.goal = (enum partition_goal)options_choice(o, "similarity");
+        split.seed = (uint64_t)options_integer(o, "split_seed");
+    }
+    if (split.cut == CUT_BY_ORDER)
+        split.first = (size_t)options_integer(o, "first");
+    return split;
+}
+
+static const char *setting_of(enum label_space_kind label_space, size_t shots)
+{
+    if (label_space == LABEL_SPACE_TASK)
+        return shots > 0 ? "few_shot" : "full_shot";
+    return label_space == LABEL_SPACE_ALL ? "x_tail" : "class_incremental";
 }
 
 void settings_read_data(struct settings *s, const struct options *o)
@@ -78,30 +129,27 @@ void settings_read_data(struct settings *s, const struct options *o)
     s->data_root = options_text(o, "root");
     s->order = order != NULL ? order : order_name(o, "order");
     s->task_count = options_list_size(o, "order");
-    s->split.by_labels = strcmp(options_text(o, "split_by"), "labels") == 0;
-    if (s->split.by_labels) {
-        s->split.parts = (size_t)options_integer(o, "parts");
-        s->split.goal = (enum partition_goal)options_choice(o, "similarity");
-        s->split.seed = (uint64_t)options_integer(o, "split_seed");
-        s->task_count = s->split.parts;
-    }
+    s->split = read_split(o);
+    if (s->split.cut != CUT_NONE)
+        s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
     s->shots = (size_t)options_integer(o, "shots");
-    s->setting = s->label_space == LABEL_SPACE_ALL ? "x_tail" : s->shots > 0 ? "few_shot" : "full_shot";
+    s->setting = setting_of(s->label_space, s->shots);
 }
 
 status settings_check_data(const struct settings *s, const struct options *data, struct error *error)
 {
+    static const char *const label_spaces[] = {"task", "all", "seen"};
     size_t listed = options_list_size(data, "order");
-    if (s->split.by_labels && listed != 1)
+    if (s->split.cut != CUT_NONE && listed != 1)
         return error_set(error, ERROR_ARGUMENT,
-                         "suite: data.split_by: labels cuts one dataset into tasks, but data.order names %zu; set "
+                         "suite: data.split_by: %s cuts one dataset into tasks, but data.order names %zu; set "
                          "data.order to the one to cut, as in data.order=cifar100",
-                         listed);
+                         options_text(data, "split_by"), listed);
     const char *given = options_text(data, "setting");
     if (given == NULL || strcmp(given, s->setting) == 0)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
                      "suite: data.setting is %s, but with data.shots %zu (training images per class, 0: all) and "
                      "evaluation.label_space %s it is %s; set these, or leave data.setting out",
-                     given, s->shots, s->label_space == LABEL_SPACE_ALL ? "all" : "task", s->setting);
+                     given, s->shots, label_spaces[s->label_space], s->setting);
 }

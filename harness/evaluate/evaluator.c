@@ -40,6 +40,7 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
     *evaluator = (struct evaluator){.experiment = e,
                                     .selector = selector,
                                     .coders = selector != NULL ? selector->tasks : 0,
+                                    .labels.seen = e->data.task_count,
                                     .sets = calloc(e->data.task_count, sizeof *evaluator->sets)};
     status made = evaluator->sets != NULL
                       ? feature_cache_create(&evaluator->cache, e, error)
@@ -88,6 +89,11 @@ status evaluator_refresh(struct evaluator *evaluator, struct error *error)
     evaluator->labels.cache = evaluator->cache;
     label_space_refresh(&evaluator->labels);
     return feature_cache_refresh(evaluator->cache, error);
+}
+
+void evaluator_see(struct evaluator *evaluator, size_t tasks)
+{
+    evaluator->labels.seen = tasks;
 }
 
 /* --- Predictions --- */
@@ -266,13 +272,15 @@ static void count_right(struct test_set *set)
     }
 }
 
-static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
+/* Of n items (NULL: 0 … n − 1), from the features of zero-shot CLIP. */
+static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
+                                    uint16_t *predicted, struct error *error)
 {
     struct experiment *e = evaluator->experiment;
     struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
-    TRY(predict_features(e, set, set->features, NULL, set->n, &classes, set->zero_shot, error));
+    TRY(predict_features(e, set, set->features, items, n, &classes, predicted, error));
     arena_release(&e->model.task_memory, mark);
     return OK;
 }
@@ -281,7 +289,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
 {
     struct test_set *set = &evaluator->sets[j];
     TRY(shared_features_take(&evaluator->shared, set->task, set->means, set->features, stop, error));
-    TRY(zero_shot_predictions(evaluator, set, error));
+    TRY(zero_shot_predictions(evaluator, set, NULL, set->n, set->zero_shot, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     for (size_t i = 0; i < set->n; i++)
         set->router[i] = -1;
@@ -293,9 +301,12 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
 static status choose_routers(struct evaluator *evaluator, size_t checkpoint, size_t j, struct error *error)
 {
     struct test_set *set = &evaluator->sets[j];
-    if (evaluator->selector == NULL) { /* the data names the task; without a router for it, zero-shot CLIP answers */
+    const struct experiment *e = evaluator->experiment;
+    if (evaluator->selector ==
+        NULL) { /* the data names the task, or there is one router; without any, zero-shot CLIP */
+        int router = adapters_router(&e->model.adapters->settings, j);
         for (size_t i = 0; i < set->n; i++)
-            set->router[i] = j <= checkpoint ? (int16_t)j : -1;
+            set->router[i] = j <= checkpoint || e->settings.selector.kind == SELECTOR_NONE ? (int16_t)router : -1;
         return OK;
     }
     for (size_t k = 0; k < evaluator->selector->trained; k++) {
@@ -315,7 +326,19 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
     return OK;
 }
 
-/* Images grouped by router. Those without one already have their zero-shot answer, unless nothing is cached. */
+/* Their answers, which are the same after every task, unless the label space has grown. */
+static status answer_without_router(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
+                                    struct error *error)
+{
+    evaluator->cache->images_asked += n;
+    if (evaluator->experiment->settings.label_space == LABEL_SPACE_SEEN)
+        return zero_shot_predictions(evaluator, set, items, n, set->predicted, error);
+    for (size_t i = 0; i < n; i++)
+        set->predicted[items[i]] = set->zero_shot[items[i]];
+    return OK;
+}
+
+/* Images grouped by router. The features of those without one are those of zero-shot CLIP, unless nothing is cached. */
 static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                              struct error *error)
 {
@@ -331,9 +354,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
             if (set->router[i] == r)
                 items[count++] = (uint32_t)i;
         if (r < 0 && e->settings.keep_features) {
-            evaluator->cache->images_asked += count;
-            for (size_t i = 0; i < count; i++)
-                set->predicted[items[i]] = set->zero_shot[items[i]];
+            result = answer_without_router(evaluator, set, items, count, error);
         } else if (count > 0) {
             result = predict_items(evaluator, set, items, count, r, stop, error);
         }
@@ -362,7 +383,8 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error)
 {
-    if (evaluator->experiment->model.groups & GROUPS_TOWERS)
+    const struct model *model = &evaluator->experiment->model;
+    if (model->groups & GROUPS_TOWERS || model->adapters == NULL)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

@@ -3,6 +3,7 @@
  *     TRY(evaluator_create(&evaluator, experiment, selector, error));  // selector NULL: the data names the task
  *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of zero-shot CLIP, kept
  *     TRY(evaluator_refresh(evaluator, error));                  // after training
+ *     evaluator_see(evaluator, checkpoint + 1);                  // how many tasks are trained
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
  */
@@ -46,6 +47,10 @@ void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 /* Call this after the model was trained, merged or loaded. Features whose router and experts are unchanged stay
  * cached. */
 status evaluator_refresh(struct evaluator *evaluator, struct error *error);
+
+/* With evaluation.label_space seen, images are from now on compared with the classes of the first `tasks` tasks; before
+ * the first call, with those of all. */
+void evaluator_see(struct evaluator *evaluator, size_t tasks);
 
 /* Computes and keeps the zero-shot features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);

@@ -1,7 +1,8 @@
-/* The classes that a test image is compared with (evaluation.label_space): those of its own task, or, in X-TAIL, those
- * of all tasks, concatenated; a name that two tasks have is two classes.
+/* The classes that a test image is compared with (evaluation.label_space): those of its own task; in X-TAIL those of all
+ * tasks, concatenated; in class-incremental learning those of the tasks trained so far. A name that two tasks have is
+ * two classes.
  *
- *     struct label_space space = {.cache = cache};
+ *     struct label_space space = {.cache = cache, .seen = tasks};
  *     TRY(label_space_features(&space, j, router, &e->per_task, &classes, error));      // [classes, embed]
  *     label_space_refresh(&space);                                                      // the model has changed
  *     label_space_free(&space);
@@ -15,7 +16,9 @@
 
 struct label_space {
     struct feature_cache *cache;
-    float *joint; /* [all classes, embed] without adapters, until the model changes; NULL: not computed */
+    size_t seen;  /* with label_space seen: the classes of the first `seen` tasks compete */
+    float *joint; /* [classes of joint_tasks tasks, embed] without adapters, until the model changes; NULL: none */
+    size_t joint_tasks;
 };
 
 /* Class features with a router (−1: adapters off) in the arena, for images of task j. */

@@ -194,11 +194,12 @@ static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t 
 
 /* --- Classes --- */
 
-/* Those of the only task when there is no task per router. */
+/* Those of all tasks, unless the router belongs to one of them. */
 static bool all_labels(const struct predictor *p, int router)
 {
+    bool shared = p->settings.adapters != NULL && p->settings.adapters->card.one_router;
     return p->settings.all_labels || router < 0 || (size_t)router >= p->e->data.task_count ||
-           p->e->data.task_count == 1;
+           p->e->data.task_count == 1 || shared;
 }
 
 static status take_candidates(struct predictor *p, int router, struct tensor **classes, struct error *error)

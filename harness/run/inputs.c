@@ -211,7 +211,7 @@ static status survey_again(const struct reading *r, int64_t task, const struct t
 /* The experiment's own dataset is used if it has all images. */
 static status add_dataset(const struct reading *r, size_t k, size_t count, struct error *error)
 {
-    bool cut = r->settings->split.by_labels;
+    bool cut = r->settings->split.cut != CUT_NONE;
     struct task_settings s;
     settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
     if (r->experiment != NULL && !cut && r->settings->shots == 0)

@@ -28,6 +28,7 @@ static status describe(struct adapter_card *card, const struct experiment *e, co
                        size_t task, struct error *error)
 {
     TRY(adapter_card_create(card, e->data.task_count, error));
+    card->one_router = e->model.adapters->settings.tasks < e->data.task_count;
     for (size_t k = 0; k < e->data.task_count; k++)
         TRY(describe_task(&card->tasks[k], &e->data.tasks[k], e->settings.method->alone ? k == task : k <= task,
                           error));
@@ -123,7 +124,7 @@ static status open_with_routers(const struct saved_adapters *saved, struct clip 
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu routers", safetensors_path(saved->file), count);
     memcpy(all, routers, count * sizeof *routers);
     for (size_t k = 0; k < card->task_count; k++)
-        all[count + k] = card->tasks[k].trained ? (int)k : ROUTER_NONE;
+        all[count + k] = card->tasks[k].trained ? adapter_card_router(card, k) : ROUTER_NONE;
     status result = adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, all,
                                   count + card->task_count, error);
     free(all);
@@ -136,7 +137,7 @@ status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip
     TRY(check_model(saved, clip, error));
     TRY(open_with_routers(saved, clip, arena, routers, count, adapters, error));
     size_t found = (*adapters)->settings.tasks;
-    if (saved->card.task_count <= found)
+    if (saved->card.one_router || saved->card.task_count <= found)
         return OK;
     adapters_destroy(*adapters);
     *adapters = NULL;

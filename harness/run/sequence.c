@@ -157,7 +157,6 @@ static status record_skipped_steps(struct run *r, size_t task, struct error *err
 static status train(struct run *r, size_t task, size_t first, struct error *error)
 {
     double start = now();
-    r->task = &r->e->data.tasks[task];
     struct training training = {.experiment = r->e,
                                 .task = r->task,
                                 .first = first,
@@ -208,23 +207,33 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
 
 static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
 {
-    bool alone_with_adapters = r->e->settings.method->alone && r->e->model.groups & GROUP_ADAPTERS;
+    const struct settings *s = &r->e->settings;
+    bool adapters = (r->e->model.groups & GROUP_ADAPTERS) != 0, own_routers = s->adapter.tasks == s->task_count;
     report_evaluation(r, "evaluate", j);
-    if (alone_with_adapters)
-        TRY(evaluator_with_router(r->evaluator, j, (int)checkpoint, r->sequence->stop, error));
+    if (adapters && s->method->alone)
+        TRY(evaluator_with_router(r->evaluator, j, adapters_router(&s->adapter, checkpoint), r->sequence->stop, error));
     else
         TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
-    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j],
-                             (r->e->model.groups & GROUP_ADAPTERS) != 0, error);
+    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], adapters && own_routers, error);
+}
+
+/* The tasks that are tested after task `checkpoint`: a label space of seen classes has no answer for later ones. */
+static void tested_tasks(const struct run *r, size_t checkpoint, size_t *first, size_t *end)
+{
+    bool alone = r->e->settings.method->alone, seen = r->e->settings.label_space == LABEL_SPACE_SEEN;
+    *first = alone ? checkpoint : 0;
+    *end = alone || seen ? checkpoint + 1 : r->e->data.task_count;
 }
 
 static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
 {
     double start = now();
     int64_t images = 0;
-    bool alone = r->e->settings.method->alone;
+    size_t first, end;
+    tested_tasks(r, checkpoint, &first, &end);
     TRY(evaluator_refresh(r->evaluator, error));
-    for (size_t j = alone ? checkpoint : 0; j < (alone ? checkpoint + 1 : r->e->data.task_count); j++) {
+    evaluator_see(r->evaluator, checkpoint + 1);
+    for (size_t j = first; j < end; j++) {
         TRY(evaluate_task(r, checkpoint, j, error));
         images += (int64_t)r->evaluator->sets[j].n;
     }
@@ -327,12 +336,15 @@ static void close_run(struct run *r)
     free(r->folder);
 }
 
+/* Without training, only a label space that grows changes the answers. */
 static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
 {
-    if (r->e->model.groups == GROUPS_NONE)
+    bool trains = r->e->model.groups != GROUPS_NONE;
+    if (!trains && r->e->settings.label_space != LABEL_SPACE_SEEN)
         return OK;
     for (size_t task = place.task; task < r->e->data.task_count; task++) {
-        TRY(train(r, task, task == place.task ? place.iteration : 0, error));
+        r->task = &r->e->data.tasks[task];
+        TRY(trains ? train(r, task, task == place.task ? place.iteration : 0, error) : OK);
         TRY(train_selector(r, task, error));
         TRY(evaluate_and_save(r, task, error));
         TRY(save_place(r, task + 1, 0, error));

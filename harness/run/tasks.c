@@ -120,7 +120,10 @@ static status open_dataset(const struct experiment *e, struct task *task, struct
     const struct task_settings *s = &task->settings;
     TRY(tasks_open_dataset(&task->dataset, e->suite, s, e->log, error));
     TRY(tasks_check(e, task, error));
-    return e->settings.shots > 0 ? dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error) : OK;
+    if (e->settings.shots > 0)
+        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error));
+    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
+    return OK;
 }
 
 static status open_task(struct experiment *e, struct task *task, size_t index, const char *name, struct error *error)
@@ -136,9 +139,9 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
 {
     struct task *task = &e->data.tasks[k];
     size_t count = 0;
-    for (size_t c = 0; c < e->data.cut->classes; c++)
-        if (e->data.cut->task_of[c] == k)
-            classes[count++] = c;
+    for (size_t i = 0; i < e->data.cut->classes; i++)
+        if (e->data.cut->task_of[e->data.cut->order[i]] == k)
+            classes[count++] = e->data.cut->order[i];
     task->index = k;
     task->settings = e->data.whole.settings;
     task->part_name = path_format("%s-%zu", e->data.whole.settings.name, k + 1);
@@ -147,6 +150,7 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
     task->settings.name = task->part_name;
     TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
+    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
     return tokenize_prompts(e, task, error);
 }
 
@@ -167,14 +171,14 @@ static status open_parts(struct experiment *e, struct error *error)
 /* Predictions are kept in 16 bits (results/store/per_image.h). */
 static status number_classes(struct experiment *e, struct error *error)
 {
-    bool all = e->settings.label_space == LABEL_SPACE_ALL;
+    bool joint = e->settings.label_space != LABEL_SPACE_TASK;
     for (size_t k = 0; k < e->data.task_count; k++) {
-        e->data.tasks[k].first_class = all ? e->data.class_count : 0;
+        e->data.tasks[k].first_class = joint ? e->data.class_count : 0;
         e->data.class_count += dataset_classes(e->data.tasks[k].dataset);
     }
-    if (all && e->data.class_count > UINT16_MAX)
+    if (joint && e->data.class_count > UINT16_MAX)
         return error_set(error, ERROR_ARGUMENT,
-                         "evaluation.label_space: all: the tasks have %zu classes together; expected at most %d",
+                         "evaluation.label_space: the tasks have %zu classes together; expected at most %d",
                          e->data.class_count, UINT16_MAX);
     return OK;
 }
@@ -184,7 +188,7 @@ static status open_tasks(struct experiment *e, struct error *error)
     e->data.tasks = calloc(e->settings.task_count, sizeof *e->data.tasks);
     if (e->data.tasks == NULL)
         return error_set(error, ERROR_MEMORY, "suite: no memory for %zu tasks", e->settings.task_count);
-    if (e->settings.split.by_labels)
+    if (e->settings.split.cut != CUT_NONE)
         return open_parts(e, error);
     for (size_t k = 0; k < e->settings.task_count; k++) {
         e->data.task_count = k + 1;

@@ -10,6 +10,7 @@ static status survey_task(struct experiment *e, struct task *task, struct survey
     if (result != OK)
         return result == ERROR_STOPPED ? result : error_context(error, "task %s", task->settings.name);
     bool fewer = task->survey.splits[SPLIT_TRAIN].unreadable + task->survey.splits[SPLIT_TEST].unreadable > 0;
+    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
     return fewer ? tasks_check(e, task, error) : OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/characters.h"
 #include "harness/evaluate/class_features.h"
+#include "harness/scenario/class_order.h"
 
 enum { UNITS = 1 << 16 }; /* resolution of a cosine, so that last bits, which differ between machines, rarely matter */
 
@@ -89,20 +90,35 @@ static status check_sizes(const struct task *whole, size_t tasks, struct error *
     return OK;
 }
 
+static status cut_by_labels(struct label_split *split, const struct split_settings *s, const int32_t *cosines,
+                            struct error *error)
+{
+    struct partition partition = {
+        .similarity = cosines, .n = split->classes, .parts = split->tasks, .goal = s->goal, .seed = s->seed};
+    TRY(partition_cut(&partition, split->task_of, error));
+    size_t count = 0;
+    for (size_t t = 0; t < split->tasks; t++)
+        for (size_t c = 0; c < split->classes; c++)
+            if (split->task_of[c] == t)
+                split->order[count++] = (uint32_t)c;
+    return OK;
+}
+
 static status fill(struct label_split *split, struct experiment *e, const struct task *whole, struct error *error)
 {
     const struct split_settings *s = &e->settings.split;
     int32_t *cosines = malloc(array_size(split->classes, split->classes * sizeof *cosines));
     split->task_of = malloc(array_size(split->classes, sizeof *split->task_of));
+    split->order = malloc(array_size(split->classes, sizeof *split->order));
     split->cosines = calloc(split->tasks * split->tasks, sizeof *split->cosines);
     status result = OK;
-    if (cosines == NULL || split->task_of == NULL || split->cosines == NULL)
+    if (cosines == NULL || split->task_of == NULL || split->order == NULL || split->cosines == NULL)
         result =
             error_set(error, ERROR_MEMORY, "%s: no memory to cut %zu classes", whole->settings.name, split->classes);
     NEXT(result, measure(e, whole, cosines, error));
-    struct partition partition = {
-        .similarity = cosines, .n = split->classes, .parts = split->tasks, .goal = s->goal, .seed = s->seed};
-    NEXT(result, partition_cut(&partition, split->task_of, error));
+    NEXT(result, s->cut == CUT_BY_LABELS ? cut_by_labels(split, s, cosines, error)
+                                         : class_order_cut(suite_options(e->suite, "data"), whole->settings.name,
+                                                           split->classes, split->order, split->task_of, error));
     NEXT(result, average(split, cosines, error));
     free(cosines);
     return result;
@@ -111,11 +127,11 @@ static status fill(struct label_split *split, struct experiment *e, const struct
 status label_split_create(struct label_split **result, struct experiment *e, const struct task *whole,
                           struct error *error)
 {
-    TRY(check_sizes(whole, e->settings.split.parts, error));
+    TRY(check_sizes(whole, e->settings.task_count, error));
     struct label_split *split = calloc(1, sizeof *split);
     if (split == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a cut", whole->settings.name);
-    *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = e->settings.split.parts};
+    *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = e->settings.task_count};
     status filled = fill(split, e, whole, error);
     if (filled != OK) {
         label_split_destroy(split);
@@ -130,6 +146,7 @@ void label_split_destroy(struct label_split *split)
     if (split == NULL)
         return;
     free(split->task_of);
+    free(split->order);
     free(split->cosines);
     free(split);
 }
@@ -138,10 +155,10 @@ void label_split_print(const struct label_split *split, const struct dataset *wh
 {
     for (size_t t = 0; t < split->tasks; t++) {
         struct text names = {0};
-        for (size_t c = 0; c < split->classes; c++)
-            if (split->task_of[c] == t) {
+        for (size_t i = 0; i < split->classes; i++)
+            if (split->task_of[split->order[i]] == t) {
                 text_add(&names, names.size > 0 ? ", " : "");
-                text_add_visible(&names, dataset_class_name(whole, c));
+                text_add_visible(&names, dataset_class_name(whole, split->order[i]));
             }
         fprintf(out, "# task %zu of %zu: %s\n", t + 1, split->tasks, names.data != NULL ? names.data : "");
         text_free(&names);

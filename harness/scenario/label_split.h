@@ -1,5 +1,6 @@
-/* Cuts one dataset into a sequence of tasks by the meaning of its class names (data.split_by: labels): similar classes
- * together, apart, or at random, to study merging with similar and with dissimilar tasks.
+/* Cuts one dataset into a sequence of tasks: by the meaning of its class names (data.split_by: labels), similar classes
+ * together, apart, or at random, to study merging with similar and with dissimilar tasks; or in a given order of its
+ * classes (order), the scenario of class-incremental learning.
  *
  *     TRY(label_split_create(&split, experiment, whole, error));
  *     split->task_of[c] …                                           // the task of class c
@@ -18,6 +19,7 @@
 struct label_split {
     size_t classes, tasks;
     uint32_t *task_of;      /* [classes] */
+    uint32_t *order;        /* [classes] the classes, task after task, in the order that they have there */
     double *cosines;        /* [tasks, tasks] mean over pairs of different classes; NAN without any */
     double within, between; /* the same over all pairs within tasks, between tasks */
 };

@@ -3,9 +3,10 @@
 const struct option selector_options[] = {
     {.name = "kind",
      .type = OPTION_CHOICE,
-     .choices = "oracle|clip",
+     .choices = "oracle|clip|none",
      .fallback = "clip",
-     .help = "who names the task at test time: the data, or autoencoders on frozen features"},
+     .help =
+         "who names the task at test time: the data, or autoencoders on frozen features; none: there is one router"},
     {.name = "decision",
      .type = OPTION_CHOICE,
      .choices = "per_image|per_batch",

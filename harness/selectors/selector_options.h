@@ -4,7 +4,7 @@
 
 #include "core/option.h"
 
-enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP };
+enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP, SELECTOR_NONE };
 enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
 
 struct selector_settings {

@@ -6,6 +6,13 @@ const struct option training_options[] = {{.name = "iterations",
                                            .maximum = 1e9,
                                            .fallback = "1000",
                                            .help = "optimizer steps per task"},
+                                          {.name = "epochs",
+                                           .type = OPTION_INTEGER,
+                                           .minimum = 0,
+                                           .maximum = 1e6,
+                                           .fallback = "0",
+                                           .help = "passes over a task's training images, in place of iterations; 0: "
+                                                   "iterations count"},
                                           {.name = "reference_iterations",
                                            .type = OPTION_BOOLEAN,
                                            .fallback = "no",
@@ -58,6 +65,15 @@ static size_t whole(const struct options *options, const char *name)
     return (size_t)options_integer(options, name);
 }
 
+void task_settings_count(struct task_settings *s, size_t images)
+{
+    if (s->epochs == 0)
+        return;
+    size_t more = s->iterations - s->schedule_end;
+    s->schedule_end = s->epochs * ((images + s->batch - 1) / s->batch);
+    s->iterations = s->schedule_end + more;
+}
+
 struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)
 {
     const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
@@ -68,6 +84,7 @@ struct task_settings task_settings_of(const char *name, const char *data_root, c
                                   .iterations =
                                       whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
                                   .schedule_end = whole(o, "iterations"),
+                                  .epochs = whole(o, "epochs"),
                                   .warmup = whole(o, "warmup"),
                                   .batch = whole(o, "batch"),
                                   .rate = options_real(o, "learning_rate"),

@@ -11,6 +11,7 @@ enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 struct task_settings {
     const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
     size_t iterations, warmup, batch;
+    size_t epochs;       /* 0: iterations say how long */
     size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
     double rate, weight_decay, beta1, beta2, epsilon; /* of AdamW */
     float smoothing;
@@ -18,6 +19,10 @@ struct task_settings {
 };
 
 extern const struct option training_options[], task_options[]; /* a task's keys: both */
+
+/* Turns epochs, if any, into iterations of a task with this many training images; the last batch of an epoch may be
+ * smaller. */
+void task_settings_count(struct task_settings *settings, size_t images);
 
 /* options: of the task's entry. root: of data, for tasks without one of their own. All borrowed. */
 struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);

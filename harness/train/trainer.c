@@ -229,12 +229,13 @@ static status train_share(const struct training *training, struct error *error)
                                     .task = task,
                                     .loss = method->loss != NULL ? method->loss : classification_loss,
                                     .may_record = method->loss == NULL || method->loss_repeats};
+    int32_t router =
+        e->model.adapters != NULL ? adapters_router(&e->model.adapters->settings, task->index) : (int32_t)task->index;
     arena_reset(&e->model.task_memory);
     TRY(texts_create(&e->prompts, e->model.clip, &e->model.task_memory, task->prompts, dataset_classes(task->dataset),
                      error));
-    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, (int32_t)task->index, &e->routers.images,
-                        error));
-    TRY(experiment_fill(e, &e->model.task_memory, e->prompts.count, (int32_t)task->index, &e->routers.texts, error));
+    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, router, &e->routers.images, error));
+    TRY(experiment_fill(e, &e->model.task_memory, e->prompts.count, router, &e->routers.texts, error));
     TRY(clip_logit_scale(e->model.clip, &e->model.logit_scale, error));
     if (method->begin_task != NULL)
         TRY(method->begin_task(&e->method, task, training->first > 0, error));

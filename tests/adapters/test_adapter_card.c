@@ -61,7 +61,8 @@ static void a_card_comes_back_as_it_was(void **state)
                                    .model_digest = "0123456789abcdef",
                                    .code = 7,
                                    .per_batch = true,
-                                   .decision_batch = 5},
+                                   .decision_batch = 5,
+                                   .one_router = true},
                         card;
     struct adapter_card_metadata metadata;
     must(adapter_card_metadata(&metadata, &written, &error));
@@ -80,6 +81,8 @@ static void a_card_comes_back_as_it_was(void **state)
     assert_int_equal(card.code, 7);
     assert_true(card.per_batch);
     assert_int_equal(card.decision_batch, 5);
+    assert_true(card.one_router);
+    assert_int_equal(adapter_card_router(&card, 1), 0);
     assert_int_equal(adapter_card_find(&card, "later"), 1);
     assert_int_equal(adapter_card_find(&card, "cat"), -1);
     assert_string_equal(adapter_card_tasks(&card).text, "pets");
@@ -111,6 +114,7 @@ static void what_is_not_as_it_should_be_is_refused(void **state)
     static const struct {
         const char *key, *value, *word;
     } cases[] = {
+        {"routers", "two", "expected one, found two"},
         {"tasks", "", "expected JSON"},
         {"tasks", "[", "expected JSON"},
         {"tasks", "{}", "1 to 1024 tasks"},

@@ -38,9 +38,12 @@ static bool understand(struct adapter_choice *choice, enum router_words words, c
             choice->router = known[i].router;
             return true;
         }
-    choice->router = adapter_card_find(&choice->saved.card, word);
-    if (choice->router >= 0)
-        return choice->saved.card.tasks[choice->router].trained;
+    const struct adapter_card *card = &choice->saved.card;
+    int task = adapter_card_find(card, word);
+    if (task >= 0) {
+        choice->router = adapter_card_router(card, (size_t)task);
+        return card->tasks[task].trained;
+    }
     if (!parse_integer(word, &number) || number < 0 || number > SHRT_MAX)
         return false;
     choice->router = (int)number;
@@ -72,6 +75,8 @@ static status choose(struct adapter_choice *choice, enum router_words words, con
 {
     if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.card.code > 0)
         word = "auto";
+    if (word == NULL && choice->saved.card.one_router)
+        word = "0";
     if (word == NULL || !understand(choice, words, word))
         return say_routers(choice, words, word != NULL ? word : "no --router", error);
     return check_choice(choice, error);

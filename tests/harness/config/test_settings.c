@@ -160,6 +160,9 @@ static void a_setting_follows_from_shots(void **state)
     assert_string_equal(s.setting, "x_tail");
     assert_int_equal(s.label_space, LABEL_SPACE_ALL);
     suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 16}\nevaluation: {label_space: seen}\n", NULL), OK);
+    assert_string_equal(s.setting, "class_incremental");
+    suite_destroy(suite);
     expect_refused("data: {setting: few_shot}\n", NULL,
                    (const char *const[]){"few_shot", "data.shots 0", "label_space task", NULL});
     expect_refused("data: {setting: full_shot, shots: 5}\n", NULL,
@@ -176,7 +179,7 @@ static void one_dataset_is_cut_into_tasks(void **state)
     struct settings s;
     static const char yaml[] = "data: {order: [dtd], split_by: labels, parts: 7, similarity: apart}\n";
     assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
-    assert_true(s.split.by_labels && s.split.goal == PARTITION_APART);
+    assert_true(s.split.cut == CUT_BY_LABELS && s.split.goal == PARTITION_APART);
     assert_int_equal(s.task_count, 7);
     assert_int_equal(s.adapter.tasks, 7);
     assert_string_equal(s.order, "dtd");
@@ -186,6 +189,44 @@ static void one_dataset_is_cut_into_tasks(void **state)
     expect_refused("data: {order: [dtd], split_by: labels, similarity: alike}\n", NULL,
                    (const char *const[]){"together|apart|random", NULL});
     expect_refused("data: {parts: 7}\n", NULL, (const char *const[]){"unknown key \"parts\"", NULL});
+}
+
+static void one_dataset_is_cut_by_an_order(void **state)
+{
+    (void)state;
+    struct suite *suite, *again;
+    struct settings s;
+    static const char yaml[] = "data: {order: [tiny_imagenet], split_by: order, class_order: tinyimagenet, first: 100, "
+                               "parts: 5}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_int_equal(s.split.cut, CUT_BY_ORDER);
+    assert_int_equal(s.task_count, 6);
+    assert_int_equal(options_list_size(suite_options(suite, "data"), "class_order"), 200);
+    assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK); /* the numbers, not their name */
+    assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
+    suite_destroy(again);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd], split_by: order}\n", NULL), OK);
+    assert_int_equal(s.task_count, 10);
+    assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK); /* an empty list */
+    suite_destroy(again);
+    suite_destroy(suite);
+    expect_refused("data: {split_by: order}\n", NULL, (const char *const[]){"split_by: order", "names 11", NULL});
+}
+
+static void one_router_and_no_selector(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "adapter: {routers: one}\nselector: {kind: none}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_int_equal(s.task_count, 11);
+    assert_int_equal(s.adapter.tasks, 1);
+    assert_false(settings_select(&s));
+    suite_destroy(suite);
+    expect_refused("adapter: {routers: one}\n", NULL, (const char *const[]){"nothing to choose", "kind=none", NULL});
+    expect_refused("selector: {kind: none}\n", NULL, (const char *const[]){"per_task", "routers=one", NULL});
 }
 
 static void templates_for_all_or_one(void **state)
@@ -425,6 +466,11 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("run.keep_features=no"));
     assert_true(hash_differs("data.shots=16"));
     assert_true(hash_differs("evaluation.label_space=all"));
+    assert_true(hash_differs("evaluation.label_space=seen"));
+    assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
+    assert_false(hash_differs("adapter.routers=per_task"));
+    assert_true(hash_differs("training.epochs=1"));
+    assert_true(hash_differs("tasks.dtd.epochs=1"));
     assert_false(hash_differs("data.order_name=mine"));
     assert_true(hash_differs("training.batch=32"));
     assert_true(hash_differs("tasks.dtd.warmup=5"));
@@ -461,6 +507,13 @@ static void shipped_suites(void **state)
         size_t tasks, experts;
     } expected[] = {
         {"cifar100_labels", "cifar100", "full_shot", 10, 55},
+        {"cil_cifar100_10", "cifar100", "class_incremental", 10, 2},
+        {"cil_cifar100_20", "cifar100", "class_incremental", 20, 2},
+        {"cil_cifar100_50", "cifar100", "class_incremental", 50, 2},
+        {"cil_tinyimagenet_5", "tiny_imagenet", "class_incremental", 6, 2},
+        {"cil_tinyimagenet_10", "tiny_imagenet", "class_incremental", 11, 2},
+        {"cil_tinyimagenet_20", "tiny_imagenet", "class_incremental", 21, 2},
+        {"mini_cil", "cifar100", "class_incremental", 5, 2},
         {"mini_labels", "cifar100", "full_shot", 5, 22},
         {"mini_xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
          "x_tail", 10, 22},
@@ -552,6 +605,8 @@ int main(void)
         cmocka_unit_test(orders_have_names),
         cmocka_unit_test(a_setting_follows_from_shots),
         cmocka_unit_test(one_dataset_is_cut_into_tasks),
+        cmocka_unit_test(one_dataset_is_cut_by_an_order),
+        cmocka_unit_test(one_router_and_no_selector),
         cmocka_unit_test(templates_for_all_or_one),
         cmocka_unit_test(a_split_for_all_or_one),
         cmocka_unit_test(every_range_is_kept),

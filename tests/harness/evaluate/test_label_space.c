@@ -1,4 +1,5 @@
-/* X-TAIL's label space: every image among the classes of all tasks, worked out here from the class features. */
+/* Label spaces of several tasks: every image among the classes of all (X-TAIL) or of those trained so far
+ * (class-incremental), worked out here from the class features. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,15 +51,15 @@ static double dot(const float *a, const float *b, size_t n)
 
 /* Every prediction is the best class of all, the first of equal ones; where two that differ are within rounding, either. */
 static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
-                           const float *all)
+                           const float *all, size_t classes)
 {
     size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
         const float *image = images + i * embed;
         double size = sqrt(dot(image, image, embed)), best = -INFINITY;
-        for (size_t c = 0; c < CLASSES; c++)
+        for (size_t c = 0; c < classes; c++)
             best = fmax(best, dot(image, all + c * embed, embed) / size);
-        assert_true(set->predicted[i] < CLASSES);
+        assert_true(set->predicted[i] < classes);
         const float *chosen = all + set->predicted[i] * embed;
         assert_true(dot(image, chosen, embed) / size > best - 1e-6);
         for (size_t c = 0; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
@@ -96,7 +97,7 @@ static void repeated_names_are_separate_classes(void **state)
     all_classes(&run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
-        expect_nearest(&run, set, set->features, all);
+        expect_nearest(&run, set, set->features, all, CLASSES);
         for (size_t i = 0; i < set->n; i++) /* red, green, blue and yellow are first met as 0, 1, 4 and 8 */
             assert_true(set->predicted[i] < 2 || set->predicted[i] == 4 || set->predicted[i] == 8);
     }
@@ -123,7 +124,7 @@ static void a_router_has_class_features_of_all_tasks(void **state)
             for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
                 struct test_set *set = &evaluator->sets[j];
                 must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
-                expect_nearest(&run, set, set->routed.features, all);
+                expect_nearest(&run, set, set->routed.features, all, CLASSES);
             }
         }
         evaluator_destroy(evaluator);
@@ -150,11 +151,48 @@ static void weights_that_change_are_asked_again(void **state)
     assert_memory_not_equal(before, after, bytes);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         must(evaluator_without_adapters(evaluator, j, NULL, &error));
-        expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].routed.features, after);
+        expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].routed.features, after, CLASSES);
     }
     assert_memory_equal(evaluator->labels.joint, after, bytes);
     evaluator_destroy(evaluator);
     small_run_close(&run);
+}
+
+/* After each task its classes join, also for images that no adapters answer; before any, all are there. */
+static void classes_of_the_tasks_so_far(void **state)
+{
+    (void)state;
+    static const size_t seen[] = {2, 5, CLASSES};
+    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
+    for (size_t k = 0; k < 2; k++) {
+        struct small_run run;
+        float all[CLASSES * 64];
+        small_run_open(&run, 1,
+                       (const char *const[]){"evaluation.label_space=seen", "adapter.routers=one", "selector.kind=none",
+                                             keeping[k], "training.iterations=20", NULL});
+        struct evaluator *evaluator = open_evaluator(&run);
+        all_classes(&run, -1, all);
+        for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+            expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].features, all, CLASSES);
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+            struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[t]};
+            must(train_task(&training, &error));
+            must(evaluator_refresh(evaluator, &error));
+            evaluator_see(evaluator, t + 1);
+            for (size_t j = 0; j <= t; j++) {
+                struct test_set *set = &evaluator->sets[j];
+                must(evaluator_task(evaluator, t, j, NULL, &error));
+                assert_int_equal(set->router[0], 0); /* the only one */
+                all_classes(&run, 0, all);
+                expect_nearest(&run, set, set->routed.features, all, seen[t]);
+                must(evaluator_with_router(evaluator, j, -1, NULL, &error));
+                all_classes(&run, -1, all);
+                expect_nearest(&run, set, set->features, all, seen[t]);
+            }
+        }
+        evaluator_destroy(evaluator);
+        small_run_close(&run);
+    }
 }
 
 static void a_whole_run(void **state)
@@ -181,6 +219,7 @@ int main(void)
         cmocka_unit_test(repeated_names_are_separate_classes),
         cmocka_unit_test(a_router_has_class_features_of_all_tasks),
         cmocka_unit_test(weights_that_change_are_asked_again),
+        cmocka_unit_test(classes_of_the_tasks_so_far),
         cmocka_unit_test(a_whole_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

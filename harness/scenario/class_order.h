@@ -1,0 +1,25 @@
+/* The order in which class-incremental learning meets the classes of a dataset (data.split_by: order).
+ *
+ *     data: {order: [cifar100], split_by: order, class_order: cifar100, parts: 10}       # or a list of numbers
+ *     class_order_numbers("cifar100")  …  "87 0 52 …"
+ *     TRY(class_order_cut(data, "cifar100", 100, order, task_of, error));
+ *     task_of[c] …  order[i] …                                    // the task of class c; the i-th class of all tasks
+ */
+#ifndef MTIL_HARNESS_SCENARIO_CLASS_ORDER_H
+#define MTIL_HARNESS_SCENARIO_CLASS_ORDER_H
+
+#include <stdint.h>
+
+#include "core/option.h"
+
+/* The orders of MoE-Adapters' experiments (CVPR 2024) as numbers separated by spaces: cifar100, of its fine labels, and
+ * tinyimagenet, of its WordNet ids in byte order. NULL: unknown name. */
+const char *class_order_numbers(const char *name);
+
+/* Cuts the classes of a dataset into tasks as the keys class_order, first and parts of data say. order [classes]: the
+ * classes, task after task; task_of [classes]. ERROR_ARGUMENT if the order is not one of these classes, each once, or
+ * the tasks cannot have the same size. */
+status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
+                       uint32_t *task_of, struct error *error);
+
+#endif
