@@ -24,5 +24,11 @@ struct shipped_suite suite_library_get(size_t index)
         const char *summary = suite.text + strspn(suite.text, "# ");
         snprintf(suite.summary, sizeof suite.summary, "%.*s", (int)strcspn(summary, "\n"), summary);
     }
+    static const char heading[] = "# Table: ";
+    const char *second = suite.text + strcspn(suite.text, "\n");
+    if (strncmp(second + (*second != 0), heading, strlen(heading)) == 0) {
+        const char *table = second + 1 + strlen(heading);
+        snprintf(suite.table, sizeof suite.table, "%.*s", (int)strcspn(table, "\n"), table);
+    }
     return suite;
 }

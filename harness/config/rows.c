@@ -34,9 +34,9 @@ static status check_row(const struct suite_source *source, const struct assignme
     char where[512];
     struct assignment heading = {.section = row->section, .line = row->line, .column = row->column};
     suite_source_where(source, &heading, where, sizeof where);
-    if (strpbrk(row->entry, ", ") != NULL)
-        return error_set(error, ERROR_ARGUMENT, "%s: row \"%s\": expected a name without commas and spaces", where,
-                         row->entry);
+    if (strpbrk(row->entry, "., ") != NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: row \"%s\": expected a name without dots, commas and spaces",
+                         where, row->entry);
     return suite_check_name(where, "row", row->entry, error);
 }
 
@@ -66,6 +66,15 @@ static status none_named(const struct suite_source *source, const struct suite_s
     return ERROR_ARGUMENT;
 }
 
+static status check_word(const char *where, const char *name, const char *const *names, size_t count,
+                         struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (name == NULL || strcmp(names[i], name) == 0)
+            return OK;
+    return error_unknown_word(error, where, "row", name, names, count);
+}
+
 static status choose(const struct suite_source *source, const struct assignment **rows, size_t count,
                      const char **chosen, struct error *error)
 {
@@ -84,15 +93,15 @@ static status choose(const struct suite_source *source, const struct assignment 
     if (named == NULL)
         return none_named(source, chooser, rows, count, error);
     const char **names = calloc(count, sizeof *names);
-    for (size_t i = 0; names != NULL && i < count; i++) {
+    for (size_t i = 0; names != NULL && i < count; i++)
         names[i] = rows[i]->entry;
-        if (strcmp(names[i], named->value) == 0)
-            *chosen = names[i];
-    }
-    status result = names == NULL     ? suite_source_no_memory(source, error)
-                    : *chosen == NULL ? error_unknown_word(error, where, "row", named->value, names, count)
-                                      : OK;
+    status result = names != NULL ? OK : suite_source_no_memory(source, error);
+    NEXT(result, check_word(where, named->value, names, count, error));
+    for (size_t i = 0; i < source->count; i++) /* of overrides */
+        if (source->assignments[i].section == &suite_rows_section)
+            NEXT(result, check_word("command line: rows", source->assignments[i].entry, names, count, error));
     free(names);
+    *chosen = named->value;
     return result;
 }
 

@@ -174,6 +174,22 @@ static status add_path(struct suite_source *source, const char *where, const cha
     return result;
 }
 
+/* "rows.ZSCL.method.reference_images": a value of one row; a row's name has no dots. */
+static status add_to_row(struct suite_source *source, const char *path, size_t size, const char *value,
+                         struct error *error)
+{
+    char left[2 * KEY_LENGTH];
+    snprintf(left, sizeof left, "%.*s", (int)size, path);
+    char *entry = strchr(left, '.') + 1, *key = strchr(entry, '.');
+    if (size >= sizeof left || key == NULL || key == entry || key[1] == 0)
+        return error_set(error, ERROR_ARGUMENT, "command line: rows: expected rows.NAME.SECTION.KEY=VALUE, found %s",
+                         path);
+    *key++ = 0;
+    struct assignment assignment = {
+        .section = &suite_rows_section, .entry = entry, .key = key, .value = (char *)value}; /* is copied */
+    return suite_source_add(source, &assignment, error);
+}
+
 status suite_source_override(struct suite_source *source, const char *override, struct error *error)
 {
     const char *equals = strchr(override, '=');
@@ -182,6 +198,9 @@ status suite_source_override(struct suite_source *source, const char *override, 
                          "command line: expected KEY=VALUE, for example merge.every=50, found \"%s\"", override);
     if (!is_utf8(override))
         return error_set(error, ERROR_ARGUMENT, "command line: \"%s\" is not valid UTF-8", override);
+    size_t section = strlen(suite_rows_section.name);
+    if (strncmp(override, suite_rows_section.name, section) == 0 && override[section] == '.')
+        return add_to_row(source, override, (size_t)(equals - override), equals + 1, error);
     struct assignment assignment = {.value = (char *)equals + 1}; /* is copied */
     return add_path(source, "command line", override, (size_t)(equals - override), &assignment, error);
 }

@@ -215,6 +215,13 @@ static void a_row_stands_between_file_and_overrides(void **state)
     struct suite *over = parse_with(with_rows, (const char *const[]){"training.learning_rate=1", "run.row=LwF-VR"}, 2);
     assert_true(options_real(suite_options(over, "training"), "learning_rate") == 1);
     suite_destroy(over);
+    over = parse_with(with_rows,
+                      (const char *const[]){"rows.plain.merge.every=1", "run.row=LwF-VR",
+                                            "rows.LwF-VR.tasks.dtd.learning_rate=1", "rows.LwF-VR.merge.every=2"},
+                      4);
+    assert_true(options_real(suite_entry(over, "tasks", "dtd"), "learning_rate") == 1);
+    assert_int_equal(options_integer(suite_options(over, "merge"), "every"), 2);
+    suite_destroy(over);
     /* What a run stores has no rows, but the name of its own; the name is not what is computed. */
     struct suite *stored = parse(suite_text(suite));
     assert_string_equal(suite_text(stored), suite_text(suite));
@@ -225,34 +232,6 @@ static void a_row_stands_between_file_and_overrides(void **state)
     suite = parse(good);
     assert_null(strstr(suite_text(suite), "row"));
     suite_destroy(suite);
-}
-
-static void wrong_rows_are_refused(void **state)
-{
-    static const struct {
-        const char *text, *row, *words[3];
-    } cases[] = {
-        {with_rows, NULL, {"x.yaml: a suite with 2 rows", "run.row=plain, or mtil sweep x.yaml", "plain, LwF-VR"}},
-        {with_rows, "run.row=LwF", {"command line: run: unknown row \"LwF\"", "plain, LwF-VR"}},
-        {good, "run.row=a", {"command line: run.row: the suite x.yaml has no rows, found \"a\""}},
-        {"rows:\n  a: {every: 3}\n", "run.row=a", {"x.yaml:2:7: rows.a: unknown section or key \"every\""}},
-        {"rows:\n  a: {merge.evry: 3}\n", "run.row=a", {"x.yaml:2:7: merge", "evry", "every"}},
-        {"rows:\n  a: {merge.every: none}\n", "run.row=a", {"x.yaml:2:7: merge: every"}},
-        {"rows:\n  a: 3\n", "run.row=a", {"x.yaml:2:3: a: expected keys below it"}},
-        {"rows:\n  \"a,b\": {merge.every: 3}\n", "run.row=a", {"x.yaml:2:3: rows: row \"a,b\"", "commas"}},
-        {"rows:\n  a: {merge.every: 3}\n  a: {merge.every: 4}\n", "run.row=a", {"x.yaml:3:3", "repeated"}},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct suite *suite;
-        struct error error;
-        assert_int_equal(suite_parse(&suite, cases[i].text, strlen(cases[i].text), "x.yaml", sections,
-                                     (const char *const[]){cases[i].row}, cases[i].row != NULL, &error),
-                         ERROR_ARGUMENT);
-        for (size_t k = 0; k < 3 && cases[i].words[k] != NULL; k++)
-            if (strstr(error.message, cases[i].words[k]) == NULL)
-                fail_msg("case %zu: expected \"%s\" in \"%s\"", i, cases[i].words[k], error.message);
-    }
 }
 
 /* Strings that look like something else keep their value on the way through the text. */
@@ -434,6 +413,39 @@ static void faults_name_place_and_remedy(void **state)
         expect_fault(faults[i].text, strlen(faults[i].text), NULL, 0, faults[i].message, faults[i].inside);
 }
 
+static void wrong_rows_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *row, *words[3];
+    } cases[] = {
+        {with_rows, NULL, {"x.yaml: a suite with 2 rows", "run.row=plain, or mtil sweep x.yaml", "plain, LwF-VR"}},
+        {with_rows, "run.row=LwF", {"command line: run: unknown row \"LwF\"", "plain, LwF-VR"}},
+        {good, "run.row=a", {"command line: run.row: the suite x.yaml has no rows, found \"a\""}},
+        {with_rows, "rows.LwF.merge.every=2", {"a suite with 2 rows"}},
+        {with_rows, "rows.plain=2", {"expected rows.NAME.SECTION.KEY=VALUE, found rows.plain=2"}},
+        {"rows:\n  a.b: {merge.every: 3}\n", "run.row=a.b", {"x.yaml:2:3: rows: row \"a.b\"", "dots"}},
+        {"rows:\n  a: {every: 3}\n", "run.row=a", {"x.yaml:2:7: rows.a: unknown section or key \"every\""}},
+        {"rows:\n  a: {merge.evry: 3}\n", "run.row=a", {"x.yaml:2:7: merge", "evry", "every"}},
+        {"rows:\n  a: {merge.every: none}\n", "run.row=a", {"x.yaml:2:7: merge: every"}},
+        {"rows:\n  a: 3\n", "run.row=a", {"x.yaml:2:3: a: expected keys below it"}},
+        {"rows:\n  \"a,b\": {merge.every: 3}\n", "run.row=a", {"x.yaml:2:3: rows: row \"a,b\"", "commas"}},
+        {"rows:\n  a: {merge.every: 3}\n  a: {merge.every: 4}\n", "run.row=a", {"x.yaml:3:3", "repeated"}},
+    };
+    (void)state;
+    expect_fault(with_rows, strlen(with_rows), (const char *const[]){"run.row=plain", "rows.LwF.merge.every=2"}, 2,
+                 "command line: rows: unknown row \"LwF\"", "plain, LwF-VR");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *suite;
+        struct error error;
+        assert_int_equal(suite_parse(&suite, cases[i].text, strlen(cases[i].text), "x.yaml", sections,
+                                     (const char *const[]){cases[i].row}, cases[i].row != NULL, &error),
+                         ERROR_ARGUMENT);
+        for (size_t k = 0; k < 3 && cases[i].words[k] != NULL; k++)
+            if (strstr(error.message, cases[i].words[k]) == NULL)
+                fail_msg("case %zu: expected \"%s\" in \"%s\"", i, cases[i].words[k], error.message);
+    }
+}
+
 static void wrong_overrides_are_told_apart(void **state)
 {
     (void)state;
@@ -530,6 +542,8 @@ static void shipped_suites_have_name_and_summary(void **state)
         skip();
     for (size_t i = 0; i < suite_library_size(); i++) {
         struct shipped_suite suite = suite_library_get(i);
+        if (*suite.table == 0)
+            fail_msg("%s: expected a second line \"# Table: …\"", suite.name);
         assert_true(suite.size > 0 && suite.text[suite.size] == 0);
         assert_true(*suite.name != 0 && *suite.summary != 0);
         assert_null(strchr(suite.name, '.'));
