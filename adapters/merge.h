@@ -70,6 +70,7 @@ struct merge_call {
 
 struct merge_policy {
     const char *name, *source; /* source: where it is published */
+    const char *formula;       /* what defines it, in one line */
     unsigned needs;            /* enum merge_needs */
     const struct option *options;
     size_t state_size; /* plain data without pointers, zero at first, saved with the run */

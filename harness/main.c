@@ -52,6 +52,7 @@ static status run_command(const struct command *command, const struct command_li
                                 .arguments = line->arguments,
                                 .argument_count = line->argument_count,
                                 .out = stdout,
+                                .verbose = line->verbose,
                                 .log = &log,
                                 .progress = progress,
                                 .stop = stop};

@@ -53,6 +53,7 @@ struct table {
     struct table_cell *cell; /* [rows, columns] */
     size_t blocks, blocks_capacity;
     size_t *block; /* first rows of the blocks but the first one */
+    bool whole;    /* texts are not cut to the width of a terminal */
     bool failed;
 };
 

@@ -183,7 +183,9 @@ static status combine(const struct merge_sources *sources, const struct options 
     return result;
 }
 
-const struct merge_combiner combine_aligned = {.name = "aligned",
-                                               .source = "Ainsworth et al., ICLR 2023 (Git Re-Basin)",
-                                               .needs = NEEDS_PROBES,
-                                               .combine = combine};
+const struct merge_combiner combine_aligned = {
+    .name = "aligned",
+    .source = "Ainsworth et al., ICLR 2023 (Git Re-Basin)",
+    .formula = "θ = (a + P b) / 2, P: the permutation of hidden units with the highest total correlation on probes",
+    .needs = NEEDS_PROBES,
+    .combine = combine};

@@ -16,8 +16,10 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return merge_best_pairs(view, call, times_together, 0, list, error);
 }
 
-const struct merge_policy policy_coactivated = {.name = "coactivated",
-                                                .source = "counts of experts chosen together; compare Park (most_used)",
-                                                .needs = NEEDS_PAIR_COUNTS,
-                                                .options = options,
-                                                .plan = plan};
+const struct merge_policy policy_coactivated = {
+    .name = "coactivated",
+    .source = "counts of experts chosen together; compare Park (most_used)",
+    .formula = "sources: the pair e < f that most samples chose together since the task began",
+    .needs = NEEDS_PAIR_COUNTS,
+    .options = options,
+    .plan = plan};

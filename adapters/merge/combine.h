@@ -42,6 +42,7 @@ struct merge_sources {
 
 struct merge_combiner {
     const char *name, *source; /* source: where it is published */
+    const char *formula;       /* the merged expert θ of its sources θ_i (two: a, b), in one line */
     unsigned needs;            /* enum merge_needs */
     const struct option *options;
     /* Either: sets merge->weight from what the view has; the bank sums up. */

@@ -30,8 +30,11 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return merge_best_pairs(view, call, likeness, 0, list, error);
 }
 
-const struct merge_policy policy_downstream = {.name = "downstream",
-                                               .source = "use of the next block's experts; future work of Park",
-                                               .needs = NEEDS_NEXT_COUNTS,
-                                               .options = options,
-                                               .plan = plan};
+const struct merge_policy policy_downstream = {
+    .name = "downstream",
+    .source = "use of the next block's experts; future work of Park",
+    .formula =
+        "sources: the pair e < f of highest cos(n_e, n_f), n_e[k] = samples that chose e here and k in the next block",
+    .needs = NEEDS_NEXT_COUNTS,
+    .options = options,
+    .plan = plan};

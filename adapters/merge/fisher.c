@@ -31,6 +31,7 @@ static status combine(const struct merge_sources *sources, const struct options 
 
 const struct merge_combiner combine_fisher = {.name = "fisher",
                                               .source = "Matena & Raffel, NeurIPS 2022",
+                                              .formula = "θ = Σ F_i θ_i / Σ F_i per element, F_i = max(Σ g², floor)",
                                               .needs = NEEDS_SQUARED_GRADIENTS,
                                               .options = options,
                                               .combine = combine};

@@ -8,5 +8,8 @@ static void weigh(const struct merge_view *view, struct merge *merge)
         merge->weight[i] = 1.0f / (float)merge->sources;
 }
 
-const struct merge_combiner combine_mean = {
-    .name = "mean", .source = "Park, Learning More Generalized Experts by Merging Experts in MoE", .weigh = weigh};
+const struct merge_combiner combine_mean = {.name = "mean",
+                                            .source =
+                                                "Park, Learning More Generalized Experts by Merging Experts in MoE",
+                                            .formula = "θ = Σ θ_i / n",
+                                            .weigh = weigh};

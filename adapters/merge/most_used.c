@@ -26,8 +26,10 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return OK;
 }
 
-const struct merge_policy policy_most_used = {.name = "most_used",
-                                              .source =
-                                                  "Park, Learning More Generalized Experts by Merging Experts in MoE",
-                                              .options = options,
-                                              .plan = plan};
+const struct merge_policy policy_most_used = {
+    .name = "most_used",
+    .source = "Park, Learning More Generalized Experts by Merging Experts in MoE",
+    .formula =
+        "target ← sources of the highest counts c_k since the task began; target: the lowest count that is not frozen",
+    .options = options,
+    .plan = plan};

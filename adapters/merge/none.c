@@ -12,4 +12,5 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return OK;
 }
 
-const struct merge_policy policy_none = {.name = "none", .source = "MoE-Adapters, CVPR 2024", .plan = plan};
+const struct merge_policy policy_none = {
+    .name = "none", .source = "MoE-Adapters, CVPR 2024", .formula = "no merge", .plan = plan};

@@ -18,4 +18,8 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return OK;
 }
 
-const struct merge_policy policy_random = {.name = "random", .source = "the control of a comparison", .plan = plan};
+const struct merge_policy policy_random = {
+    .name = "random",
+    .source = "the control of a comparison",
+    .formula = "target ← two sources; all three drawn uniformly, the target among those that are not frozen",
+    .plan = plan};

@@ -17,8 +17,10 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return merge_best_pairs(view, call, likeness, -INFINITY, list, error);
 }
 
-const struct merge_policy policy_similar = {.name = "similar",
-                                            .source = "cosine of outputs; compare Li et al., ICLR 2024 (M-SMoE)",
-                                            .needs = NEEDS_SIMILARITY,
-                                            .options = options,
-                                            .plan = plan};
+const struct merge_policy policy_similar = {
+    .name = "similar",
+    .source = "cosine of outputs; compare Li et al., ICLR 2024 (M-SMoE)",
+    .formula = "sources: the pair e < f of highest mean over probes of cos(ε_e(x), ε_f(x))",
+    .needs = NEEDS_SIMILARITY,
+    .options = options,
+    .plan = plan};

@@ -52,4 +52,9 @@ static status combine(const struct merge_sources *sources, const struct options 
 }
 
 const struct merge_combiner combine_slerp = {
-    .name = "slerp", .source = "Shoemake, SIGGRAPH 1985", .options = options, .combine = combine};
+    .name = "slerp",
+    .source = "Shoemake, SIGGRAPH 1985",
+    .formula =
+        "θ = (sin((1 − t) ω) a + sin(t ω) b) / sin ω per part, ω = arccos(cos(a, b)); linear where |cos| > parallel",
+    .options = options,
+    .combine = combine};

@@ -72,5 +72,9 @@ static status combine(const struct merge_sources *sources, const struct options 
     return result;
 }
 
-const struct merge_combiner combine_ties = {
-    .name = "ties", .source = "Yadav et al., NeurIPS 2023 (TIES)", .options = options, .combine = combine};
+const struct merge_combiner combine_ties = {.name = "ties",
+                                            .source = "Yadav et al., NeurIPS 2023 (TIES)",
+                                            .formula = "trim each θ_i to its density · n largest values; elect s = "
+                                                       "sign Σ θ_i; θ = mean of those of sign s, per element",
+                                            .options = options,
+                                            .combine = combine};

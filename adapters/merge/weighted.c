@@ -12,4 +12,7 @@ static void weigh(const struct merge_view *view, struct merge *merge)
 }
 
 const struct merge_combiner combine_weighted = {
-    .name = "weighted", .source = "Li et al., ICLR 2024 (M-SMoE: usage frequencies)", .weigh = weigh};
+    .name = "weighted",
+    .source = "Li et al., ICLR 2024 (M-SMoE: usage frequencies)",
+    .formula = "θ = Σ c_i θ_i / Σ c_i, c_i: how often each was chosen since the task began",
+    .weigh = weigh};

@@ -29,6 +29,7 @@ struct command_call {
     const char *const *arguments; /* arguments that are not options, in order */
     size_t argument_count;        /* within [least, most] */
     FILE *out;                    /* results; messages go to log */
+    bool verbose;
     const struct log *log;
     struct progress *progress;
     struct stop *stop;

@@ -1,65 +1,149 @@
 /* mtil list: names for suites and command lines. A new kind: one function and one line in kinds. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapters/merge/combine.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/config/library.h"
+#include "harness/config/settings.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
 
-static void add_row(struct table *table, const char *name, const char *description)
+/* One thing that a suite can name. NULL: it has none. */
+struct entry {
+    const char *name, *about, *formula;
+    const char *section; /* of its keys: "method." */
+    const struct option *options;
+};
+
+/* The answer as it grows: a row per entry, or with --verbose a block of rows. */
+struct listing {
+    struct table table;
+    const char *title; /* of what entries are about */
+    bool verbose;
+};
+
+static void add_detail(struct listing *listing, const char *name, const char *what, const char *text)
 {
-    table_add_text(table, name);
-    table_add_text(table, description);
+    table_add_text(&listing->table, name);
+    table_add_text(&listing->table, what);
+    table_add_text(&listing->table, text);
 }
 
-static void list_suites(struct table *table)
+/* "whole number from 1 to 8, default 2: how many of the most used experts are merged" */
+static void describe_option(const struct option *option, struct text *text)
 {
-    for (size_t i = 0; i < suite_library_size(); i++) {
-        struct shipped_suite suite = suite_library_get(i);
-        add_row(table, suite.name, suite.summary);
+    static const char *const types[] = {[OPTION_INTEGER] = "whole number",
+                                        [OPTION_REAL] = "number",
+                                        [OPTION_BOOLEAN] = "yes or no",
+                                        [OPTION_TEXT] = "text",
+                                        [OPTION_FILE] = "file",
+                                        [OPTION_FOLDER] = "folder",
+                                        [OPTION_LIST] = "list"};
+    text_add(text, "%s", option->type == OPTION_CHOICE ? option->choices : types[option->type]);
+    if (option->minimum != 0 || option->maximum != 0)
+        text_add(text, " from %g to %g", option->minimum, option->maximum);
+    if (option->fallback != NULL)
+        text_add(text, ", default %s", *option->fallback != 0 ? option->fallback : "\"\"");
+    if (option->help != NULL)
+        text_add(text, ": %s", option->help);
+}
+
+static void add_options(struct listing *listing, const struct entry *entry)
+{
+    for (const struct option *option = entry->options; option != NULL && option->name != NULL; option++) {
+        struct text key = {0}, text = {0};
+        text_add(&key, "%s%s", entry->section, option->name);
+        describe_option(option, &text);
+        listing->table.failed |= key.failed || text.failed;
+        add_detail(listing, entry->name, key.data, text.data);
+        text_free(&key);
+        text_free(&text);
     }
 }
 
-static void list_policies(struct table *table)
+static void add_entry(struct listing *listing, const struct entry *entry)
+{
+    if (!listing->verbose) {
+        table_add_text(&listing->table, entry->name);
+        table_add_text(&listing->table, entry->about);
+        return;
+    }
+    if (table_rows(&listing->table) > 0)
+        table_begin_block(&listing->table);
+    add_detail(listing, entry->name, listing->title, entry->about);
+    if (entry->formula != NULL)
+        add_detail(listing, entry->name, "formula", entry->formula);
+    add_options(listing, entry);
+}
+
+static void list_suites(struct listing *listing)
+{
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite suite = suite_library_get(i);
+        struct suite_rows rows = {0};
+        struct text names = {0};
+        add_entry(listing, &(struct entry){.name = suite.name, .about = suite.summary});
+        if (!listing->verbose)
+            continue;
+        add_detail(listing, suite.name, "table", *suite.table != 0 ? suite.table : "none");
+        if (suite_load_rows(&rows, suite.name, settings_sections, NULL) != OK)
+            continue;
+        for (size_t k = 0; k < rows.count; k++)
+            text_add(&names, "%s%s", k > 0 ? ", " : "", rows.names[k]);
+        if (rows.count > 0)
+            add_detail(listing, suite.name, "rows", names.data);
+        text_free(&names);
+        suite_rows_free(&rows);
+    }
+}
+
+static void list_policies(struct listing *listing)
 {
     const struct merge_policy *policy;
     for (size_t i = 0; (policy = merge_policy_at(i)) != NULL; i++)
-        add_row(table, policy->name, policy->source);
+        add_entry(listing, &(struct entry){policy->name, policy->source, policy->formula, "merge.", policy->options});
 }
 
-static void list_combiners(struct table *table)
+static void list_combiners(struct listing *listing)
 {
     const struct merge_combiner *combiner;
     for (size_t i = 0; (combiner = merge_combiner_at(i)) != NULL; i++)
-        add_row(table, combiner->name, combiner->source);
+        add_entry(listing,
+                  &(struct entry){combiner->name, combiner->source, combiner->formula, "combine.", combiner->options});
 }
 
-static void list_datasets(struct table *table)
+static void list_datasets(struct listing *listing)
 {
     size_t count;
     const struct dataset_reader *const *readers = dataset_readers(&count);
     for (size_t i = 0; i < count; i++)
-        add_row(table, readers[i]->name, readers[i]->source);
+        add_entry(listing,
+                  &(struct entry){readers[i]->name, readers[i]->source, NULL, "tasks.NAME.", readers[i]->options});
 }
 
-static void list_methods(struct table *table)
+static void list_methods(struct listing *listing)
 {
     const struct method *method;
     for (size_t i = 0; (method = method_at(i)) != NULL; i++)
-        add_row(table, method->name, method->source);
+        add_entry(listing, &(struct entry){method->name, method->source, method->formula, "method.", method->options});
 }
 
-static void list_models(struct table *table)
+static void list_models(struct listing *listing)
 {
-    add_row(table, "mini", "64 pixels, width 128, 4 and 3 blocks; ships with the program");
-    add_row(table, "PATH", "any CLIP in safetensors, OpenAI's or Hugging Face's names; sizes from its shapes");
+    add_entry(listing,
+              &(struct entry){.name = "mini", .about = "64 pixels, width 128, 4 and 3 blocks; ships with the program"});
+    add_entry(listing,
+              &(struct entry){.name = "PATH",
+                              .about = "any CLIP in safetensors, OpenAI's or Hugging Face's names; sizes from its "
+                                       "shapes"});
 }
 
 static const struct kind {
     const char *name, *title;
-    void (*list)(struct table *table); /* adds rows of a name and where it comes from or description */
+    void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
 } kinds[] = {
     {"combiners", "source", list_combiners},  {"datasets", "source", list_datasets},
     {"methods", "publication", list_methods}, {"models", "what it is", list_models},
@@ -85,12 +169,15 @@ static status run(const struct command_call *call, struct error *error)
     const struct kind *kind = find_kind(call->arguments[0], error);
     if (kind == NULL)
         return ERROR_ARGUMENT;
-    struct table table = {0};
-    table_add_column(&table, &(struct table_column){.title = "name"});
-    table_add_column(&table, &(struct table_column){.title = kind->title});
-    kind->list(&table);
-    status result = output_table(call, &table, error);
-    table_free(&table);
+    struct listing listing = {.title = kind->title, .verbose = call->verbose};
+    listing.table.whole = call->verbose || !isatty(fileno(call->out));
+    table_add_column(&listing.table, &(struct table_column){.title = "name", .once = call->verbose});
+    if (call->verbose)
+        table_add_column(&listing.table, &(struct table_column){.title = "what"});
+    table_add_column(&listing.table, &(struct table_column){.title = call->verbose ? "text" : kind->title});
+    kind->list(&listing);
+    status result = output_table(call, &listing.table, error);
+    table_free(&listing.table);
     return result;
 }
 
@@ -98,9 +185,11 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "datasets|methods|models|policies|suites",
+    .arguments = "combiners|datasets|methods|models|policies|suites",
     .summary = "list what a suite can name",
-    .example = "  mtil list datasets\n",
+    .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
+               "a suite, the table of a paper that it reproduces, and its rows.\n",
+    .example = "  mtil list datasets\n  mtil list methods --verbose\n",
     .options = options,
     .least = 1,
     .most = 1,

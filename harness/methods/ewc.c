@@ -137,6 +137,8 @@ static status keep(struct method_run *run, const struct passage *passage, struct
 
 const struct method method_ewc = {.name = "ewc",
                                   .source = "Kirkpatrick et al., PNAS 2017; online, Schwarz et al., ICML 2018",
+                                  .formula = "loss = cross-entropy + lambda / 2 · Σ F (θ − θ_{t−1})²; after each task "
+                                             "F ← gamma · F + mean of g², g the gradients of its last batches",
                                   .options = options,
                                   .state_size = sizeof(struct state),
                                   .groups = groups_towers,

@@ -27,6 +27,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 
 const struct method method_finetune = {.name = "finetune",
                                        .source = "ZSCL, ICCV 2023",
+                                       .formula = "loss = cross-entropy of task t; θ_t is trained from θ_0",
                                        .options = options,
                                        .alone = true,
                                        .groups = groups,

@@ -100,6 +100,9 @@ static status keep(struct method_run *run, const struct passage *passage, struct
 
 const struct method method_icarl = {.name = "icarl",
                                     .source = "Rebuffi et al., CVPR 2017; as in ZSCL, ICCV 2023",
+                                    .formula =
+                                        "as lwf, with exemplars of earlier tasks in place of the task's images, chosen "
+                                        "by herding: each brings their mean feature closest to the task's",
                                     .options = options,
                                     .loss_repeats = true,
                                     .state_size = sizeof(struct state),

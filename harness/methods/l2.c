@@ -41,6 +41,7 @@ static status keep(struct method_run *run, const struct passage *passage, struct
 
 const struct method method_l2 = {.name = "l2",
                                  .source = "Li et al., ICML 2018 (L2-SP), around the start of each task",
+                                 .formula = "loss = cross-entropy + l2 · Σ (θ − θ_{t−1})²",
                                  .options = options,
                                  .loss_repeats = true,
                                  .state_size = sizeof(struct average),

@@ -14,16 +14,20 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     return guided_begin_task(run, task, resumed, task->prompts, dataset_classes(task->dataset), error);
 }
 
-const struct method method_lwf = {.name = "lwf",
-                                  .source = "Li & Hoiem, ECCV 2016; as in ZSCL, ICCV 2023",
-                                  .options = options,
-                                  .loss_repeats = true,
-                                  .state_size = sizeof(struct guided),
-                                  .groups = groups_towers,
-                                  .open = guided_open_following,
-                                  .close = guided_close,
-                                  .begin_task = begin_task,
-                                  .loss = guided_loss,
-                                  .after_step = guided_after_step,
-                                  .end_task = guided_end_task,
-                                  .keep = guided_keep};
+const struct method method_lwf = {
+    .name = "lwf",
+    .source = "Li & Hoiem, ECCV 2016; as in ZSCL, ICCV 2023",
+    .formula =
+        "loss = cross-entropy + image_weight · D(t, s) + text_weight · D(tᵀ, sᵀ); t: similarities of the task's images "
+        "and prompts in the model before it; D(t, s) = T² · cross-entropy(softmax(t / T), softmax(s / T))",
+    .options = options,
+    .loss_repeats = true,
+    .state_size = sizeof(struct guided),
+    .groups = groups_towers,
+    .open = guided_open_following,
+    .close = guided_close,
+    .begin_task = begin_task,
+    .loss = guided_loss,
+    .after_step = guided_after_step,
+    .end_task = guided_end_task,
+    .keep = guided_keep};

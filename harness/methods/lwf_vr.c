@@ -46,6 +46,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 
 const struct method method_lwf_vr = {.name = "lwf_vr",
                                      .source = "Ding et al. 2022; as in ZSCL, ICCV 2023",
+                                     .formula = "as lwf, with random sentences in place of the prompts",
                                      .options = options,
                                      .loss_repeats = true,
                                      .state_size = sizeof(struct guided),

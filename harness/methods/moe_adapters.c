@@ -87,14 +87,17 @@ static status keep(struct method_run *run, const struct passage *passage, struct
     return passage_host(passage, "merge.state", SAFETENSOR_U8, policy->state_size, state->policy, error);
 }
 
-const struct method method_moe_adapters = {.name = "moe_adapters",
-                                           .source = "MoE-Adapters, CVPR 2024; with merging, Park",
-                                           .sections = {"merge", "combine", "selector"},
-                                           .state_size = sizeof(struct state),
-                                           .groups = groups_adapters,
-                                           .open = open_policy,
-                                           .close = close_policy,
-                                           .begin_task = begin_task,
-                                           .after_step = after_step,
-                                           .end_task = end_task,
-                                           .keep = keep};
+const struct method method_moe_adapters = {
+    .name = "moe_adapters",
+    .source = "MoE-Adapters, CVPR 2024; with merging, Park",
+    .formula = "x ← x + MLP(ln_2 x) + Σ_k g_k ε_k(x), g = softmax of the top_k largest of x₀R_t + n ⊙ (softplus(x₀N_t) "
+               "+ noise_epsilon), n = 0 in tests; loss = cross-entropy",
+    .sections = {"merge", "combine", "selector"},
+    .state_size = sizeof(struct state),
+    .groups = groups_adapters,
+    .open = open_policy,
+    .close = close_policy,
+    .begin_task = begin_task,
+    .after_step = after_step,
+    .end_task = end_task,
+    .keep = keep};

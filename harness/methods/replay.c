@@ -179,15 +179,17 @@ static status keep(struct method_run *run, const struct passage *passage, struct
     return exemplars_keep(&s->exemplars, passage, error);
 }
 
-const struct method method_replay = {.name = "replay",
-                                     .source = "Chaudhry et al. 2019; exemplars as in iCaRL, CVPR 2017",
-                                     .options = options,
-                                     .state_size = sizeof(struct state),
-                                     .groups = groups_towers,
-                                     .open = open_memory,
-                                     .close = close_memory,
-                                     .begin_task = begin_task,
-                                     .loss = loss,
-                                     .after_step = after_step,
-                                     .end_task = end_task,
-                                     .keep = keep};
+const struct method method_replay = {
+    .name = "replay",
+    .source = "Chaudhry et al. 2019; exemplars as in iCaRL, CVPR 2017",
+    .formula = "loss = cross-entropy + cross-entropy of exemplars of one earlier task, each in turn, with its prompts",
+    .options = options,
+    .state_size = sizeof(struct state),
+    .groups = groups_towers,
+    .open = open_memory,
+    .close = close_memory,
+    .begin_task = begin_task,
+    .loss = loss,
+    .after_step = after_step,
+    .end_task = end_task,
+    .keep = keep};

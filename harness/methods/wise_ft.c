@@ -24,12 +24,14 @@ static status keep(struct method_run *run, const struct passage *passage, struct
     return average_keep(run->state, weights_of(run), "wise_ft.start", passage, error);
 }
 
-const struct method method_wise_ft = {.name = "wise_ft",
-                                      .source = "Wortsman et al., CVPR 2022; as in ZSCL, ICCV 2023",
-                                      .options = options,
-                                      .state_size = sizeof(struct average),
-                                      .groups = groups_towers,
-                                      .open = start_open,
-                                      .begin_task = start_begin_task,
-                                      .end_task = end_task,
-                                      .keep = keep};
+const struct method method_wise_ft = {
+    .name = "wise_ft",
+    .source = "Wortsman et al., CVPR 2022; as in ZSCL, ICCV 2023",
+    .formula = "θ_t ← alpha · θ_t + (1 − alpha) · θ_{t−1} after training task t from θ_{t−1}; loss = cross-entropy",
+    .options = options,
+    .state_size = sizeof(struct average),
+    .groups = groups_towers,
+    .open = start_open,
+    .begin_task = start_begin_task,
+    .end_task = end_task,
+    .keep = keep};

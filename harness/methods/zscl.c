@@ -108,16 +108,19 @@ static status keep(struct method_run *run, const struct passage *passage, struct
     return average_keep(&s->mean, weights_of(run), "zscl.mean", passage, error);
 }
 
-const struct method method_zscl = {.name = "zscl",
-                                   .source = "ZSCL, ICCV 2023",
-                                   .options = options,
-                                   .loss_repeats = true,
-                                   .state_size = sizeof(struct state),
-                                   .groups = groups_towers,
-                                   .open = open_references,
-                                   .close = close_references,
-                                   .begin_task = begin_task,
-                                   .loss = loss,
-                                   .after_step = after_step,
-                                   .end_task = end_task,
-                                   .keep = keep};
+const struct method method_zscl = {
+    .name = "zscl",
+    .source = "ZSCL, ICCV 2023",
+    .formula = "loss = cross-entropy + image_weight · D(t, s) + text_weight · D(tᵀ, sᵀ) + l2 · Σ (θ − θ_{t−1})²; t: "
+               "similarities of outside images and texts in θ_0, D as in lwf; θ_t: running mean over the task",
+    .options = options,
+    .loss_repeats = true,
+    .state_size = sizeof(struct state),
+    .groups = groups_towers,
+    .open = open_references,
+    .close = close_references,
+    .begin_task = begin_task,
+    .loss = loss,
+    .after_step = after_step,
+    .end_task = end_task,
+    .keep = keep};

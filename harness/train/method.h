@@ -51,6 +51,7 @@ struct method_run {
 /* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */
 struct method {
     const char *name, *source;    /* source: where it is published */
+    const char *formula;          /* what defines it, in one line, with its keys by name */
     const struct option *options; /* its keys under `method` */
     /* Optional sections that the method uses: "merge", "combine", "selector". ("adapter" is used by every method
      * that trains adapters.) Optional sections that it does not use neither identify its runs nor appear in their

@@ -51,36 +51,36 @@ static const char *cell_text(const struct table_cell *cell, int decimals, char n
     return "";
 }
 
-/* What a terminal shows of string, long ones cut: the full text is for the forms that programs read. Returns its
+/* What a terminal shows of string, cut to limit columns: the full text is for the forms that programs read. Returns its
  * columns. */
-static size_t clip(const char *string, struct text *shown)
+static size_t clip(const char *string, size_t limit, struct text *shown)
 {
     struct text visible = {0};
     text_add_visible(&visible, string);
     size_t width = 0, fits = 0; /* bytes that leave room for the ellipsis */
     const char *at = visible.data ? visible.data : "";
-    while (*at && width <= WIDTH_LIMIT) {
+    while (*at && width <= limit) {
         utf8proc_int32_t code;
         utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)at, -1, &code);
         width += (size_t)utf8proc_charwidth(code);
         at += size;
-        if (width < WIDTH_LIMIT)
+        if (width < limit)
             fits = (size_t)(at - visible.data);
     }
-    bool cut = width > WIDTH_LIMIT;
+    bool cut = width > limit;
     if (visible.data)
         text_add_bytes(shown, visible.data, cut ? fits : visible.size);
     if (cut)
         text_add(shown, "…");
     shown->failed |= visible.failed;
     text_free(&visible);
-    return cut ? WIDTH_LIMIT : width;
+    return cut ? limit : width;
 }
 
-static size_t display_width(const char *string)
+static size_t display_width(const char *string, size_t limit)
 {
     struct text shown = {0};
-    size_t width = clip(string, &shown);
+    size_t width = clip(string, limit, &shown);
     text_free(&shown);
     return width;
 }
@@ -129,7 +129,7 @@ static bool is_best(const struct best *best, const struct table_cell *cell, cons
 
 /* What the forms for people need to know of a column. */
 struct layout {
-    size_t width;
+    size_t width, limit;
     bool right;
     struct best best; /* of the block that enter_row entered last */
 };
@@ -184,10 +184,11 @@ static struct layout *lay_out(const struct table *table)
     struct layout *layout = calloc(table->columns ? table->columns : 1, sizeof *layout);
     for (size_t column = 0; layout && column < table->columns; column++) {
         layout[column].right = aligned_right(table, column);
-        layout[column].width = display_width(table->column[column].title);
+        layout[column].limit = table->whole ? SIZE_MAX : WIDTH_LIMIT;
+        layout[column].width = display_width(table->column[column].title, layout[column].limit);
         for (size_t row = 0; row < table_rows(table); row++) {
             char number[NUMBER_SIZE];
-            size_t width = display_width(shown_text(table, row, column, number));
+            size_t width = display_width(shown_text(table, row, column, number), layout[column].limit);
             if (width > layout[column].width)
                 layout[column].width = width;
         }
@@ -198,7 +199,7 @@ static struct layout *lay_out(const struct table *table)
 static void add_padded(struct text *text, const char *string, const struct layout *layout, bool last, const char *style)
 {
     struct text shown = {0};
-    int padding = (int)(layout->width - clip(string, &shown));
+    int padding = (int)(layout->width - clip(string, layout->limit, &shown));
     text_add(text, "%*s%s%s%s", layout->right ? padding : 0, "", style, shown.data ? shown.data : "",
              style[0] ? "\033[0m" : "");
     text_add(text, "%*s%s", layout->right || last ? 0 : padding, "", last ? "\n" : "  ");

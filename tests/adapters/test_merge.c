@@ -1,5 +1,7 @@
 /* Merge policies, what becomes of the moments, and freezing (Park, Algorithm 1). */
 #include "adapters/merge.h"
+
+#include "adapters/merge/combine.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdlib.h>
@@ -69,6 +71,12 @@ static void nothing_to_merge(void **state)
     assert_int_equal(planned, 0);
 }
 
+static void expect_line(const char *name, const char *what, const char *text)
+{
+    if (text == NULL || *text == 0 || strchr(text, '\n') != NULL)
+        fail_msg("%s: expected a %s in one line", name, what);
+}
+
 static void policies_are_found_by_name(void **state)
 {
     (void)state;
@@ -76,8 +84,16 @@ static void policies_are_found_by_name(void **state)
     assert_int_equal(merge_policy_find(&policy, "most_usd", &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "did you mean \"most_used\""));
     size_t count = 0;
-    for (; (policy = merge_policy_at(count)) != NULL; count++)
+    for (; (policy = merge_policy_at(count)) != NULL; count++) {
         assert_ptr_equal(policy_called(policy->name), policy);
+        expect_line(policy->name, "source", policy->source);
+        expect_line(policy->name, "formula", policy->formula);
+    }
+    const struct merge_combiner *combiner;
+    for (size_t i = 0; (combiner = merge_combiner_at(i)) != NULL; i++) {
+        expect_line(combiner->name, "source", combiner->source);
+        expect_line(combiner->name, "formula", combiner->formula);
+    }
     assert_true(count >= 2);
     assert_string_equal(merge_skip_name(MERGE_DONE), "");
     assert_string_equal(merge_skip_name(MERGE_TARGET_IS_SOURCE), "target_is_source");

@@ -20,6 +20,8 @@ static void every_method_is_found_by_its_name(void **state)
         assert_int_equal(method_find(&found, method->name, &error), OK);
         assert_ptr_equal(found, method); /* so names differ */
         assert_true(method->source != NULL && method->source[0] != 0);
+        if (method->formula == NULL || method->formula[0] == 0 || strchr(method->formula, '\n') != NULL)
+            fail_msg("%s: expected a formula in one line", method->name);
         assert_non_null(method->groups);
     }
     assert_true(count >= 4);
