@@ -7,7 +7,6 @@
  *     TRY(adapters_begin_task(adapters, task, error));  // counts to zero, a fresh optimizer, router `task` trained
  *     struct block_hook hook = adapters_hook(adapters, TOWER_IMAGE);        // give it to clip_encode_*
  *     ... after the backward pass: adapters_step(adapters, state, &rule, error);
- *     TRY(adapters_freeze(adapters, 2, &frozen, error));                    // after the task
  */
 #ifndef MTIL_ADAPTERS_ADAPTER_H
 #define MTIL_ADAPTERS_ADAPTER_H
@@ -20,7 +19,6 @@ struct adapter_settings {
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
-    size_t freeze_top_k; /* experts frozen after a task */
     struct adapter_place place;
 };
 
@@ -40,6 +38,7 @@ struct adapter_statistics {
     int32_t *pairs, *next;    /* [blocks, E, E] */
     float *probes;            /* [blocks, PROBES, d] */
     float *squared_gradients; /* like the tower's parameters */
+    float *mixing, *stack;    /* [blocks, E, E]; room for one tensor of a block's experts */
 };
 
 /* Banks, counts and all that is listed by block are of the blocks that have adapters, in their order. */

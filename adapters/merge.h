@@ -1,12 +1,10 @@
-/* Merging experts during training, and freezing them after a task (Park, Algorithm 1; adapters/README.md).
+/* Merging experts during training (Park, Algorithm 1; adapters/README.md). Freezing them is in freeze.h.
  *
  *     struct merge_plan plan = {.moments = MOMENTS_KEEP};
  *     TRY(merge_policy_find(&plan.policy, "most_used", error));
  *     TRY(merge_combiner_find(&plan.combiner, "mean", error));             // adapters/merge/combine.h
- *     if (iteration % every == 0)                                          // events: what was done or skipped
+ *     if (…)  // schedule/schedule.h                                       // events: what was done or skipped
  *         TRY(adapters_merge(adapters, &plan, &(struct merge_call){.options = options, .rng = rng}, &events, error));
- *     ...
- *     TRY(adapters_freeze(adapters, 2, &events, error));                                       // after the task
  *
  * A policy looks at a tower and decides which expert is replaced by a combination of which others; the bank carries it
  * out. One policy is one file in merge/ and a name in merge/policies.h; merge/none.c is the template to copy.
@@ -21,6 +19,7 @@
 enum { MERGE_SOURCES = WEIGHTED_SUM_INPUTS };
 
 struct merge_combiner; /* adapters/merge/combine.h */
+struct merge_schedule; /* adapters/schedule/schedule.h */
 
 enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
 
@@ -42,11 +41,12 @@ struct merge_list {
 
 /* Statistics that are collected only when a policy or a combiner asks for them (adapters/statistics.h). */
 enum merge_needs {
-    NEEDS_PAIR_COUNTS = 1,       /* which experts are chosen together */
-    NEEDS_NEXT_COUNTS = 2,       /* which experts of the next block follow */
-    NEEDS_PROBES = 4,            /* inputs of the blocks */
-    NEEDS_SIMILARITY = 8,        /* of the experts' outputs on the probes */
-    NEEDS_SQUARED_GRADIENTS = 16 /* of every weight, summed over all steps so far */
+    NEEDS_PAIR_COUNTS = 1,        /* which experts are chosen together */
+    NEEDS_NEXT_COUNTS = 2,        /* which experts of the next block follow */
+    NEEDS_PROBES = 4,             /* inputs of the blocks */
+    NEEDS_SIMILARITY = 8,         /* of the experts' outputs on the probes */
+    NEEDS_SQUARED_GRADIENTS = 16, /* of every weight, summed over all steps so far */
+    NEEDS_MIXING = 32             /* memory to mix a block's experts in, for the policy's own use */
 };
 
 /* A tower as a policy sees it, on the host. Counts are those since the task began; what was not asked for is NULL. */
@@ -63,6 +63,7 @@ enum merge_moment { MERGE_AFTER_STEP, MERGE_AFTER_TASK };
 
 struct merge_call {
     enum merge_moment moment;
+    size_t iteration, iterations;  /* of the task, from 1; 0 after the task */
     const struct options *options; /* the policy's; NULL: its defaults */
     struct rng rng;
     void *state; /* the policy's own, of both towers */
@@ -77,6 +78,10 @@ struct merge_policy {
     bool after_task;   /* it is asked at the end of a task, too, before experts are frozen */
     status (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error);
+    /* Or, of a policy that has no plan: changes the experts of both towers after every step of a task, on the device, without
+     * targets and events. begin_task sees the frozen set; after a stop it is called again. */
+    status (*begin_task)(struct adapters *adapters, struct error *error);
+    status (*after_step)(struct adapters *adapters, const struct merge_call *call, struct error *error);
 };
 
 status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error);
@@ -87,11 +92,6 @@ status merge_list_add(struct merge_list *list, const struct merge *merge, struct
 /* What happens to Adam's moments and step count of the expert that is replaced. */
 enum merge_moments { MOMENTS_KEEP, MOMENTS_AVERAGE, MOMENTS_RESET };
 #define MERGE_MOMENTS_CHOICES "keep|average|reset"
-
-/* When experts are merged, for whoever calls adapters_merge: after every `every`-th iteration of a task, after that one
- * alone, or when the task ends, before experts are frozen, whatever the policy's after_task. */
-enum merge_schedule { SCHEDULE_EVERY, SCHEDULE_ONCE, SCHEDULE_END_OF_TASK };
-#define MERGE_SCHEDULE_CHOICES "every|once|end_of_task"
 
 enum expert_change_kind { CHANGE_MERGE, CHANGE_SKIP, CHANGE_FREEZE };
 
@@ -105,6 +105,8 @@ struct expert_changes {
     size_t count;
     struct expert_change *changes;
 };
+status expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                          const struct merge *merge, struct error *error); /* events NULL: nothing */
 void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
@@ -115,8 +117,10 @@ struct merge_plan {
     const struct merge_combiner *combiner;                   /* NULL: the mean */
     const struct options *policy_options, *combiner_options; /* NULL where it has none */
     enum merge_moments moments;
-    enum merge_schedule schedule;
-    size_t every; /* iterations between merges, or before the only one */
+    const struct merge_schedule *schedule; /* schedule/schedule.h; NULL: that of whoever calls adapters_merge */
+    size_t every;                          /* iterations between merges, or as the schedule says */
+    double least_fall;
+    float noise; /* standard deviation of what is added to a merged tensor, as a share of its own; 0: nothing */
 };
 unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
 
@@ -124,16 +128,21 @@ unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both
 status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
                       struct expert_changes *events, struct error *error);
 
-/* The top_k highest counts of every block join its frozen set (ties: the lowest index); appends one event per block. */
-status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error);
-
-/* For policies that leave their target to the suite: an entry of their options, and what it asks for. least_used: the
+/* For policies that leave their target to the suite: entries of their options, and what they ask for. least_used: the
  * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
- * a random one that is neither a source nor frozen. A skip where there is none. */
-#define MERGE_TARGET_OPTION                                                                                            \
+ * a random one that is neither a source nor frozen; noise: the least used, which becomes what the combiner makes of the
+ * sources plus noise. A skip where there is none. */
+enum merge_target { TARGET_LEAST_USED, TARGET_RANDOM_FREE, TARGET_NOISE };
+#define MERGE_TARGET_OPTIONS                                                                                           \
+    {.name = "target",                                                                                                 \
+     .type = OPTION_CHOICE,                                                                                            \
+     .choices = "least_used|random_free|noise",                                                                        \
+     .fallback = "least_used",                                                                                         \
+     .help = "which expert is replaced: the least used, a random one that is neither source nor frozen, or the least " \
+             "used with noise around what the sources become"},                                                        \
     {                                                                                                                  \
-        .name = "target", .type = OPTION_CHOICE, .choices = "least_used|random_free", .fallback = "least_used",        \
-        .help = "which expert is replaced: the least used, or a random one that is neither source nor frozen"          \
+        .name = "noise", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01",                         \
+        .help = "with target noise: its standard deviation, as a share of that of each merged tensor"                  \
     }
 void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge);
 

@@ -1,8 +1,10 @@
 #include "adapters/options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "adapters/merge/combine.h"
+#include "adapters/schedule/schedule.h"
 
 const struct option adapter_options[] = {{.name = "experts",
                                           .type = OPTION_INTEGER,
@@ -60,7 +62,11 @@ const struct option adapter_options[] = {{.name = "experts",
                                           .minimum = 0,
                                           .maximum = MERGE_SOURCES,
                                           .fallback = "2",
-                                          .help = "most used experts frozen after each task"},
+                                          .help = "experts frozen after each task"},
+                                         {.name = "freeze",
+                                          .type = OPTION_TEXT,
+                                          .fallback = "most_used",
+                                          .help = "which experts are frozen after a task: mtil list freezing"},
                                          {.name = "routers",
                                           .type = OPTION_CHOICE,
                                           .choices = "per_task|one",
@@ -77,13 +83,20 @@ const struct option merge_options[] = {{.name = "policy",
                                         .minimum = 1,
                                         .maximum = 1e9,
                                         .fallback = "100",
-                                        .help = "iterations between merges, or before the only one"},
+                                        .help = "M: iterations between merges, or as merge.schedule says"},
                                        {.name = "schedule",
                                         .type = OPTION_CHOICE,
                                         .choices = MERGE_SCHEDULE_CHOICES,
                                         .fallback = "every",
-                                        .help = "at every merge.every-th iteration of a task, at that one alone, or "
-                                                "when the task ends"},
+                                        .help = "when merge.policy is asked; see mtil list schedules"},
+                                       {.name = "least_fall",
+                                        .type = OPTION_REAL,
+                                        .minimum = 0,
+                                        .maximum = 1,
+                                        .fallback = "0.01",
+                                        .help =
+                                            "schedule plateau: share by which the mean loss has to fall for training "
+                                            "to go on without a merge"},
                                        {.name = "moments",
                                         .type = OPTION_CHOICE,
                                         .choices = MERGE_MOMENTS_CHOICES,
@@ -122,8 +135,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .scale = (float)options_real(o, "scale"),
                                    .dropout = (float)options_real(o, "dropout"),
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
-                                   .input = (enum expert_input)options_choice(o, "expert_input"),
-                                   .freeze_top_k = whole(o, "freeze_top_k")};
+                                   .input = (enum expert_input)options_choice(o, "expert_input")};
     s->place.towers = (enum adapted_towers)options_choice(o, "towers");
     TRY(read_blocks(&s->place.blocks, o, error));
     if (s->top_k > s->experts)
@@ -132,25 +144,84 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
             "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
             "or raise adapter.experts",
             s->top_k, s->experts);
-    if (s->freeze_top_k > s->experts)
+    if (whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
-                         s->freeze_top_k, s->experts);
+                         whole(o, "freeze_top_k"), s->experts);
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);
     return OK;
 }
 
+static bool at_default(const struct options *options, const char *real)
+{
+    return options_real(options, real) == strtod(options_find(options_table(options), real)->fallback, NULL);
+}
+
+static status read_noise(struct merge_plan *plan, const struct options *merge, struct error *error)
+{
+    if (plan->policy->options == NULL || options_find(plan->policy->options, "noise") == NULL)
+        return OK;
+    if (options_choice(merge, "target") == TARGET_NOISE)
+        plan->noise = (float)options_real(merge, "noise");
+    else if (!at_default(merge, "noise"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge.noise is %s, but no noise is added with merge.target %s; set merge.target=noise",
+                         options_as_text(merge, "noise"), options_text(merge, "target"));
+    return OK;
+}
+
+/* What would have no effect is refused, so that runs that differ in it are not taken for different ones. */
+static status check_plan(const struct merge_plan *plan, const struct options *merge, struct error *error)
+{
+    const char *policy = plan->policy->name, *schedule = plan->schedule->name;
+    if (!plan->schedule->needs_loss && !at_default(merge, "least_fall"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge.least_fall is %s, but merge.schedule %s does not look at the loss; set "
+                         "merge.schedule=plateau",
+                         options_as_text(merge, "least_fall"), schedule);
+    if (plan->policy->after_step == NULL)
+        return OK;
+    if (plan->schedule != merge_schedule_at(0))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge.schedule is %s, but merge policy %s averages after every step; set "
+                         "merge.schedule=every",
+                         schedule, policy);
+    if (strcmp(plan->combiner->name, "mean") != 0 || plan->moments != MOMENTS_KEEP)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge policy %s averages by a formula of its own and leaves moments alone; expected "
+                         "combine.name mean and merge.moments keep, found %s and %s",
+                         policy, plan->combiner->name, options_text(merge, "moments"));
+    return OK;
+}
+
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error)
 {
-    *plan = (struct merge_plan){.schedule = (enum merge_schedule)options_choice(merge, "schedule"),
+    *plan = (struct merge_plan){.schedule = merge_schedule_at(options_choice(merge, "schedule")),
                                 .every = whole(merge, "every"),
+                                .least_fall = options_real(merge, "least_fall"),
                                 .moments = (enum merge_moments)options_choice(merge, "moments"),
                                 .policy_options = merge,
                                 .combiner_options = combine};
     TRY(merge_policy_find(&plan->policy, options_text(merge, "policy"), error));
-    return merge_combiner_find(&plan->combiner, options_text(combine, "name"), error);
+    TRY(merge_combiner_find(&plan->combiner, options_text(combine, "name"), error));
+    TRY(read_noise(plan, merge, error));
+    return check_plan(plan, merge, error);
+}
+
+status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error)
+{
+    *plan = (struct freeze_plan){.top_k = whole(adapter, "freeze_top_k"), .options = adapter};
+    return freeze_policy_find(&plan->policy, options_text(adapter, "freeze"), error);
+}
+
+status freeze_policy_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct freeze_policy *policy;
+    TRY(freeze_policy_find(&policy, name, error));
+    *table = policy->options;
+    return OK;
 }
 
 status merge_combiner_keys(const char *name, const struct option **table, struct error *error)

@@ -2,6 +2,7 @@
 #ifndef MTIL_ADAPTERS_OPTIONS_H
 #define MTIL_ADAPTERS_OPTIONS_H
 
+#include "adapters/freeze.h"
 #include "adapters/merge.h"
 
 enum { ADAPTER_EXPERTS = 1024 }; /* at most in a block */
@@ -16,8 +17,11 @@ status adapter_settings_of(struct adapter_settings *settings, const struct optio
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error);
 
-/* The keys that come with a policy and with a combiner. */
+status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error);
+
+/* The keys that come with a merge policy, a combiner and a freeze policy. */
 status merge_policy_keys(const char *name, const struct option **table, struct error *error);
 status merge_combiner_keys(const char *name, const struct option **table, struct error *error);
+status freeze_policy_keys(const char *name, const struct option **table, struct error *error);
 
 #endif

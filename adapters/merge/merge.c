@@ -1,10 +1,12 @@
-/* Carries out what a policy planned, and freezes. */
+/* Carries out what a policy planned. */
 #include "adapters/merge.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/merge/policies.h"
+#include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
 #include "core/array.h"
 
@@ -19,8 +21,8 @@ void expert_changes_free(struct expert_changes *events)
     *events = (struct expert_changes){0};
 }
 
-static status add_event(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
-                        const struct merge *merge, struct error *error)
+status expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                          const struct merge *merge, struct error *error)
 {
     if (events == NULL)
         return OK;
@@ -100,8 +102,7 @@ static status merge_moments(struct adapters *adapters, struct parameters *group,
     return backend->ops->upload(backend, steps + merge->target, &mean, sizeof mean, error);
 }
 
-/* The four tensors of a block's experts, in the order of a flat expert. */
-static void expert_tensors(const struct adapter_tower *tower, size_t block, const struct parameter *found[EXPERT_PARTS])
+void merge_expert_tensors(const struct adapter_tower *tower, size_t block, const struct parameter *found[EXPERT_PARTS])
 {
     const struct expert_bank *bank = &tower->banks[block];
     const size_t tensors[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
@@ -115,7 +116,7 @@ static status read_expert(const struct adapter_tower *tower, const float *array,
 {
     struct backend *backend = tower->adapters->backend;
     const struct parameter *tensors[EXPERT_PARTS];
-    expert_tensors(tower, block, tensors);
+    merge_expert_tensors(tower, block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         size_t n = tensors[i]->size / tensors[i]->shape[0];
         TRY(backend->ops->download(backend, flat, array + tensors[i]->offset + (size_t)expert * n, n * sizeof *flat,
@@ -137,7 +138,7 @@ static status write_expert(const struct adapter_tower *tower, size_t block, int 
 {
     struct backend *backend = tower->adapters->backend;
     const struct parameter *tensors[EXPERT_PARTS];
-    expert_tensors(tower, block, tensors);
+    merge_expert_tensors(tower, block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         size_t n = tensors[i]->size / tensors[i]->shape[0];
         TRY(backend->ops->upload(backend, write_part(tower, tensors[i], expert), flat, n * sizeof *flat, error));
@@ -190,16 +191,50 @@ static status combine_into(const struct adapter_tower *tower, const struct merge
     return result;
 }
 
+/* values[i] += scale · standard deviation of values · n_i, n ~ N(0, 1) from draw `base` on. */
+static void add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)values[i];
+    for (size_t i = 0; i < n; i++)
+        squares += pow((double)values[i] - sum / (double)n, 2);
+    double deviation = sqrt(squares / (double)n);
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)((double)values[i] + scale * deviation * (double)rng_normal(rng, base + i));
+}
+
+/* Noise around a merged expert, each of its tensors by itself, as RMoE starts its experts (Wu et al. 2022). The numbers are
+ * beside those that policies and freezing draw: from 2^63 on, 2^36 for each expert. */
+static status blur(const struct adapter_tower *tower, enum tower which, const struct merge *merge, float scale,
+                   const struct rng *rng, struct error *error)
+{
+    struct expert_shape shape = {tower->width, tower->adapters->settings.bottleneck};
+    uint64_t base =
+        (uint64_t)1 << 63 | (uint64_t)which << 62 | (uint64_t)merge->block << 48 | (uint64_t)merge->target << 36;
+    float *flat = malloc(array_size(expert_size(shape), sizeof *flat));
+    if (flat == NULL)
+        return error_set(error, ERROR_MEMORY, "merge: no memory for an expert");
+    status result = read_expert(tower, tower->parameters->values, merge->block, merge->target, flat, error);
+    for (int i = 0; result == OK && i < EXPERT_PARTS; i++) {
+        struct expert_part part = expert_part(shape, i);
+        add_noise(flat + part.offset, part.size, (double)scale, rng, base + part.offset);
+    }
+    NEXT(result, write_expert(tower, merge->block, merge->target, flat, error));
+    free(flat);
+    return result;
+}
+
 /* A combiner with a formula of its own leaves moments that are averaged equal shares. */
-static status carry_out(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
-                        struct merge *merge, struct error *error)
+static status combine(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
+                      struct merge *merge, struct error *error)
 {
     struct adapter_tower *tower = &adapters->towers[view->tower];
     const struct merge_combiner *combiner = plan->combiner != NULL ? plan->combiner : &combine_mean;
     const struct parameter *tensors[EXPERT_PARTS];
     struct merge shares = *merge;
     (combiner->weigh != NULL ? combiner->weigh : combine_mean.weigh)(view, &shares);
-    expert_tensors(tower, merge->block, tensors);
+    merge_expert_tensors(tower, merge->block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         if (combiner->combine == NULL)
             TRY(sum_into(adapters, write_part(tower, tensors[i], merge->target), tower->parameters->values, tensors[i],
@@ -212,19 +247,30 @@ static status carry_out(struct adapters *adapters, const struct merge_view *view
     return OK;
 }
 
+static status carry_out(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
+                        const struct merge_call *call, struct merge *merge, struct error *error)
+{
+    TRY(combine(adapters, view, plan, merge, error));
+    if (plan->noise == 0)
+        return OK;
+    return blur(&adapters->towers[view->tower], view->tower, merge, plan->noise, &call->rng, error);
+}
+
 unsigned merge_needs(const struct merge_plan *plan)
 {
     return plan->policy->needs | (plan->combiner != NULL ? plan->combiner->needs : 0);
 }
 
 static status carry_out_list(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
-                             struct merge_list *list, struct expert_changes *events, struct error *error)
+                             const struct merge_call *call, struct merge_list *list, struct expert_changes *events,
+                             struct error *error)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct merge *merge = &list->merges[i];
         if (merge->skip == MERGE_DONE)
-            TRY(carry_out(adapters, view, plan, merge, error));
-        TRY(add_event(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge, error));
+            TRY(carry_out(adapters, view, plan, call, merge, error));
+        TRY(expert_changes_add(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge,
+                               error));
     }
     return OK;
 }
@@ -232,9 +278,10 @@ static status carry_out_list(struct adapters *adapters, const struct merge_view 
 status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
                       struct expert_changes *events, struct error *error)
 {
-    if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task && plan->schedule != SCHEDULE_END_OF_TASK)
+    if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task &&
+        !(plan->schedule != NULL && plan->schedule->after_task))
         return OK;
-    for (int t = 0; t < TOWERS; t++) {
+    for (int t = 0; plan->policy->plan != NULL && t < TOWERS; t++) {
         if (!adapters_in_tower(adapters, (enum tower)t))
             continue;
         struct merge_list list = {0};
@@ -242,41 +289,9 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         int32_t *memory = NULL;
         status result = look_at(adapters, (enum tower)t, plan->policy->needs, &view, &memory, error);
         NEXT(result, plan->policy->plan(&view, call, &list, error));
-        NEXT(result, carry_out_list(adapters, &view, plan, &list, events, error));
+        NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));
         free(memory);
         free(list.merges);
-        TRY(result);
-    }
-    return OK;
-}
-
-static status freeze_block(struct adapters *adapters, enum tower which, size_t block, size_t top_k,
-                           const int32_t *counts, int32_t *frozen, struct expert_changes *events, struct error *error)
-{
-    struct merge event = {.block = block, .target = -1, .sources = top_k};
-    highest_counts(counts, adapters->settings.experts, top_k, event.source);
-    for (size_t i = 0; i < top_k; i++)
-        frozen[event.source[i]] = 1;
-    TRY(adapters_write_frozen(adapters, which, block, frozen, error));
-    return add_event(events, CHANGE_FREEZE, which, &event, error);
-}
-
-status adapters_freeze(struct adapters *adapters, size_t top_k, struct expert_changes *events, struct error *error)
-{
-    if (top_k > adapters->settings.experts || top_k > MERGE_SOURCES)
-        return error_set(error, ERROR_ARGUMENT,
-                         "freeze: cannot freeze the %zu most used of %zu experts (at most %d per task)", top_k,
-                         adapters->settings.experts, MERGE_SOURCES);
-    for (int t = 0; t < TOWERS; t++) {
-        if (!adapters_in_tower(adapters, (enum tower)t))
-            continue;
-        struct merge_view view;
-        int32_t *memory = NULL;
-        status result = look_at(adapters, (enum tower)t, 0, &view, &memory, error);
-        for (size_t b = 0; result == OK && b < view.blocks; b++)
-            result = freeze_block(adapters, (enum tower)t, b, top_k, view.counts + b * view.experts,
-                                  memory + (view.blocks + b) * view.experts, events, error);
-        free(memory);
         TRY(result);
     }
     return OK;

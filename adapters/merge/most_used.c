@@ -8,7 +8,7 @@ static const struct option options[] = {{.name = "sources",
                                          .maximum = MERGE_SOURCES,
                                          .fallback = "2",
                                          .help = "how many of the most used experts are merged"},
-                                        MERGE_TARGET_OPTION,
+                                        MERGE_TARGET_OPTIONS,
                                         {0}};
 
 static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,

@@ -5,7 +5,7 @@
 #include "adapters/merge.h"
 #include "adapters/merge/combine.h"
 
-#define MERGE_POLICIES(X) X(none) X(most_used) X(random) X(similar) X(coactivated) X(downstream)
+#define MERGE_POLICIES(X) X(none) X(most_used) X(random) X(similar) X(coactivated) X(downstream) X(ewa)
 #define MERGE_COMBINERS(X) X(mean) X(weighted) X(fisher) X(ties) X(slerp) X(aligned)
 
 #define DECLARE(name) extern const struct merge_policy policy_##name;

@@ -100,8 +100,7 @@ void merge_onto_random_free(const struct merge_view *view, const struct rng *rng
 
 void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge)
 {
-    enum { RANDOM_FREE = 1 }; /* its place in MERGE_TARGET_OPTION */
-    if (call->options != NULL && options_choice(call->options, "target") == RANDOM_FREE)
+    if (call->options != NULL && options_choice(call->options, "target") == TARGET_RANDOM_FREE)
         merge_onto_random_free(view, &call->rng, merge);
     else
         onto_least_used(view, merge);

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/freeze.h"
 #include "adapters/merge/combine.h"
+#include "adapters/schedule/schedule.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/config/library.h"
@@ -115,6 +117,20 @@ static void list_combiners(struct listing *listing)
                   &(struct entry){combiner->name, combiner->source, combiner->formula, "combine.", combiner->options});
 }
 
+static void list_freezing(struct listing *listing)
+{
+    const struct freeze_policy *policy;
+    for (size_t i = 0; (policy = freeze_policy_at(i)) != NULL; i++)
+        add_entry(listing, &(struct entry){policy->name, policy->source, policy->formula, "adapter.", policy->options});
+}
+
+static void list_schedules(struct listing *listing)
+{
+    const struct merge_schedule *schedule;
+    for (size_t i = 0; (schedule = merge_schedule_at(i)) != NULL; i++)
+        add_entry(listing, &(struct entry){.name = schedule->name, .about = schedule->help});
+}
+
 static void list_datasets(struct listing *listing)
 {
     size_t count;
@@ -145,9 +161,10 @@ static const struct kind {
     const char *name, *title;
     void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
 } kinds[] = {
-    {"combiners", "source", list_combiners},  {"datasets", "source", list_datasets},
-    {"methods", "publication", list_methods}, {"models", "what it is", list_models},
-    {"policies", "source", list_policies},    {"suites", "summary", list_suites},
+    {"combiners", "source", list_combiners}, {"datasets", "source", list_datasets},
+    {"freezing", "source", list_freezing},   {"methods", "publication", list_methods},
+    {"models", "what it is", list_models},   {"policies", "source", list_policies},
+    {"schedules", "when", list_schedules},   {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -136,13 +136,15 @@ const struct suite_section settings_sections[] = {
      .chosen = settings_split_keys},
     {.name = "adapter",
      .options = adapter_options,
-     .incidental = "blocks=all|towers=both|routers=per_task", /* what runs did before there were these keys */
+     .chooser = "freeze",
+     .chosen = freeze_policy_keys,
+     .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used", /* what runs did before these keys */
      .used = method_reads},
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",
      .chosen = merge_policy_keys,
-     .incidental = "schedule=every|target=least_used", /* what runs did before there were these keys */
+     .incidental = "schedule=every|target=least_used|noise=0.01|least_fall=0.01", /* what runs did before these keys */
      .used = method_reads},
     {.name = "combine",
      .options = combine_options,
@@ -241,6 +243,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     s->selector = selector_settings_of(suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
     TRY(settings_check_data(s, data, error));
+    TRY(freeze_plan_of(&s->freeze, suite_options(suite, "adapter"), error));
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(check(s, error));

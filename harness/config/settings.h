@@ -50,6 +50,7 @@ struct settings {
     size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;
     struct merge_plan merge;
+    struct freeze_plan freeze;
     const struct method *method;
     const struct options *method_options;
     struct selector_settings selector;

@@ -3,25 +3,32 @@
 #include <stdlib.h>
 
 #include "adapters/merge/combine.h"
+#include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
+#include "harness/train/services/loss_mean.h"
 
 struct state {
     void *policy; /* state of the merge policy; NULL: none */
+    struct schedule_state schedule;
+    struct loss_mean loss; /* where the schedule needs it */
 };
 
-/* An iteration that is left out takes back its selection counts, but not what its forward pass added to the others. */
+/* An iteration that is left out takes back its selection counts, but not what its forward pass added to the others; and
+ * nobody knows in time that the averaging of experts has to be left out with it. */
 static status check_skipping(const struct experiment *e, struct error *error)
 {
     enum { OF_FORWARD = NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS | NEEDS_PROBES | NEEDS_SIMILARITY };
     const struct merge_plan *plan = &e->settings.merge;
-    for (size_t k = 0; merge_needs(plan) & OF_FORWARD && k < e->data.task_count; k++)
+    bool after_steps = plan->policy->after_step != NULL, refused = after_steps || merge_needs(plan) & OF_FORWARD;
+    for (size_t k = 0; refused && k < e->data.task_count; k++)
         if (e->data.tasks[k].settings.on_nan == ON_NAN_SKIP)
             return error_set(error, ERROR_ARGUMENT,
-                             "training.on_nan=skip: merge policy %s with combiner %s looks at statistics of every "
-                             "iteration, also of those left out; set training.on_nan=stop",
-                             plan->policy->name, plan->combiner->name);
+                             "training.on_nan=skip: merge policy %s with combiner %s %s every iteration, also of those "
+                             "left out; set training.on_nan=stop",
+                             plan->policy->name, plan->combiner->name,
+                             after_steps ? "changes the experts after" : "looks at statistics of");
     return OK;
 }
 
@@ -32,6 +39,8 @@ static status open_policy(struct method_run *run, struct error *error)
     const struct merge_plan *plan = &e->settings.merge;
     TRY(check_skipping(e, error));
     TRY(adapters_collect(e->model.adapters, merge_needs(plan), run->memory, error));
+    if (plan->schedule->needs_loss)
+        TRY(loss_mean_open(&state->loss, e, run->memory, error));
     if (plan->policy->state_size == 0)
         return OK;
     state->policy = calloc(1, plan->policy->state_size);
@@ -48,43 +57,82 @@ static void close_policy(struct method_run *run)
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    return resumed ? OK : adapters_begin_task(run->experiment->model.adapters, task->index, error);
+    struct experiment *e = run->experiment;
+    struct state *state = run->state;
+    const struct merge_plan *plan = &e->settings.merge;
+    if (!resumed) {
+        TRY(adapters_begin_task(e->model.adapters, task->index, error));
+        state->schedule = (struct schedule_state){0};
+        if (plan->schedule->needs_loss)
+            TRY(loss_mean_clear(&state->loss, e, error));
+    }
+    return plan->policy->begin_task != NULL ? plan->policy->begin_task(e->model.adapters, error) : OK;
 }
 
-static status merge(struct method_run *run, const struct task *task, enum merge_moment moment, size_t iteration,
-                    struct error *error)
+static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)
+{
+    const struct experiment *e = run->experiment;
+    return (struct merge_call){.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
+                               .iteration = iteration,
+                               .iterations = task->settings.iterations,
+                               .options = e->settings.merge.policy_options,
+                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
+                               .state = ((struct state *)run->state)->policy};
+}
+
+static status is_due(struct method_run *run, const struct task *task, size_t iteration, bool *due, struct error *error)
 {
     struct experiment *e = run->experiment;
-    struct merge_call call = {.moment = moment,
-                              .options = e->settings.merge.policy_options,
-                              .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
-                              .state = ((struct state *)run->state)->policy};
-    return adapters_merge(e->model.adapters, &e->settings.merge, &call, &e->changes, error);
+    struct state *state = run->state;
+    const struct merge_plan *plan = &e->settings.merge;
+    struct schedule_call call = {.iteration = iteration,
+                                 .iterations = task->settings.iterations,
+                                 .every = plan->every,
+                                 .least_fall = plan->least_fall,
+                                 .state = &state->schedule};
+    *due = false;
+    if (plan->schedule->needs_loss) {
+        TRY(loss_mean_add(&state->loss, e, error));
+        if (iteration % plan->every != 0)
+            return OK;
+        TRY(loss_mean_take(&state->loss, e, &call.loss, error));
+    }
+    *due = plan->schedule->due != NULL && plan->schedule->due(&call);
+    return OK;
 }
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    const struct merge_plan *plan = &run->experiment->settings.merge;
-    const bool due[] = {[SCHEDULE_EVERY] = iteration % plan->every == 0,
-                        [SCHEDULE_ONCE] = iteration == plan->every,
-                        [SCHEDULE_END_OF_TASK] = false};
-    return due[plan->schedule] ? merge(run, task, MERGE_AFTER_STEP, iteration, error) : OK;
+    struct experiment *e = run->experiment;
+    const struct merge_plan *plan = &e->settings.merge;
+    const struct merge_call call = make_call(run, task, iteration);
+    bool due;
+    if (plan->policy->after_step != NULL)
+        return plan->policy->after_step(e->model.adapters, &call, error);
+    TRY(is_due(run, task, iteration, &due, error));
+    return due ? adapters_merge(e->model.adapters, plan, &call, &e->changes, error) : OK;
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct experiment *e = run->experiment;
-    TRY(merge(run, task, MERGE_AFTER_TASK, 0, error));
-    return adapters_freeze(e->model.adapters, e->settings.adapter.freeze_top_k, &e->changes, error);
+    const struct merge_call call = make_call(run, task, 0);
+    TRY(adapters_merge(e->model.adapters, &e->settings.merge, &call, &e->changes, error));
+    return adapters_freeze(e->model.adapters, &e->settings.freeze, call.rng, &e->changes, error);
 }
 
 static status keep(struct method_run *run, const struct passage *passage, struct error *error)
 {
-    const struct merge_policy *policy = run->experiment->settings.merge.policy;
+    enum { DOUBLES = sizeof(struct schedule_state) / sizeof(double) };
+    const struct merge_plan *plan = &run->experiment->settings.merge;
     struct state *state = run->state;
-    if (policy->state_size == 0)
+    if (plan->schedule->needs_loss) {
+        TRY(passage_host(passage, "schedule.state", SAFETENSOR_F64, DOUBLES, &state->schedule, error));
+        TRY(loss_mean_keep(&state->loss, "schedule.loss", passage, error));
+    }
+    if (plan->policy->state_size == 0)
         return OK;
-    return passage_host(passage, "merge.state", SAFETENSOR_U8, policy->state_size, state->policy, error);
+    return passage_host(passage, "merge.state", SAFETENSOR_U8, plan->policy->state_size, state->policy, error);
 }
 
 const struct method method_moe_adapters = {

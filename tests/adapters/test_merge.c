@@ -1,4 +1,5 @@
 /* Merge policies, what becomes of the moments, and freezing (Park, Algorithm 1). */
+#include "adapters/freeze.h"
 #include "adapters/merge.h"
 
 #include "adapters/merge/combine.h"
@@ -214,6 +215,12 @@ static void merged_expert_is_the_mean_and_moments_follow(void **state)
     check_merge(MOMENTS_RESET);
 }
 
+static status freeze_most(struct adapters *adapters, size_t top_k, struct expert_changes *changes)
+{
+    const struct freeze_plan plan = {.policy = &freeze_most_used, .top_k = top_k};
+    return adapters_freeze(adapters, &plan, (struct rng){0}, changes, &error);
+}
+
 static void frozen_sets_only_grow(void **state)
 {
     (void)state;
@@ -222,7 +229,7 @@ static void frozen_sets_only_grow(void **state)
     struct expert_changes changes = {0};
     int32_t frozen[EXPERTS];
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){4, 9, 1, 9, 2}, &error));
-    must(adapters_freeze(adapters, 2, &changes, &error));
+    must(freeze_most(adapters, 2, &changes));
     assert_int_equal(changes.count, 4); /* one per block */
     for (size_t i = 0; i < 4; i++) {
         const struct merge *picked = &changes.changes[i].merge;
@@ -234,12 +241,12 @@ static void frozen_sets_only_grow(void **state)
     }
     must(adapters_begin_task(adapters, 2, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){1, 9, 8, 7, 2}, &error));
-    must(adapters_freeze(adapters, 2, NULL, &error)); /* no events are wanted; 1 is picked again */
+    must(freeze_most(adapters, 2, NULL)); /* no events are wanted; 1 is picked again */
     must(adapters_read_frozen(adapters, TOWER_IMAGE, 1, frozen, &error));
     assert_memory_equal(frozen, ((const int32_t[]){0, 1, 1, 1, 0}), sizeof frozen);
     must(adapters_read_frozen(adapters, TOWER_TEXT, 0, frozen, &error));
     assert_memory_equal(frozen, ((const int32_t[]){1, 1, 0, 0, 0}), sizeof frozen);
-    assert_int_equal(adapters_freeze(adapters, EXPERTS + 1, &changes, &error), ERROR_ARGUMENT);
+    assert_int_equal(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "6 most used of 5"));
     expert_changes_free(&changes);
     small_adapters_close(&s, adapters);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/freeze.h"
 #include "adapters/merge.h"
 #include "core/file.h"
 #include "models/class_head.h"
@@ -175,7 +176,9 @@ static status freeze(struct trajectory *r, struct error *error)
 {
     const json_t *want = json_array_get(json_object_get(r->events, "freezes"), r->task);
     expert_changes_clear(&r->happened);
-    TRY(adapters_freeze(r->f->adapters, (size_t)fixture_number(r->f->config, "freeze_top_k"), &r->happened, error));
+    struct freeze_plan plan = {.policy = &freeze_most_used,
+                               .top_k = (size_t)fixture_number(r->f->config, "freeze_top_k")};
+    TRY(adapters_freeze(r->f->adapters, &plan, (struct rng){0}, &r->happened, error));
     for (size_t i = 0; i < r->happened.count; i++) {
         const struct expert_change *e = &r->happened.changes[i];
         char key[32];

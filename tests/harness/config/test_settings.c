@@ -61,7 +61,7 @@ static void defaults(void **state)
     assert_float_equal(s.adapter.dropout, 0.1, 1e-9);
     assert_float_equal(s.adapter.noise_epsilon, 0.01, 1e-9);
     assert_int_equal(s.adapter.input, EXPERT_INPUT_RESIDUAL);
-    assert_int_equal(s.adapter.freeze_top_k, 2);
+    assert_int_equal(s.freeze.top_k, 2);
     assert_string_equal(s.merge.policy->name, "most_used");
     assert_int_equal(s.merge.every, 100);
     assert_int_equal(s.merge.moments, MOMENTS_KEEP);
@@ -336,6 +336,13 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
     expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
+    expect_refused("merge: {noise: 0.5}\n", NULL, (const char *const[]){"noise is 0.5", "target=noise", NULL});
+    expect_refused("merge: {least_fall: 0.5}\n", NULL, (const char *const[]){"least_fall", "every", "plateau", NULL});
+    expect_refused("merge: {policy: ewa, schedule: once}\n", NULL, (const char *const[]){"once", "ewa", NULL});
+    expect_refused("merge: {policy: ewa, moments: reset}\n", NULL, (const char *const[]){"ewa", "reset", NULL});
+    expect_refused("merge: {policy: ewa}\ncombine: {name: ties}\n", NULL, (const char *const[]){"ewa", "ties", NULL});
+    expect_refused("adapter: {freeze: most}\n", NULL, (const char *const[]){"most_used", "share", NULL});
+    expect_refused("adapter: {freeze_share: 0.2}\n", NULL, (const char *const[]){"freeze_share", NULL});
     expect_refused("merge: {policy: most_usd}\n", NULL, (const char *const[]){"most_usd", "most_used", NULL});
     expect_refused("method: {name: zeroshot}\n", NULL, (const char *const[]){"zeroshot", "zero_shot", NULL});
     expect_refused("data: {order: [nist]}\n", NULL, (const char *const[]){"nist", "mnist", NULL});

@@ -8,12 +8,13 @@
 #include "adapters/statistics.h"
 #include "harness/run/checkpoint.h"
 #include "harness/train/replicas.h"
+#include "harness/train/services/loss_mean.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 struct choice {
     char policy[48], combiner[48], gpus[24];
-    const char *overrides[6];
+    const char *overrides[8];
 };
 
 static const char *const *choose(struct choice *c, const char *policy, const char *combiner, size_t gpus)
@@ -120,6 +121,8 @@ static void every_combination_survives_a_stop_and_two_devices(void **state)
             struct choice c = {0};
             if (strcmp(test_backend_name(), "cpu") != 0 && (p + 3) % 4 != k % 4) /* kernels on the CPU take long */
                 continue;
+            if (policy->after_step != NULL) /* it has a combination of its own */
+                continue;
             choose(&c, policy->name, combiner->name, 1);
             check_resuming(&run, &c);
             choose(&c, policy->name, combiner->name, 2);
@@ -128,17 +131,113 @@ static void every_combination_survives_a_stop_and_two_devices(void **state)
     small_run_close(&run);
 }
 
-static void random_targets_survive_a_stop_and_two_devices(void **state)
+static void other_choices_survive_a_stop_and_two_devices(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy, *overrides[3];
+    } cases[] = {
+        {"most_used", {"merge.target=random_free"}},
+        {"most_used", {"merge.target=noise", "adapter.freeze=random"}},
+        {"most_used", {"merge.schedule=warmup_decay", "adapter.freeze=share"}},
+        {"most_used",
+         {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}}, /* one that hardly falls so far */
+        {"ewa", {"merge.rate=0.5"}},
+    };
+    struct small_run run;
+    struct choice c = {0};
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t gpus = 1; gpus <= 2; gpus++) {
+            choose(&c, cases[i].policy, "mean", gpus);
+            memcpy(c.overrides + 4, cases[i].overrides, sizeof cases[i].overrides);
+            gpus == 1 ? check_resuming(&run, &c) : check_replicas(&run, &c);
+        }
+    small_run_close(&run);
+}
+
+static void add_loss(const struct loss_mean *mean, struct experiment *e, float loss, bool held)
+{
+    const struct step_guard guard = {.held = held};
+    must(e->model.backend->ops->upload(e->model.backend, e->model.loss, &loss, sizeof loss, &error));
+    must(e->model.backend->ops->upload(e->model.backend, e->model.guard, &guard, sizeof guard, &error));
+    must(loss_mean_add(mean, e, &error));
+}
+
+/* What the plateau schedule looks at: all losses of a window, but those of iterations that were left out; also after a stop. */
+static void the_mean_loss_is_of_all_iterations_that_count(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct loss_mean mean;
+    struct archive *archive;
+    double loss;
+    small_run_open(&run, 1, NULL);
+    struct experiment *e = run.experiment;
+    must(loss_mean_open(&mean, e, &e->model.memory, &error));
+    add_loss(&mean, e, 4, false);
+    add_loss(&mean, e, (float)NAN, true);
+    add_loss(&mean, e, 1, false);
+    must(archive_create(&archive, &error));
+    struct passage passage = {.archive = archive, .backend = e->model.backend, .saving = true};
+    must(loss_mean_keep(&mean, "loss", &passage, &error));
+    must(loss_mean_take(&mean, e, &loss, &error));
+    assert_true(loss == 2.5);
+    must(loss_mean_take(&mean, e, &loss, &error));
+    assert_true(isnan(loss));
+    passage.saving = false;
+    must(loss_mean_keep(&mean, "loss", &passage, &error));
+    add_loss(&mean, e, 7, false);
+    must(loss_mean_take(&mean, e, &loss, &error));
+    assert_true(loss == 4);
+    archive_close(archive);
+    small_run_close(&run);
+}
+
+/* The state of schedule and loss is among what is kept. */
+static void the_schedule_is_kept(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct stop stop = {.signal = 2};
+    struct archive *archive;
+    float sums[3];
+    double windows[2];
+    small_run_open(&run, 1, (const char *const[]){"merge.schedule=plateau", "merge.every=2", NULL});
+    struct experiment *e = run.experiment;
+    train(&run, 0, 0, &stop, ERROR_STOPPED);
+    for (size_t i = 1; i < 3; i++)
+        train(&run, 0, i, &stop, ERROR_STOPPED);
+    must(archive_create(&archive, &error));
+    struct passage passage = {.archive = archive, .backend = e->model.backend, .saving = true};
+    must(e->settings.method->keep(&e->method, &passage, &error));
+    must(archive_get(archive, "schedule.loss", SAFETENSOR_F32, 3, sums, &error));
+    must(archive_get(archive, "schedule.state", SAFETENSOR_F64, 2, windows, &error));
+    assert_true(sums[0] > 0 && sums[1] == 1 && windows[0] > 0 && windows[1] == 1);
+    archive_close(archive);
+    small_run_close(&run);
+}
+
+/* Weights after a task that the defaults do not give: the choice has an effect in training. */
+static void averaging_changes_what_is_trained(void **state)
 {
     (void)state;
     struct small_run run;
     struct choice c = {0};
     small_run_open(&run, 1, NULL);
-    for (size_t gpus = 1; gpus <= 2; gpus++) {
-        choose(&c, "most_used", "mean", gpus);
-        c.overrides[4] = "merge.target=random_free";
-        gpus == 1 ? check_resuming(&run, &c) : check_replicas(&run, &c);
-    }
+    choose(&c, "none", "mean", 1);
+    small_run_reopen(&run, 1, c.overrides);
+    train(&run, 0, 0, NULL, OK);
+    struct values apart = values_of(run.experiment);
+    choose(&c, "ewa", "mean", 1);
+    small_run_reopen(&run, 1, c.overrides);
+    train(&run, 0, 0, NULL, OK);
+    struct values averaged = values_of(run.experiment);
+    assert_memory_not_equal(apart.tower[0], averaged.tower[0], apart.n[0] * sizeof(float));
+    for (size_t i = 0; i < run.experiment->changes.count; i++) /* no row a step */
+        assert_int_equal(run.experiment->changes.changes[i].kind, CHANGE_FREEZE);
+    free_values(&apart);
+    free_values(&averaged);
     small_run_close(&run);
 }
 
@@ -197,7 +296,7 @@ static void merges_keep_to_the_schedule(void **state)
         {"merge.schedule=every", "merge.every=2", 4, 12},      {"merge.schedule=every", "merge.every=7", 0, 0},
         {"merge.schedule=once", "merge.every=2", 4, 4},        {"merge.schedule=once", "merge.every=3", 0, 4},
         {"merge.schedule=once", "merge.every=7", 0, 0},        {"merge.schedule=end_of_task", "merge.every=2", 0, 4},
-        {"merge.schedule=end_of_task", "merge.every=7", 0, 4},
+        {"merge.schedule=end_of_task", "merge.every=7", 0, 4}, {"merge.schedule=warmup_decay", "merge.every=2", 0, 12},
     };
     struct small_run run;
     small_run_open(&run, 1, NULL);
@@ -308,7 +407,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
-        cmocka_unit_test(random_targets_survive_a_stop_and_two_devices),
+        cmocka_unit_test(other_choices_survive_a_stop_and_two_devices),
+        cmocka_unit_test(averaging_changes_what_is_trained),
+        cmocka_unit_test(the_mean_loss_is_of_all_iterations_that_count),
+        cmocka_unit_test(the_schedule_is_kept),
         cmocka_unit_test(merges_keep_to_the_schedule),
         cmocka_unit_test(collected_counts_add_up),
         cmocka_unit_test(pairs_are_those_of_the_statistic),

@@ -1,0 +1,85 @@
+/* The policies by name, and carrying out what one picked. */
+#include "adapters/freeze.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+#define ENTRY(name) &freeze_##name,
+static const struct freeze_policy *const policies[] = {FREEZE_POLICIES(ENTRY)};
+#undef ENTRY
+
+enum { POLICIES = sizeof policies / sizeof *policies };
+
+const struct freeze_policy *freeze_policy_at(size_t index)
+{
+    return index < POLICIES ? policies[index] : NULL;
+}
+
+status freeze_policy_find(const struct freeze_policy **policy, const char *name, struct error *error)
+{
+    const char *names[POLICIES];
+    for (size_t i = 0; i < POLICIES; i++) {
+        names[i] = policies[i]->name;
+        if (strcmp(names[i], name) == 0) {
+            *policy = policies[i];
+            return OK;
+        }
+    }
+    return error_unknown_word(error, "suite", "freeze policy", name, names, POLICIES);
+}
+
+static status add_events(struct expert_changes *events, const struct freeze_view *view, const int *picked, size_t count,
+                         struct error *error)
+{
+    for (size_t first = 0; first < count; first += MERGE_SOURCES) {
+        size_t left = count - first;
+        struct merge event = {
+            .block = view->block, .target = -1, .sources = left < MERGE_SOURCES ? left : MERGE_SOURCES};
+        memcpy(event.source, picked + first, event.sources * sizeof *picked);
+        TRY(expert_changes_add(events, CHANGE_FREEZE, view->tower, &event, error));
+    }
+    return OK;
+}
+
+/* marks: counts and frozen flags of the tower, [2, blocks, E]; picked: memory for [E]. */
+static status freeze_tower(struct adapters *adapters, enum tower which, const struct freeze_plan *plan, struct rng rng,
+                           int32_t *marks, int *picked, struct expert_changes *events, struct error *error)
+{
+    size_t experts = adapters->settings.experts, blocks = adapters->towers[which].blocks;
+    TRY(adapters_read_marks(adapters, which, marks, error));
+    for (size_t b = 0; b < blocks; b++) {
+        struct freeze_view view = {which, b, experts, marks + b * experts};
+        int32_t *frozen = marks + (blocks + b) * experts;
+        size_t count = plan->policy->pick(&view, plan, &rng, picked);
+        for (size_t i = 0; i < count; i++)
+            frozen[picked[i]] = 1;
+        TRY(adapters_write_frozen(adapters, which, b, frozen, error));
+        TRY(add_events(events, &view, picked, count, error));
+    }
+    return OK;
+}
+
+status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan, struct rng rng,
+                       struct expert_changes *events, struct error *error)
+{
+    size_t experts = adapters->settings.experts;
+    if (plan->top_k > experts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "freeze: cannot freeze the %zu most used of %zu experts; lower adapter.freeze_top_k",
+                         plan->top_k, experts);
+    for (int t = 0; t < TOWERS; t++) {
+        if (!adapters_in_tower(adapters, (enum tower)t))
+            continue;
+        int32_t *marks = malloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *marks));
+        int *picked = malloc(array_size(experts, sizeof *picked));
+        status result = marks != NULL && picked != NULL
+                            ? freeze_tower(adapters, (enum tower)t, plan, rng, marks, picked, events, error)
+                            : error_set(error, ERROR_MEMORY, "freeze: no memory for %zu experts", experts);
+        free(picked);
+        free(marks);
+        TRY(result);
+    }
+    return OK;
+}

@@ -1,0 +1,5 @@
+/* When the task ends, before experts are frozen. */
+#include "adapters/schedule/schedule.h"
+
+const struct merge_schedule schedule_end_of_task = {
+    .name = "end_of_task", .help = "when the task ends, before experts are frozen", .after_task = true};

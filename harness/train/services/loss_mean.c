@@ -1,0 +1,52 @@
+#include "harness/train/services/loss_mean.h"
+
+#include <math.h>
+
+enum { SUM, COUNT, ONE, SUMS };
+
+status loss_mean_open(struct loss_mean *mean, const struct experiment *e, struct arena *arena, struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, arena, TENSOR_F32, "sums of the loss", 1, (size_t[]){SUMS}, error));
+    mean->sums = memory.data;
+    return loss_mean_clear(mean, e, error);
+}
+
+status loss_mean_clear(const struct loss_mean *mean, const struct experiment *e, struct error *error)
+{
+    const float empty[SUMS] = {[ONE] = 1};
+    return e->model.backend->ops->upload(e->model.backend, mean->sums, empty, sizeof empty, error);
+}
+
+static status add(const struct loss_mean *mean, const struct experiment *e, const float *value, int to,
+                  struct error *error)
+{
+    return e->model.backend->ops->multiply(e->model.backend,
+                                           &(struct multiply){.n = 1,
+                                                              .a = value,
+                                                              .b = mean->sums + ONE,
+                                                              .out = mean->sums + to,
+                                                              .accumulate = true,
+                                                              .guard = e->model.guard},
+                                           error);
+}
+
+status loss_mean_add(const struct loss_mean *mean, const struct experiment *e, struct error *error)
+{
+    TRY(add(mean, e, e->model.loss, SUM, error));
+    return add(mean, e, mean->sums + ONE, COUNT, error);
+}
+
+status loss_mean_take(const struct loss_mean *mean, const struct experiment *e, double *loss, struct error *error)
+{
+    float sums[SUMS];
+    TRY(e->model.backend->ops->download(e->model.backend, sums, mean->sums, sizeof sums, error));
+    *loss = sums[COUNT] > 0 ? (double)sums[SUM] / (double)sums[COUNT] : (double)NAN;
+    return loss_mean_clear(mean, e, error);
+}
+
+status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct passage *passage,
+                      struct error *error)
+{
+    return passage_device(passage, name, SAFETENSOR_F32, SUMS, mean->sums, error);
+}

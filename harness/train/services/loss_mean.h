@@ -1,0 +1,25 @@
+/* The mean of the training loss over some iterations, summed on the device: nobody waits until it is asked for.
+ *
+ *     TRY(loss_mean_open(&mean, e, memory, error));
+ *     TRY(loss_mean_add(&mean, e, error));                 // after every iteration; one that was left out does not count
+ *     TRY(loss_mean_take(&mean, e, &loss, error));         // and begin anew
+ */
+#ifndef MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
+#define MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
+
+#include "harness/run/experiment.h"
+
+struct loss_mean {
+    float *sums; /* device [3]: Σ loss, how many, and 1 */
+};
+
+status loss_mean_open(struct loss_mean *mean, const struct experiment *e, struct arena *arena, struct error *error);
+status loss_mean_add(const struct loss_mean *mean, const struct experiment *e, struct error *error);
+status loss_mean_take(const struct loss_mean *mean, const struct experiment *e, double *loss, struct error *error);
+status loss_mean_clear(const struct loss_mean *mean, const struct experiment *e, struct error *error);
+
+/* For a method's keep. */
+status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct passage *passage,
+                      struct error *error);
+
+#endif

@@ -1,0 +1,280 @@
+/* What happens to experts besides merging by a plan: averaging after every step, noise around what is merged, freezing. */
+#include "adapters/freeze.h"
+#include "adapters/statistics.h"
+#include "tests/adapters/small_adapters.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXPERTS = 5, PARTS = 4 };
+
+static const struct merge_policy *policy_called(const char *name)
+{
+    const struct merge_policy *policy = NULL;
+    must(merge_policy_find(&policy, name, &error));
+    return policy;
+}
+
+static float *read_values(struct small *s, const struct parameters *group)
+{
+    return from_device(&s->d, group->values, group->values_count * sizeof(float));
+}
+
+/* --- Averaging --- */
+
+/* The paper's formula, expert by expert, all from the old values. */
+static void average(const struct adapters *adapters, enum tower tower, size_t index, const int32_t *frozen, double beta,
+                    const float *old, float *values)
+{
+    size_t n = 0;
+    for (size_t e = 0; e < EXPERTS; e++)
+        n += !frozen[e];
+    for (size_t i = 0; n > 1 && i < EXPERTS; i++) {
+        struct expert_slice own = expert_slice(adapters, tower, index, i);
+        for (size_t k = 0; !frozen[i] && k < own.size; k++) {
+            double others = 0;
+            for (size_t j = 0; j < EXPERTS; j++)
+                others += j != i && !frozen[j] ? (double)old[expert_slice(adapters, tower, index, j).offset + k] : 0;
+            values[own.offset + k] =
+                (float)((1 - beta) * (double)old[own.offset + k] + beta / (double)(n - 1) * others);
+        }
+    }
+}
+
+static void expect_near(const char *what, const float *found, const float *expected, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fabs((double)found[i] - (double)expected[i]) > 3e-7 * (1 + fabs((double)expected[i])))
+            fail_msg("%s: value %zu is %.9g, expected %.9g", what, i, (double)found[i], (double)expected[i]);
+}
+
+/* frozen: of every block, in turns. */
+static void check_average(const char *ramp, size_t iteration, double beta)
+{
+    static const int32_t frozen[4][EXPERTS] = {{0}, {0, 1, 0, 0, 1}, {1, 1, 1, 0, 1}, {0, 0, 1, 0, 0}};
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+    const struct merge_policy *policy = policy_called("ewa");
+    struct options *options;
+    must(options_create(&options, policy->options, &error));
+    must(options_set(options, "rate", "0.4", "test", &error));
+    must(options_set(options, "ramp", ramp, "test", &error));
+    must(adapters_collect(adapters, policy->needs, &s.d.memory, &error));
+    for (size_t i = 0; i < 4; i++)
+        must(adapters_write_frozen(adapters, (enum tower)(i / 2), i % 2, frozen[i], &error));
+    must(policy->begin_task(adapters, &error));
+    float *old[TOWERS], *expected[TOWERS];
+    for (int t = 0; t < TOWERS; t++) {
+        old[t] = read_values(&s, adapters->towers[t].parameters);
+        expected[t] = read_values(&s, adapters->towers[t].parameters);
+        for (size_t b = 0; b < 2; b++) {
+            size_t tensors[PARTS];
+            expert_tensors(adapters, (enum tower)t, b, tensors);
+            for (size_t k = 0; k < PARTS; k++)
+                average(adapters, (enum tower)t, tensors[k], frozen[2 * t + (int)b], beta, old[t], expected[t]);
+        }
+    }
+    must(policy->after_step(adapters, &(struct merge_call){.iteration = iteration, .iterations = 8, .options = options},
+                            &error));
+    for (int t = 0; t < TOWERS; t++) {
+        size_t n = adapters->towers[t].parameters->values_count, changed = 0;
+        float *found = read_values(&s, adapters->towers[t].parameters);
+        expect_near("averaged experts", found, expected[t], n);
+        for (size_t i = 0; i < n; i++) {
+            changed += found[i] != old[t][i];
+            if (expected[t][i] == old[t][i])
+                assert_true(found[i] == old[t][i]); /* frozen experts, routers: to the bit */
+        }
+        assert_true(changed > 0);
+    }
+    options_destroy(options);
+    small_adapters_close(&s, adapters);
+}
+
+static void free_experts_move_towards_the_others(void **state)
+{
+    (void)state;
+    check_average("constant", 1, 0.4);
+    check_average("linear", 2, 0.1); /* of 8 iterations */
+    check_average("linear", 8, 0.4);
+}
+
+/* --- Noise --- */
+
+static void open_options(struct options **options, const char *target, const char *noise)
+{
+    must(options_create(options, policy_called("most_used")->options, &error));
+    must(options_set(*options, "target", target, "test", &error));
+    must(options_set(*options, "noise", noise, "test", &error));
+}
+
+/* Expert 2 becomes the mean of 1 and 3, with noise; the caller frees what lies beside the device. */
+static float *merge_with_noise(struct small *s, const char *target, float noise, uint32_t step)
+{
+    struct adapters *adapters = small_adapters_open(s, 1, NULL);
+    struct merge_plan plan = {.policy = policy_called("most_used"), .noise = noise};
+    struct options *options;
+    open_options(&options, target, "0.5");
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < 2; b++)
+            must(adapters_write_counts(adapters, (enum tower)t, b, (const int32_t[]){4, 9, 1, 7, 2}, &error));
+    struct merge_call call = {.options = options, .rng = rng_make(7, RNG_POLICY, 1, step)};
+    must(adapters_merge(adapters, &plan, &call, NULL, &error));
+    const struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
+    float *found = malloc(group->values_count * sizeof *found);
+    memcpy(found, read_values(s, group), group->values_count * sizeof *found);
+    options_destroy(options);
+    adapters_destroy(adapters);
+    return found;
+}
+
+static double deviation(const float *values, size_t n)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)values[i];
+    for (size_t i = 0; i < n; i++)
+        squares += pow((double)values[i] - sum / (double)n, 2);
+    return sqrt(squares / (double)n);
+}
+
+static void noise_is_around_the_mean(void **state)
+{
+    (void)state;
+    struct small plain, noisy, again, later;
+    float *mean = merge_with_noise(&plain, "noise", 0, 3), *found = merge_with_noise(&noisy, "noise", 0.5f, 3),
+          *repeated = merge_with_noise(&again, "noise", 0.5f, 3), *other = merge_with_noise(&later, "noise", 0.5f, 4);
+    struct adapters *shape;
+    struct small s;
+    shape = small_adapters_open(&s, 1, NULL);
+    size_t n = shape->towers[TOWER_TEXT].parameters->values_count, tensors[PARTS], inside = 0;
+    assert_memory_equal(found, repeated, n * sizeof *found); /* the same seed, task and step */
+    for (size_t b = 0; b < 2; b++) {
+        expert_tensors(shape, TOWER_TEXT, b, tensors);
+        for (size_t k = 0; k < PARTS; k++) {
+            struct expert_slice target = expert_slice(shape, TOWER_TEXT, tensors[k], 2);
+            float *noise = malloc(target.size * sizeof *noise);
+            inside += target.size;
+            for (size_t i = 0; i < target.size; i++)
+                noise[i] = found[target.offset + i] - mean[target.offset + i];
+            double ratio = deviation(noise, target.size) / deviation(mean + target.offset, target.size);
+            if (target.size > 500)
+                assert_true(ratio > 0.45 && ratio < 0.55);
+            assert_memory_not_equal(found + target.offset, mean + target.offset, target.size * sizeof *found);
+            assert_memory_not_equal(found + target.offset, other + target.offset, target.size * sizeof *found);
+            free(noise);
+        }
+    }
+    size_t changed = 0;
+    for (size_t i = 0; i < n; i++)
+        changed += found[i] != mean[i];
+    assert_in_range(changed, inside - inside / 100, inside); /* and nothing else */
+    free(mean);
+    free(found);
+    free(repeated);
+    free(other);
+    small_adapters_close(&s, shape);
+    small_close(&plain);
+    small_close(&noisy);
+    small_close(&again);
+    small_close(&later);
+}
+
+/* --- Freezing --- */
+
+static size_t pick(const char *name, const char *share, size_t top_k, const int32_t *counts, size_t experts,
+                   uint32_t task, int *picked)
+{
+    const struct freeze_policy *policy;
+    struct freeze_view view = {.tower = TOWER_TEXT, .block = 1, .experts = experts, .counts = counts};
+    struct options *options;
+    struct rng rng = rng_make(3, RNG_POLICY, task, 0);
+    must(freeze_policy_find(&policy, name, &error));
+    must(options_create(&options, policy->options, &error));
+    if (share != NULL)
+        must(options_set(options, "freeze_share", share, "test", &error));
+    size_t count = policy->pick(&view, &(struct freeze_plan){policy, top_k, options}, &rng, picked);
+    options_destroy(options);
+    return count;
+}
+
+static void each_freeze_policy_picks_its_own(void **state)
+{
+    (void)state;
+    static const int32_t counts[EXPERTS] = {10, 50, 0, 30, 10}, none[EXPERTS] = {0};
+    int picked[EXPERTS];
+    assert_int_equal(pick("none", NULL, 2, counts, EXPERTS, 0, picked), 0);
+    assert_int_equal(pick("most_used", NULL, 2, counts, EXPERTS, 0, picked), 2);
+    assert_memory_equal(picked, ((const int[]){1, 3}), 2 * sizeof *picked);
+    assert_int_equal(pick("share", "0.29", 2, counts, EXPERTS, 0, picked), 2);
+    assert_memory_equal(picked, ((const int[]){1, 3}), 2 * sizeof *picked);
+    assert_int_equal(pick("share", "0.3", 2, counts, EXPERTS, 0, picked), 1); /* above, not at it */
+    assert_int_equal(pick("share", "0.09", 0, counts, EXPERTS, 0, picked), 4);
+    assert_memory_equal(picked, ((const int[]){1, 3, 0, 4}), 4 * sizeof *picked);
+    assert_int_equal(pick("share", "0", 2, none, EXPERTS, 0, picked), 0);
+}
+
+/* Two different ones a time, all of them equally often, whatever their use. */
+static void random_freezing_does_not_look_at_use(void **state)
+{
+    (void)state;
+    static const int32_t counts[EXPERTS] = {10, 50, 0, 30, 10};
+    size_t drawn[EXPERTS] = {0};
+    int picked[EXPERTS], again[EXPERTS];
+    for (uint32_t task = 0; task < 500; task++) {
+        assert_int_equal(pick("random", NULL, 2, counts, EXPERTS, task, picked), 2);
+        assert_int_equal(pick("random", NULL, 2, counts, EXPERTS, task, again), 2);
+        assert_memory_equal(picked, again, 2 * sizeof *picked);
+        assert_int_not_equal(picked[0], picked[1]);
+        drawn[picked[0]]++;
+        drawn[picked[1]]++;
+    }
+    for (size_t e = 0; e < EXPERTS; e++)
+        assert_in_range(drawn[e], 150, 250); /* 1000 draws of 5 */
+    assert_int_equal(pick("random", NULL, EXPERTS, counts, EXPERTS, 1, picked), EXPERTS);
+}
+
+/* More than an event holds: several events, all experts frozen. */
+static void many_experts_are_frozen_together(void **state)
+{
+    (void)state;
+    enum { MANY = 40 };
+    struct adapter_settings settings = small_settings;
+    struct small s;
+    settings.experts = MANY;
+    struct adapters *adapters = small_adapters_open(&s, 1, &settings);
+    int32_t counts[MANY], frozen[MANY];
+    struct expert_changes changes = {0};
+    struct options *options;
+    for (int e = 0; e < MANY; e++)
+        counts[e] = e < 20 ? 100 + e : 1;
+    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, counts, &error));
+    must(options_create(&options, freeze_share.options, &error));
+    must(options_set(options, "freeze_share", "0.02", "test", &error));
+    must(adapters_freeze(adapters, &(struct freeze_plan){&freeze_share, 2, options}, rng_make(1, RNG_POLICY, 0, 0),
+                         &changes, &error));
+    must(adapters_read_frozen(adapters, TOWER_IMAGE, 1, frozen, &error));
+    size_t listed = 0;
+    for (size_t i = 0; i < changes.count; i++) {
+        assert_int_equal(changes.changes[i].merge.block, 1);
+        listed += changes.changes[i].merge.sources;
+    }
+    assert_int_equal(changes.count, 2);
+    assert_int_equal(listed, 20);
+    for (int e = 0; e < MANY; e++)
+        assert_int_equal(frozen[e], e < 20);
+    options_destroy(options);
+    expert_changes_free(&changes);
+    small_adapters_close(&s, adapters);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_experts_move_towards_the_others), cmocka_unit_test(noise_is_around_the_mean),
+        cmocka_unit_test(each_freeze_policy_picks_its_own),     cmocka_unit_test(random_freezing_does_not_look_at_use),
+        cmocka_unit_test(many_experts_are_frozen_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
