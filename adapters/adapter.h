@@ -14,12 +14,15 @@
 #include "adapters/place.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
+enum balance_kind { BALANCE_NONE, BALANCE_CV };
 
 struct adapter_settings {
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
     struct adapter_place place;
+    enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
+    float balance_weight;
 };
 
 /* The tensors of one block, by number in the tower's group; experts are stacked along the first axis. */
@@ -56,6 +59,8 @@ struct adapters {
     struct backend *backend;
     struct adapter_settings settings;
     struct adapter_tower towers[TOWERS];
+    float *loss; /* see adapters_add_loss */
+    float loss_share;
 };
 
 status adapters_create(struct adapters **adapters, struct backend *backend, struct arena *arena,
@@ -84,6 +89,9 @@ void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t 
 
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);
+/* Where forward passes in training from now on add the balance loss, if settings.balance asks for one: to one value on the
+ * device, times share. Then a backward pass must follow each. NULL: it is not computed. */
+void adapters_add_loss(struct adapters *adapters, float *loss, float share);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
 /* Collects what merge policies ask for of the gradients (statistics.h). adapters_step: that, and an update of both groups. */

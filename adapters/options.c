@@ -57,6 +57,18 @@ const struct option adapter_options[] = {{.name = "experts",
                                           .choices = ADAPTED_TOWERS_CHOICES,
                                           .fallback = "both",
                                           .help = "towers with experts"},
+                                         {.name = "balance_loss",
+                                          .type = OPTION_CHOICE,
+                                          .choices = "none|cv",
+                                          .fallback = "none",
+                                          .help = "a loss that spreads samples over the experts; cv: that of noisy "
+                                                  "top-k"},
+                                         {.name = "balance_weight",
+                                          .type = OPTION_REAL,
+                                          .minimum = 0,
+                                          .maximum = 1000,
+                                          .fallback = "0.01",
+                                          .help = "of the balance loss of each block"},
                                          {.name = "freeze_top_k",
                                           .type = OPTION_INTEGER,
                                           .minimum = 0,
@@ -135,7 +147,9 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .scale = (float)options_real(o, "scale"),
                                    .dropout = (float)options_real(o, "dropout"),
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
-                                   .input = (enum expert_input)options_choice(o, "expert_input")};
+                                    .input = (enum expert_input)options_choice(o, "expert_input")};
+    s->balance = (enum balance_kind)options_choice(o, "balance_loss");
+    s->balance_weight = (float)options_real(o, "balance_weight");
     s->place.towers = (enum adapted_towers)options_choice(o, "towers");
     TRY(read_blocks(&s->place.blocks, o, error));
     if (s->top_k > s->experts)

@@ -278,6 +278,7 @@ struct route {
     float epsilon;
     struct dispatch *dispatch;
     float *noise_logits, *drawn; /* [B, E] x₀N and n, kept for the backward pass */
+    float *logits;               /* [B, E] z, kept for the balance loss; NULL: not */
     int32_t *counts, *used;
     const int32_t *frozen; /* [E] or NULL */
 };
@@ -288,7 +289,21 @@ struct route_backward {
     const int32_t *router;
     const struct dispatch *dispatch;
     const float *noise_logits, *drawn, *dgates;
+    const float *dlogits, *dnoise_logits; /* [B, E] further gradients of x₀R and x₀N (struct balance); NULL: none */
     void *drouters, *dnoise, *dx;
+};
+
+/* The balance loss of noisy top-k (Shazeer et al. 2017, section 4 and appendix A): loss += weight · (CV²(importance) +
+ * CV²(load)) over the experts, CV² their unbiased variance / (mean² + 1e-10). importance_e = Σ_b g_be; load_e = Σ_b
+ * Φ((c_be − T_be) / s_be) with c = x₀R, s = softplus(x₀N) + ε, and T_be the K-th largest z of the other experts. Samples
+ * without a router are left out. With K = E the loads are equal. Receives the gradients of gates, c and x₀N. */
+struct balance {
+    const struct dispatch *dispatch;
+    float epsilon, weight;
+    float *logits;                     /* [B, E] in: z; out: the gradient of c */
+    const float *noise_logits, *drawn; /* [B, E] as route left them */
+    float *dnoise_logits, *dgates;     /* [B, E], [B, K] */
+    float *loss;                       /* one value */
 };
 
 /* rows of slot s = x[sample[s]]; [slots · L, d] */
@@ -448,7 +463,7 @@ struct all_reduce {
     X(weighted_sum) X(multiply) \
     X(normalize) X(normalize_backward) \
     X(cross_entropy) X(soft_cross_entropy) X(penalty) X(argmax) X(squared_error) \
-    X(route) X(route_backward) \
+    X(route) X(route_backward) X(balance) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
     X(find_not_finite) X(hold_step) X(adamw)
 /* clang-format on */

@@ -61,4 +61,77 @@ static inline MTIL_HOST_DEVICE void routing_gradients(size_t top_k, const int32_
     }
 }
 
+/* --- The balance loss (struct balance in models/backend.h) --- */
+
+static inline MTIL_HOST_DEVICE bool routing_is_chosen(const int32_t *chosen, size_t top_k, size_t e)
+{
+    bool found = false;
+    for (size_t k = 0; k < top_k; k++)
+        found = found || chosen[k] == (int32_t)e;
+    return found;
+}
+
+/* The expert of the (K + 1)-th largest z; −1 where all are chosen. */
+static inline MTIL_HOST_DEVICE int32_t routing_next(const float *z, size_t experts, size_t top_k, const int32_t *chosen)
+{
+    int32_t next = -1;
+    for (size_t e = 0; e < experts; e++)
+        if (!routing_is_chosen(chosen, top_k, e) && (next < 0 || z[e] > z[next]))
+            next = (int32_t)e;
+    return next;
+}
+
+/* How far the clean logit of an expert is above the logit that it has to exceed to be chosen, in deviations s of its
+ * noise n. */
+static inline MTIL_HOST_DEVICE float routing_margin(float z, float s, float n, float threshold)
+{
+    return (z - n * s - threshold) / s;
+}
+
+/* Φ and φ, the normal distribution and its density */
+static inline MTIL_HOST_DEVICE float routing_probability(float margin)
+{
+    return 0.5f * erfcf(-0.70710678f * margin);
+}
+
+static inline MTIL_HOST_DEVICE float routing_density(float margin)
+{
+    return 0.39894228f * expf(-0.5f * margin * margin);
+}
+
+static inline MTIL_HOST_DEVICE float routing_sigmoid(float u)
+{
+    return 1.0f / (1.0f + expf(-u));
+}
+
+/* Of the probability that an expert is chosen, along its clean logit (and, negative, along the threshold) and along its
+ * noise logit u. */
+struct routing_slopes {
+    float clean, noise;
+};
+static inline MTIL_HOST_DEVICE struct routing_slopes routing_slopes(float z, float u, float n, float threshold,
+                                                                    float epsilon)
+{
+    float s = routing_deviation(u, epsilon), margin = routing_margin(z, s, n, threshold);
+    struct routing_slopes slopes;
+    slopes.clean = routing_density(margin) / s;
+    slopes.noise = -slopes.clean * margin * routing_sigmoid(u);
+    return slopes;
+}
+
+/* CV² of n values, unbiased variance / (mean² + 1e-10), and in place of the values its slopes times weight. */
+static inline MTIL_HOST_DEVICE double routing_variation(double *values, size_t n, double weight)
+{
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += values[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    double variance = n > 1 ? squares / (double)(n - 1) : 0 * squares, below = mean * mean + 1e-10;
+    for (size_t i = 0; i < n; i++)
+        values[i] = weight * (2 * (values[i] - mean) / (double)(n > 1 ? n - 1 : 1) / below -
+                              variance * 2 * mean / (double)n / (below * below));
+    return variance / below;
+}
+
 #endif

@@ -85,6 +85,11 @@ static status check_settings(const struct adapter_settings *s, struct error *err
             "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
             "change adapter.bottleneck",
             s->bottleneck);
+    if (s->balance != BALANCE_NONE && s->experts < 2)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: there is nothing to balance with 1 expert; set adapter.balance_loss to none or raise "
+            "adapter.experts");
     if (!(s->dropout >= 0 && s->dropout < 1))
         return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g",
                          (double)s->dropout);
@@ -182,6 +187,12 @@ void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t 
 int adapters_router(const struct adapter_settings *settings, size_t task)
 {
     return settings->tasks == 1 ? 0 : (int)task;
+}
+
+void adapters_add_loss(struct adapters *adapters, float *loss, float share)
+{
+    adapters->loss = loss;
+    adapters->loss_share = share;
 }
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error)

@@ -24,6 +24,23 @@ static status take(struct tensor *tensor, const struct block_site *site, enum te
     return tensor_take(tensor, site->arena, type, name, 2, (size_t[]){rows, columns}, error);
 }
 
+static bool is_balanced(const struct adapter_tower *tower, const struct block_site *site)
+{
+    return site->training && tower->adapters->settings.balance != BALANCE_NONE && tower->adapters->loss != NULL;
+}
+
+static status take_balance(struct expert_pass *pass, const struct block_site *site, size_t batch,
+                           const struct adapter_settings *s, struct error *error)
+{
+    struct tensor gates, logits;
+    TRY(take(&gates, site, TENSOR_F32, "gates' share of the balance loss", batch, s->top_k, error));
+    TRY(take(&logits, site, TENSOR_F32, "logits' share of the balance loss", 2 * batch, s->experts, error));
+    pass->balance_gates = gates.data;
+    pass->balance_logits = logits.data;
+    pass->balance_noise = pass->balance_logits + batch * s->experts;
+    return OK;
+}
+
 static status take_dispatch(const struct adapter_tower *tower, struct expert_pass *pass, const struct block_site *site,
                             size_t batch, struct error *error)
 {
@@ -47,7 +64,8 @@ static status take_dispatch(const struct adapter_tower *tower, struct expert_pas
                           .offsets = offsets.data};
     pass->noise_logits = noise.data;
     pass->drawn = pass->noise_logits + batch * s->experts;
-    return OK;
+    pass->balance_gates = pass->balance_logits = pass->balance_noise = NULL;
+    return is_balanced(tower, site) ? take_balance(pass, site, batch, s, error) : OK;
 }
 
 static status run_router(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
@@ -75,9 +93,31 @@ static status run_router(const struct adapter_tower *tower, const struct block_s
                         .dispatch = &pass->dispatch,
                         .noise_logits = pass->noise_logits,
                         .drawn = pass->drawn,
+                        .logits = pass->balance_logits,
                         .counts = bank->counts,
                         .used = bank->used,
                         .frozen = bank->frozen},
+        error);
+}
+
+/* What the routing of this batch adds to the loss; with its gradients, which the backward pass finds in pass. */
+static status add_balance(const struct adapter_tower *tower, const struct block_site *site,
+                          const struct expert_pass *pass, struct error *error)
+{
+    const struct adapters *adapters = tower->adapters;
+    if (!is_balanced(tower, site))
+        return OK;
+    return site->backend->ops->balance(
+        site->backend,
+        &(struct balance){.dispatch = &pass->dispatch,
+                          .epsilon = adapters->settings.noise_epsilon,
+                          .weight = adapters->settings.balance_weight * adapters->loss_share,
+                          .logits = pass->balance_logits,
+                          .noise_logits = pass->noise_logits,
+                          .drawn = pass->drawn,
+                          .dnoise_logits = pass->balance_noise,
+                          .dgates = pass->balance_gates,
+                          .loss = adapters->loss},
         error);
 }
 
@@ -126,6 +166,7 @@ static status forward(void *state, const struct block_site *site, const struct t
     TRY(take(&gathered, site, type, "samples by expert", rows, tower->width, error));
 
     TRY(run_router(tower, site, x, pass, error));
+    TRY(add_balance(tower, site, pass, error));
     if (site->training)
         TRY(statistics_see(tower, site, bank_at(tower, site), &pass->dispatch, input, error));
     TRY(backend->ops->dispatch_gather(backend,
@@ -203,9 +244,17 @@ static status gather(const struct block_site *site, const struct expert_pass *pa
 }
 
 static status router_gradient(const struct adapter_tower *tower, const struct block_site *site,
-                              const struct expert_pass *pass, const struct tensor *x, const float *dgates, void *dx,
+                              const struct expert_pass *pass, const struct tensor *x, float *dgates, void *dx,
                               struct error *error)
 {
+    if (pass->balance_gates != NULL)
+        TRY(site->backend->ops->weighted_sum(site->backend,
+                                             &(struct weighted_sum){.count = 2,
+                                                                    .n = pass->dispatch.samples * pass->dispatch.top_k,
+                                                                    .inputs = {dgates, pass->balance_gates},
+                                                                    .weights = {1, 1},
+                                                                    .out = dgates},
+                                             error));
     const struct expert_bank *bank = &tower->banks[bank_at(tower, site)];
     struct weight routers = parameters_weight(tower->parameters, bank->routers),
                   noise = parameters_weight(tower->parameters, bank->noise);
@@ -223,6 +272,8 @@ static status router_gradient(const struct adapter_tower *tower, const struct bl
                                                                        .noise_logits = pass->noise_logits,
                                                                        .drawn = pass->drawn,
                                                                        .dgates = dgates,
+                                                                       .dlogits = pass->balance_logits,
+                                                                       .dnoise_logits = pass->balance_noise,
                                                                        .drouters = routers.gradient,
                                                                        .dnoise = noise.gradient,
                                                                        .dx = dx},

@@ -8,6 +8,8 @@ struct expert_pass {
     struct dispatch dispatch;
     float *noise_logits, *drawn; /* [B, E] */
     struct tensor hidden;        /* [B · K · L, m] by slot, after ReLU and dropout */
+    /* Gradients of the balance loss, NULL without one: of gates [B, K], clean logits and noise logits [B, E] */
+    float *balance_gates, *balance_logits, *balance_noise;
 };
 
 #endif

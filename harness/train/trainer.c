@@ -44,6 +44,8 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     if (batch->count == 0)
         return OK;
     encodings_of(e, hooks, encodings);
+    if (e->model.groups & GROUP_ADAPTERS)
+        adapters_add_loss(e->model.adapters, e->model.loss, share);
     encodings[TOWER_IMAGE].first = batch->first;
     struct image_batch images = {.images = batch->images};
     TRY(clip_encode_images(e->model.clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE],

@@ -55,7 +55,7 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
         }
         size_t offset = (size_t)o->router[b] * o->width * o->experts;
         const float *x0 = first_position(o->x, b, o->positions, o->width);
-        float *z = run->logits + b * o->experts;
+        float *z = run->logits + b * o->experts; /* o->logits, or scratch */
         project(cpu, o->width, o->experts, x0, (const float *)o->routers_value + offset, z);
         if (o->training)
             add_noise(cpu, o, b, x0, offset, z);
@@ -110,7 +110,7 @@ status cpu_route(struct backend *backend, const struct route *o, struct error *e
     struct route_run run = {.o = o};
     void *memory;
     TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &memory, error));
-    run.logits = memory;
+    run.logits = o->logits != NULL ? o->logits : memory;
     cpu_run_rows(cpu, o->batch, 4 * o->width * o->experts, route_samples, &run);
     sort_by_expert(o->dispatch);
     if (o->training)
@@ -160,6 +160,28 @@ static void route_backward_width(struct cpu *cpu, const void *operation, size_t 
     }
 }
 
+/* Every expert of every sample, for width coordinates [first, last). */
+static void spread_gradients(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct route_backward *o = operation;
+    size_t e = o->experts;
+    for (size_t b = 0; b < o->batch; b++) {
+        if (o->router[b] < 0)
+            continue;
+        const float *x0 = first_position(o->x, b, o->positions, o->width), *dz = o->dlogits + b * e,
+                    *du = o->dnoise_logits + b * e;
+        float *dx0 = o->dx != NULL ? (float *)o->dx + b * o->positions * o->width : NULL;
+        for (size_t i = first; i < last; i++) {
+            size_t at = ((size_t)o->router[b] * o->width + i) * e;
+            cpu->vector->axpy(e, x0[i], dz, (float *)o->drouters + at);
+            cpu->vector->axpy(e, x0[i], du, (float *)o->dnoise + at);
+            if (dx0 != NULL)
+                dx0[i] += cpu->vector->dot(e, dz, (const float *)o->routers_value + at) +
+                          cpu->vector->dot(e, du, (const float *)o->noise_value + at);
+        }
+    }
+}
+
 status cpu_route_backward(struct backend *backend, const struct route_backward *o, struct error *error)
 {
     struct cpu *cpu = cpu_of(backend);
@@ -172,6 +194,8 @@ status cpu_route_backward(struct backend *backend, const struct route_backward *
     run.du = run.dz + choices;
     chosen_gradients(&run);
     cpu_run_rows(cpu, o->width, 8 * choices, route_backward_width, &run);
+    if (o->dlogits != NULL)
+        cpu_run_rows(cpu, o->width, 8 * o->batch * o->experts, spread_gradients, o);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

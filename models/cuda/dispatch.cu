@@ -31,7 +31,7 @@ struct route_values {
     uint64_t noise_base;
     const struct step_state *state;
     float epsilon;
-    float *noise_logits, *drawn;
+    float *noise_logits, *drawn, *logits; /* logits: NULL where they are not kept */
 };
 
 /* out[e] = Σ_i x[i] matrix[i, e] by the whole block, for all experts; partial [blockDim.x] */
@@ -90,6 +90,8 @@ static __global__ void route_samples(struct slots d, struct route_values r)
         }
     }
     __syncthreads();
+    for (size_t e = threadIdx.x; r.logits != NULL && e < d.experts; e += blockDim.x)
+        r.logits[b * d.experts + e] = z[e];
     if (threadIdx.x == 0) {
         routing_top_k(z, d.experts, d.top_k, chosen);
         routing_gates(z, d.experts, chosen, d.top_k, gates);
@@ -163,6 +165,7 @@ status cuda_route(struct backend *backend, const struct route *o, struct error *
     r.epsilon = o->epsilon;
     r.noise_logits = o->noise_logits;
     r.drawn = o->drawn;
+    r.logits = o->logits;
     if (o->batch > 0)
         CUDA_LAUNCH(cuda, route_samples, (unsigned int)o->batch, BLOCK, (o->experts + BLOCK) * sizeof(float), d, r);
     CUDA_LAUNCH(cuda, sort_by_expert, 1, BLOCK, (o->experts + 1) * sizeof(int32_t), d);
@@ -184,7 +187,7 @@ struct route_slopes {
     size_t positions, width;
     const float *x, *routers, *noise;
     const int32_t *router;
-    const float *dz, *du;
+    const float *dz, *du, *dlogits, *dnoise_logits;
     float *drouters, *dnoise, *dx;
 };
 
@@ -201,6 +204,14 @@ static __global__ void router_gradients(struct slots d, struct route_slopes r)
         r.drouters[to] += x0 * r.dz[choice];
         r.dnoise[to] += x0 * r.du[choice];
     }
+    for (size_t b = 0; r.dlogits != NULL && b < d.samples; b++) {
+        if (r.router[b] < 0)
+            continue;
+        size_t to = ((size_t)r.router[b] * r.width + i) * d.experts + e;
+        float x0 = r.x[b * r.positions * r.width + i];
+        r.drouters[to] += x0 * r.dlogits[b * d.experts + e];
+        r.dnoise[to] += x0 * r.dnoise_logits[b * d.experts + e];
+    }
 }
 
 static __global__ void router_input_gradients(struct slots d, struct route_slopes r)
@@ -214,6 +225,10 @@ static __global__ void router_input_gradients(struct slots d, struct route_slope
         size_t from = ((size_t)r.router[b] * r.width + i) * d.experts + (size_t)d.chosen[choice];
         dx0[i] += r.dz[choice] * r.routers[from] + r.du[choice] * r.noise[from];
     }
+    size_t from = ((size_t)r.router[b] * r.width + i) * d.experts;
+    for (size_t e = 0; r.dlogits != NULL && e < d.experts; e++)
+        dx0[i] +=
+            r.dlogits[b * d.experts + e] * r.routers[from + e] + r.dnoise_logits[b * d.experts + e] * r.noise[from + e];
 }
 
 status cuda_route_backward(struct backend *backend, const struct route_backward *o, struct error *error)
@@ -235,6 +250,8 @@ status cuda_route_backward(struct backend *backend, const struct route_backward 
                              o->router,
                              dz,
                              du,
+                             o->dlogits,
+                             o->dnoise_logits,
                              (float *)o->drouters,
                              (float *)o->dnoise,
                              (float *)o->dx};

@@ -39,6 +39,7 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const stru
         small_set_routers(s, (enum tower)t, (const int32_t[]){SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK});
     }
     hooks_of(s, adapters);
+    adapters_add_loss(adapters, s->loss, 1.0f);
     must(adapters_begin_task(adapters, SMALL_TASK, &error));
     return adapters;
 }

@@ -43,6 +43,8 @@ static void impossible_settings_are_refused(void **state)
         {{.experts = 2, .top_k = 1, .tasks = 0, .bottleneck = 8}, {"tasks", "at least 1"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = 1}, {"dropout", "below 1"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = -0.1f}, {"dropout", "-0.1"}},
+        {{.experts = 1, .top_k = 1, .tasks = 1, .bottleneck = 8, .balance = BALANCE_CV},
+         {"nothing to balance", "none"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 6, .dropout = 0.1f}, {"bottleneck", "6"}},
         {{.experts = SIZE_MAX / 2, .top_k = 1, .tasks = 1, .bottleneck = SIZE_MAX / 2},
          {"larger than any memory", "down_proj"}},
@@ -248,6 +250,40 @@ static void gradients_match_differences(void **state)
     check_gradients(&settings);
 }
 
+/* The balance loss changes the gradients of routers, noise matrices and all below by its own. */
+static void balance_gradients_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.5f;
+    check_gradients(&settings);
+    settings.dropout = 0.25f;
+    settings.top_k = 3;
+    check_gradients(&settings);
+    settings.top_k = settings.experts;
+    check_gradients(&settings);
+}
+
+/* It is computed in training alone, once a block, times weight and share; no gate moves by it. */
+static void balance_loss_is_added(void **state)
+{
+    (void)state;
+    float losses[3];
+    for (int i = 0; i < 3; i++) {
+        struct small s;
+        struct adapter_settings settings = small_settings;
+        settings.balance = i > 0 ? BALANCE_CV : BALANCE_NONE;
+        settings.balance_weight = 2.0f;
+        struct adapters *adapters = small_adapters_open(&s, 1, &settings);
+        adapters_add_loss(adapters, s.loss, i == 2 ? 0.25f : 1.0f);
+        losses[i] = small_loss(&s, false);
+        small_adapters_close(&s, adapters);
+    }
+    assert_true(losses[1] > losses[0] + 0.1f);
+    assert_true(fabsf((losses[2] - losses[0]) - 0.25f * (losses[1] - losses[0])) < 1e-4f);
+}
+
 /* Three whole steps with dropout and drawn noise. */
 static void bits_do_not_depend_on_threads(void **state)
 {
@@ -255,6 +291,8 @@ static void bits_do_not_depend_on_threads(void **state)
     uint64_t bits[3];
     struct adapter_settings settings = small_settings;
     settings.dropout = 0.1f;
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.1f;
     for (size_t threads = 1; threads <= 3; threads++) {
         struct small s;
         struct adapters *adapters = small_adapters_open(&s, threads, &settings);
@@ -286,6 +324,8 @@ int main(void)
         cmocka_unit_test(step_changes_what_was_used_and_not_frozen),
         cmocka_unit_test(counts_are_per_task),
         cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(balance_gradients_match_differences),
+        cmocka_unit_test(balance_loss_is_added),
         cmocka_unit_test(bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,10 +111,10 @@ float small_loss(struct small *s, bool backward)
     struct class_head c;
     struct tensor dfeatures[TOWERS];
     float loss;
-    encode(s, true, &p);
+    must(s->d.ops->zero(s->d.backend, s->loss, sizeof *s->loss, &error));
+    encode(s, true, &p); /* an adapter may add to the loss */
     must(class_head_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c,
                            &error));
-    must(s->d.ops->zero(s->d.backend, s->loss, sizeof *s->loss, &error));
     must(class_head_loss(s->d.backend, &c, s->labels, 0.2f, 1.0f, s->loss, &error));
     if (backward) {
         must(class_head_backward(s->d.backend, &s->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], &error));

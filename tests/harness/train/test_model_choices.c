@@ -13,10 +13,12 @@ enum { OVERRIDES = 6 };
 
 static const struct choice {
     const char *overrides[OVERRIDES];
+    bool shares_differ; /* ranks compute something of their share alone: near one device's numbers, not the same */
 } choices[] = {
-    {{"adapter.blocks=last_1"}},
-    {{"adapter.blocks=0", "adapter.towers=image"}},
-    {{"adapter.towers=text", "merge.policy=downstream"}},
+    {.overrides = {"adapter.blocks=last_1"}},
+    {.overrides = {"adapter.blocks=0", "adapter.towers=image"}},
+    {.overrides = {"adapter.towers=text", "merge.policy=downstream"}},
+    {.overrides = {"adapter.balance_loss=cv", "adapter.balance_weight=0.3"}, .shares_differ = true},
 };
 
 /* Weights and counts of both towers. */
@@ -156,7 +158,8 @@ static void ranks_train_together(void **state)
         train_two(&run, &together);
         open_run(&run, &choices[i], false, "run.gpus=2");
         train_two(&run, &again);
-        expect_close(&together, &alone);
+        if (!choices[i].shares_differ)
+            expect_close(&together, &alone);
         expect_same(&again, &together);
         outcome_free(&alone);
         outcome_free(&together);

@@ -1,0 +1,128 @@
+/* The balance loss of noisy top-k: probabilities by sample, sums by expert, gradients by sample. */
+#include "models/cuda/kernel.cuh"
+#include "models/routing.h"
+
+struct balance_values {
+    size_t samples, experts, top_k;
+    const int32_t *chosen;
+    const float *gates, *noise_logits, *drawn;
+    float epsilon, weight;
+    float *logits, *dnoise_logits, *dgates, *loss;
+    int32_t *next;             /* [B] the expert of the (K + 1)-th largest z; −1: none */
+    float *probability;        /* [B, E] of being chosen; 0 where all or none are */
+    double *importance, *load; /* [E], then their slopes */
+};
+
+/* A block has a sample. */
+static __global__ void find_probabilities(struct balance_values v)
+{
+    __shared__ int32_t next;
+    size_t b = blockIdx.x, row = b * v.experts;
+    const int32_t *chosen = v.chosen + b * v.top_k;
+    const float *z = v.logits + row;
+    if (threadIdx.x == 0) {
+        next = chosen[0] < 0 ? -1 : routing_next(z, v.experts, v.top_k, chosen);
+        v.next[b] = next;
+    }
+    __syncthreads();
+    for (size_t e = threadIdx.x; e < v.experts; e += blockDim.x) {
+        float p = 0;
+        if (next >= 0) {
+            float threshold = z[routing_is_chosen(chosen, v.top_k, e) ? next : chosen[v.top_k - 1]];
+            p = routing_probability(routing_margin(z[e], routing_deviation(v.noise_logits[row + e], v.epsilon),
+                                                   v.drawn[row + e], threshold));
+        }
+        v.probability[row + e] = p;
+    }
+}
+
+/* A thread has an expert and takes the samples in order. */
+static __global__ void add_experts(struct balance_values v)
+{
+    size_t e = global_thread();
+    if (e >= v.experts)
+        return;
+    double importance = 0, load = 0;
+    for (size_t b = 0; b < v.samples; b++) {
+        for (size_t k = 0; k < v.top_k; k++)
+            importance += v.chosen[b * v.top_k + k] == (int32_t)e ? (double)v.gates[b * v.top_k + k] : 0.0;
+        load += (double)v.probability[b * v.experts + e];
+    }
+    v.importance[e] = importance;
+    v.load[e] = load;
+}
+
+/* One thread. */
+static __global__ void add_variations(struct balance_values v)
+{
+    double weight = (double)v.weight;
+    *v.loss += (float)(weight * (routing_variation(v.importance, v.experts, weight) +
+                                 routing_variation(v.load, v.experts, weight)));
+}
+
+/* A block has a sample. Shared memory: from [E], what each expert's probability takes back from its threshold */
+static __global__ void find_gradients(struct balance_values v)
+{
+    DYNAMIC_SHARED(float, from);
+    size_t b = blockIdx.x, row = b * v.experts;
+    const int32_t *chosen = v.chosen + b * v.top_k;
+    int32_t next = v.next[b];
+    float *z = v.logits + row, *du = v.dnoise_logits + row;
+    const float *u = v.noise_logits + row, *n = v.drawn + row;
+    for (size_t k = threadIdx.x; k < v.top_k; k += blockDim.x)
+        v.dgates[b * v.top_k + k] = chosen[k] >= 0 ? (float)v.importance[chosen[k]] : 0.0f;
+    float kth = next >= 0 ? z[chosen[v.top_k - 1]] : 0.0f, after = next >= 0 ? z[next] : 0.0f;
+    __syncthreads(); /* the thresholds are overwritten from here on */
+    for (size_t e = threadIdx.x; e < v.experts; e += blockDim.x) {
+        if (next < 0) {
+            z[e] = du[e] = 0;
+            continue;
+        }
+        float threshold = routing_is_chosen(chosen, v.top_k, e) ? after : kth, load = (float)v.load[e];
+        struct routing_slopes slopes = routing_slopes(z[e], u[e], n[e], threshold, v.epsilon);
+        from[e] = load * slopes.clean;
+        z[e] = load * slopes.clean;
+        du[e] = load * slopes.noise;
+    }
+    __syncthreads();
+    if (next < 0 || threadIdx.x > 0)
+        return;
+    float from_kth = 0, from_after = 0;
+    for (size_t e = 0; e < v.experts; e++) {
+        if (routing_is_chosen(chosen, v.top_k, e))
+            from_after -= from[e];
+        else
+            from_kth -= from[e];
+    }
+    int32_t last = chosen[v.top_k - 1];
+    z[last] += from_kth;
+    du[last] += from_kth * n[last] * routing_sigmoid(u[last]);
+    z[next] += from_after;
+    du[next] += from_after * n[next] * routing_sigmoid(u[next]);
+}
+
+status cuda_balance(struct backend *backend, const struct balance *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    const struct dispatch *d = o->dispatch;
+    struct balance_values v = {d->samples,       d->experts, d->top_k,   d->chosen, d->gates,
+                               o->noise_logits,  o->drawn,   o->epsilon, o->weight, o->logits,
+                               o->dnoise_logits, o->dgates,  o->loss};
+    void *memory;
+    if (d->samples == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, d->samples * sizeof *v.next, &memory, error));
+    v.next = (int32_t *)memory;
+    TRY(cuda_scratch(cuda, d->samples * d->experts * sizeof *v.probability, &memory, error));
+    v.probability = (float *)memory;
+    TRY(cuda_scratch(cuda, 2 * d->experts * sizeof *v.importance, &memory, error));
+    v.importance = (double *)memory;
+    v.load = v.importance + d->experts;
+    CUDA_LAUNCH(cuda, find_probabilities, (unsigned int)d->samples, BLOCK, 0, v);
+    CUDA_LAUNCH(cuda, add_experts, blocks_for(d->experts, BLOCK), BLOCK, 0, v);
+    CUDA_LAUNCH(cuda, add_variations, 1, 1, 0, v);
+    CUDA_LAUNCH(cuda, find_gradients, (unsigned int)d->samples, BLOCK, d->experts * sizeof(float), v);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "balance", error);
+}
