@@ -17,6 +17,7 @@
 #include <pcre2.h>
 
 #include "core/file.h"
+#include "core/linear.h"
 #include "harness/commit.h" /* made by the build */
 
 const char *program_commit(void)
@@ -43,6 +44,14 @@ static void dnnl(char *text, size_t size)
 {
     const dnnl_version_t *version = dnnl_version();
     snprintf(text, size, "%d.%d.%d", version->major, version->minor, version->patch);
+}
+
+static void openblas(char *text, size_t size)
+{
+    static const char before[] = "OpenBLAS ";
+    const char *version = linear_library(),
+               *number = strncmp(version, before, sizeof before - 1) == 0 ? version + sizeof before - 1 : version;
+    snprintf(text, size, "%.*s", (int)strcspn(number, " "), number);
 }
 
 static void sqlite(char *text, size_t size)
@@ -95,8 +104,9 @@ static void utf8(char *text, size_t size)
 static const struct {
     const char *name;
     void (*version)(char *text, size_t size);
-} libraries[] = {{"oneDNN", dnnl}, {"SQLite", sqlite},   {"libjpeg-turbo", jpeg}, {"libpng", png}, {"giflib", gif},
-                 {"zlib", zlib},   {"jansson", jansson}, {"libyaml", yaml},       {"PCRE2", pcre}, {"utf8proc", utf8}};
+} libraries[] = {{"oneDNN", dnnl},  {"OpenBLAS", openblas}, {"SQLite", sqlite}, {"libjpeg-turbo", jpeg},
+                 {"libpng", png},   {"giflib", gif},        {"zlib", zlib},     {"jansson", jansson},
+                 {"libyaml", yaml}, {"PCRE2", pcre},        {"utf8proc", utf8}};
 
 bool program_library(size_t index, struct library *library)
 {

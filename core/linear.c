@@ -1,0 +1,238 @@
+/* The only file that calls BLAS and LAPACK. They are column-major: a tile [r, c] lies there column by column. */
+#include "core/linear.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* cblas.h has no LAPACK. */
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
+
+enum { TILE = 256, PANEL = 32 /* right-hand sides solved together */ };
+
+/* Builds with threads of their own keep to the calling one. */
+static void use_one_thread(void)
+{
+    openblas_set_num_threads(1);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- Products --- */
+
+static void multiply_tile(void *context, size_t job, size_t worker)
+{
+    const struct linear_product *p = context;
+    size_t first = job * TILE, count = least(TILE, p->columns - first);
+    (void)worker;
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)p->rows, (int)count, (int)p->inner, 1, p->a,
+                (int)p->inner, p->b + first * p->inner, (int)p->inner, 0, p->out + first, (int)p->columns);
+    for (size_t r = 0; p->map != NULL && r < p->rows; r++)
+        p->map(p->context, p->out + r * p->columns + first, count);
+}
+
+void linear_multiply(struct threads *pool, const struct linear_product *product)
+{
+    use_one_thread();
+    threads_run(pool, (product->columns + TILE - 1) / TILE, multiply_tile, (void *)product);
+}
+
+/* --- Symmetric matrices --- */
+
+size_t symmetric_values(size_t n)
+{
+    size_t tiles = n / TILE + (n % TILE > 0);
+    return tiles < (size_t)1 << 20 ? tiles * (tiles + 1) / 2 * TILE * TILE : SIZE_MAX;
+}
+
+status symmetric_create(struct symmetric **result, size_t n, struct error *error)
+{
+    size_t count = symmetric_values(n);
+    struct symmetric *matrix = malloc(sizeof *matrix);
+    double *values = count < SIZE_MAX / sizeof *values ? calloc(count + 1, sizeof *values) : NULL;
+    if (matrix == NULL || values == NULL) {
+        free(matrix);
+        free(values);
+        return error_set(error, ERROR_MEMORY, "no memory for a symmetric matrix of %zu rows", n);
+    }
+    *matrix = (struct symmetric){.n = n, .tiles = (n + TILE - 1) / TILE, .values = values};
+    *result = matrix;
+    return OK;
+}
+
+void symmetric_destroy(struct symmetric *matrix)
+{
+    if (matrix != NULL)
+        free(matrix->values);
+    free(matrix);
+}
+
+static double *tile(const struct symmetric *m, size_t i, size_t j)
+{
+    return m->values + (i * (i + 1) / 2 + j) * TILE * TILE;
+}
+
+static int side(const struct symmetric *m, size_t i)
+{
+    return (int)least(TILE, m->n - i * TILE);
+}
+
+/* Work on a matrix, a row of tiles a job. */
+struct work {
+    struct symmetric *matrix;
+    const double *rows; /* [count, n], or [n, count] */
+    size_t count, step; /* step: of the factorisation */
+    linear_map map;
+    const void *context;
+    double *right; /* [columns, n] */
+    size_t columns;
+};
+
+/* The longest rows come first. */
+static size_t row_of(const struct work *w, size_t job)
+{
+    return w->matrix->tiles - 1 - job;
+}
+
+static void add_row(void *context, size_t job, size_t worker)
+{
+    const struct work *w = context;
+    const struct symmetric *m = w->matrix;
+    size_t i = row_of(w, job);
+    (void)worker;
+    for (size_t j = 0; j <= i; j++)
+        cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, side(m, i), side(m, j), (int)w->count, 1,
+                    w->rows + i * TILE, (int)m->n, w->rows + j * TILE, (int)m->n, 1, tile(m, i, j), TILE);
+}
+
+void symmetric_add(struct symmetric *matrix, struct threads *pool, const double *rows, size_t count)
+{
+    struct work work = {.matrix = matrix, .rows = rows, .count = count};
+    use_one_thread();
+    threads_run(pool, matrix->tiles, add_row, &work);
+}
+
+static void products_row(void *context, size_t job, size_t worker)
+{
+    const struct work *w = context;
+    const struct symmetric *m = w->matrix;
+    size_t i = row_of(w, job), width = w->count;
+    (void)worker;
+    for (size_t j = 0; j <= i; j++) {
+        cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, side(m, i), side(m, j), (int)width, 1,
+                    w->rows + i * TILE * width, (int)width, w->rows + j * TILE * width, (int)width, 0, tile(m, i, j),
+                    TILE);
+        for (int c = 0; c < side(m, j); c++)
+            w->map(w->context, tile(m, i, j) + (size_t)c * TILE, (size_t)side(m, i));
+    }
+}
+
+void symmetric_products(struct symmetric *matrix, struct threads *pool, const double *rows, size_t width,
+                        linear_map map, const void *context)
+{
+    struct work work = {.matrix = matrix, .rows = rows, .count = width, .map = map, .context = context};
+    use_one_thread();
+    threads_run(pool, matrix->tiles, products_row, &work);
+}
+
+void symmetric_shift(struct symmetric *matrix, double by)
+{
+    for (size_t i = 0; i < matrix->tiles; i++)
+        for (int r = 0; r < side(matrix, i); r++)
+            tile(matrix, i, i)[(size_t)r * TILE + (size_t)r] += by;
+}
+
+/* --- Cholesky's factor, tile by tile (Golub & Van Loan, Matrix Computations, 4.2) --- */
+
+/* L_ik = A_ik L_kk⁻ᵀ below the diagonal tile of step k */
+static void divide_row(void *context, size_t job, size_t worker)
+{
+    const struct work *w = context;
+    const struct symmetric *m = w->matrix;
+    size_t i = row_of(w, job), k = w->step;
+    (void)worker;
+    cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, side(m, i), side(m, k), 1,
+                tile(m, k, k), TILE, tile(m, i, k), TILE);
+}
+
+/* A_ij −= L_ik L_jkᵀ for k < j ≤ i */
+static void subtract_row(void *context, size_t job, size_t worker)
+{
+    const struct work *w = context;
+    const struct symmetric *m = w->matrix;
+    size_t i = row_of(w, job), k = w->step;
+    (void)worker;
+    for (size_t j = k + 1; j <= i; j++)
+        cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, side(m, i), side(m, j), side(m, k), -1, tile(m, i, k),
+                    TILE, tile(m, j, k), TILE, 1, tile(m, i, j), TILE);
+}
+
+/* Row of the first pivot that is none, counted from 1; 0: all are. Not every library notices what is no number. */
+static int factor_tile(double *values, int n)
+{
+    int stride = TILE, info;
+    dpotrf_("L", &n, values, &stride, &info);
+    for (int r = 0; info == 0 && r < n; r++)
+        info = isfinite(values[(size_t)r * TILE + (size_t)r]) ? 0 : r + 1;
+    return abs(info);
+}
+
+status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct error *error)
+{
+    struct work work = {.matrix = matrix};
+    use_one_thread();
+    for (size_t k = 0; k < matrix->tiles; k++) {
+        int row = factor_tile(tile(matrix, k, k), side(matrix, k));
+        if (row != 0)
+            return error_set(error, ERROR_FORMAT,
+                             "a matrix of %zu rows is not positive definite at row %zu, or not finite; a larger ridge "
+                             "makes it so",
+                             matrix->n, k * TILE + (size_t)row - 1);
+        work.step = k;
+        threads_run(pool, matrix->tiles - 1 - k, divide_row, &work);
+        threads_run(pool, matrix->tiles - 1 - k, subtract_row, &work);
+    }
+    return OK;
+}
+
+/* --- Solving: forward with L, backward with Lᵀ --- */
+
+static void solve_panel(void *context, size_t job, size_t worker)
+{
+    const struct work *w = context;
+    const struct symmetric *m = w->matrix;
+    double *x = w->right + job * PANEL * m->n;
+    int columns = (int)least(PANEL, w->columns - job * PANEL), n = (int)m->n;
+    (void)worker;
+    for (size_t k = 0; k < m->tiles; k++) {
+        double *part = x + k * TILE;
+        for (size_t j = 0; j < k; j++)
+            cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, side(m, k), columns, side(m, j), -1, tile(m, k, j),
+                        TILE, x + j * TILE, n, 1, part, n);
+        cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, side(m, k), columns, 1,
+                    tile(m, k, k), TILE, part, n);
+    }
+    for (size_t k = m->tiles; k-- > 0;) {
+        double *part = x + k * TILE;
+        for (size_t i = k + 1; i < m->tiles; i++)
+            cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, side(m, k), columns, side(m, i), -1, tile(m, i, k),
+                        TILE, x + i * TILE, n, 1, part, n);
+        cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, side(m, k), columns, 1,
+                    tile(m, k, k), TILE, part, n);
+    }
+}
+
+void symmetric_solve(const struct symmetric *factor, struct threads *pool, double *right, size_t columns)
+{
+    struct work work = {.matrix = (struct symmetric *)factor, .right = right, .columns = columns};
+    use_one_thread();
+    threads_run(pool, (columns + PANEL - 1) / PANEL, solve_panel, &work);
+}
+
+const char *linear_library(void)
+{
+    return openblas_get_config();
+}

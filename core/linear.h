@@ -1,0 +1,56 @@
+/* Linear algebra in double precision on the host: products, and systems of equations with a large symmetric positive
+ * definite matrix.
+ *
+ *     TRY(symmetric_create(&a, n, error));                          // zeros
+ *     symmetric_add(a, pool, rows, count);                          // A += rowsᵀ rows, rows [count, n]
+ *     symmetric_shift(a, ridge);                                    // A += ridge · I
+ *     TRY(symmetric_factor(a, pool, error));                        // A = L Lᵀ (Cholesky), in its place
+ *     symmetric_solve(a, pool, right, columns);                     // right [columns, n]: each row x becomes A⁻¹ x
+ *     symmetric_destroy(a);
+ *
+ * Work is cut into tiles that depend on its shape alone, one single-threaded BLAS or LAPACK call each, so the bits are the same
+ * for any number of threads. Row-major throughout.
+ */
+#ifndef MTIL_CORE_LINEAR_H
+#define MTIL_CORE_LINEAR_H
+
+#include "core/threads.h"
+
+/* Changes `count` values of a product that was just computed. */
+typedef void (*linear_map)(const void *context, double *values, size_t count);
+
+/* out [rows, columns] = a bᵀ, then map. */
+struct linear_product {
+    size_t rows, columns, inner;
+    const double *a; /* [rows, inner] */
+    const double *b; /* [columns, inner] */
+    double *out;
+    linear_map map; /* NULL: none */
+    const void *context;
+};
+void linear_multiply(struct threads *pool, const struct linear_product *product);
+
+/* The lower triangle, in square tiles one after the other. */
+struct symmetric {
+    size_t n, tiles; /* tiles: along a side */
+    double *values;
+};
+
+status symmetric_create(struct symmetric **matrix, size_t n, struct error *error);
+void symmetric_destroy(struct symmetric *matrix); /* NULL is allowed */
+size_t symmetric_values(size_t n); /* of a matrix, those that fill up its tiles included; SIZE_MAX: too many */
+
+void symmetric_add(struct symmetric *matrix, struct threads *pool, const double *rows, size_t count);
+/* A = map(rows rowsᵀ), rows [n, width] */
+void symmetric_products(struct symmetric *matrix, struct threads *pool, const double *rows, size_t width,
+                        linear_map map, const void *context);
+void symmetric_shift(struct symmetric *matrix, double by);
+
+/* ERROR_FORMAT if the matrix is not positive definite in double precision. */
+status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct error *error);
+void symmetric_solve(const struct symmetric *factor, struct threads *pool, double *right, size_t columns);
+
+/* Name and version of the library. */
+const char *linear_library(void);
+
+#endif
