@@ -1,5 +1,6 @@
 #include "harness/evaluate/evaluator.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,38 @@ void evaluator_see(struct evaluator *evaluator, size_t tasks)
 }
 
 /* --- Predictions --- */
+
+/* Column of the highest score, the first of equal ones; −1 where one is not finite. */
+static int32_t best_of(const float *scores, size_t classes)
+{
+    size_t best = 0;
+    for (size_t c = 0; c < classes; c++) {
+        if (!isfinite(scores[c]))
+            return -1;
+        best = scores[c] > scores[best] ? c : best;
+    }
+    return (int32_t)best;
+}
+
+/* By the method's own scores; features: of the same images on the host. */
+static status predict_scored(struct experiment *e, const struct task *task, const float *features,
+                             const struct tensor *images, const struct tensor *classes, int32_t *best,
+                             struct error *error)
+{
+    struct class_head c;
+    size_t n = images->shape[0], columns = classes->shape[0];
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, images, classes, EVALUATION_SCALE, &c, error));
+    float *scores = malloc(tensor_bytes(&c.logits));
+    if (scores == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the scores of %zu classes", columns);
+    status result =
+        e->model.backend->ops->download(e->model.backend, scores, c.logits.data, tensor_bytes(&c.logits), error);
+    NEXT(result, e->settings.method->scores(&e->method, task, features, n, columns, scores, error));
+    for (size_t i = 0; result == OK && i < n; i++)
+        best[i] = best_of(scores + i * columns, columns);
+    free(scores);
+    return result;
+}
 
 static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best,
                       struct error *error)
@@ -216,9 +249,11 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     return OK;
 }
 
-/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed] */
+/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; scored: by the method's
+ * own scores */
 static status predict_features(struct experiment *e, struct test_set *set, const float *features, const uint32_t *items,
-                               size_t n, const struct tensor *classes, uint16_t *predicted, struct error *error)
+                               size_t n, const struct tensor *classes, bool scored, uint16_t *predicted,
+                               struct error *error)
 {
     enum { ROWS = 1024 };
     size_t embed = e->model.clip->dimensions.embed;
@@ -235,7 +270,8 @@ static status predict_features(struct experiment *e, struct test_set *set, const
         result =
             tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
         NEXT(result, e->model.backend->ops->upload(e->model.backend, images.data, rows, tensor_bytes(&images), error));
-        NEXT(result, predict(e, &images, classes, best, error));
+        NEXT(result, scored ? predict_scored(e, set->task, rows, &images, classes, best, error)
+                            : predict(e, &images, classes, best, error));
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);
@@ -257,7 +293,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     }
     NEXT(result,
          label_space_features(&evaluator->labels, set->task->index, router, &e->model.task_memory, &classes, error));
-    NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, set->predicted, error));
+    NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, false, set->predicted, error));
     free_room(&room);
     arena_release(&e->model.task_memory, mark);
     return result;
@@ -280,8 +316,23 @@ static status zero_shot_predictions(struct evaluator *evaluator, struct test_set
     struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
-    TRY(predict_features(e, set, set->features, items, n, &classes, predicted, error));
+    TRY(predict_features(e, set, set->features, items, n, &classes, false, predicted, error));
     arena_release(&e->model.task_memory, mark);
+    return OK;
+}
+
+/* A method with scores of its own learns on frozen features. */
+static status scored_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
+{
+    struct experiment *e = evaluator->experiment;
+    struct arena_mark mark = arena_mark(&e->model.task_memory);
+    struct tensor classes;
+    for (size_t i = 0; i < set->n; i++)
+        set->router[i] = -1;
+    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
+    TRY(predict_features(e, set, set->features, NULL, set->n, &classes, true, set->predicted, error));
+    arena_release(&e->model.task_memory, mark);
+    count_right(set);
     return OK;
 }
 
@@ -383,8 +434,10 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error)
 {
-    const struct model *model = &evaluator->experiment->model;
-    if (model->groups & GROUPS_TOWERS || model->adapters == NULL)
+    const struct experiment *e = evaluator->experiment;
+    if (e->settings.method->scores != NULL && e->method.state != NULL)
+        return scored_predictions(evaluator, &evaluator->sets[j], error);
+    if (e->model.groups & GROUPS_TOWERS || e->model.adapters == NULL)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

@@ -16,7 +16,9 @@
     X(lwf_vr)                                                                                                          \
     X(icarl)                                                                                                           \
     X(replay)                                                                                                          \
-    X(zscl)
+    X(zscl)                                                                                                            \
+    X(rail_primal)                                                                                                     \
+    X(rail_dual)
 
 #define DECLARE(name) extern const struct method method_##name;
 METHODS(DECLARE)

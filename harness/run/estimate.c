@@ -79,6 +79,14 @@ static double evaluation_cost(const struct experiment *e, size_t k)
     return images * (cost_images(n, 1) + checkpoints * image);
 }
 
+static struct method_cost method_cost_of(const struct experiment *e)
+{
+    struct method_cost cost = {0};
+    if (e->settings.method->cost != NULL)
+        e->settings.method->cost(&e->method, &cost);
+    return cost;
+}
+
 status estimate_run(struct experiment *e, struct estimate *estimate, struct error *error)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
@@ -96,10 +104,13 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     double copies = e->model.groups == GROUPS_NONE ? 0 : e->model.groups & GROUP_ADAPTERS ? 4 : 3;
     double method = fmax((double)e->model.memory.used - weights - copies * trained, 0); /* a teacher, earlier weights */
     estimate->memory = (double)e->model.memory.used + (double)largest;
+    const struct method_cost own = method_cost_of(e);
+    estimate->training += own.operations;
+    estimate->memory += own.memory;
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
-    estimate->disk = trained * (kept + 3) + method; /* a resume file within a task has Adam's moments too */
+    estimate->disk = trained * (kept + 3) + method + own.kept; /* a resume file within a task has Adam's moments too */
     const struct cache_settings *cache = &e->settings.cache;
     estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
     estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;

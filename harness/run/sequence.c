@@ -339,7 +339,7 @@ static void close_run(struct run *r)
 /* Without training, only a label space that grows changes the answers. */
 static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
 {
-    bool trains = r->e->model.groups != GROUPS_NONE;
+    bool trains = r->e->model.groups != GROUPS_NONE || r->e->settings.method->end_task != NULL;
     if (!trains && r->e->settings.label_space != LABEL_SPACE_SEEN)
         return OK;
     for (size_t task = place.task; task < r->e->data.task_count; task++) {

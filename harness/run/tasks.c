@@ -130,6 +130,8 @@ static status open_task(struct experiment *e, struct task *task, size_t index, c
 {
     task->index = index;
     settings_of_task(&task->settings, e->suite, name);
+    if (e->model.groups == GROUPS_NONE)
+        task->settings.iterations = 0;
     TRY(open_dataset(e, task, error));
     return tokenize_prompts(e, task, error);
 }

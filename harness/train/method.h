@@ -2,8 +2,10 @@
  * in harness/methods/methods.h; the trainer knows none by name. methods/zero_shot.c is the template to copy.
  *
  *     open → for every task: begin_task → (loss → before_update → optimizer → after_step) per iteration → end_task
- *          → evaluation_begin → evaluation → evaluation_end
+ *          → evaluation_begin → evaluation (scores) → evaluation_end
  *          → close
+ *
+ * A method that trains no group has no iterations: what it learns of a task, it learns in end_task.
  *
  * Trained on several GPUs, every rank (replicas.h) has a run of its own. Called on every rank: open, begin_task, loss,
  * before_update, after_step, close. On the leader alone: end_task, evaluation_begin, evaluation_end, keep. The leader's
@@ -48,6 +50,12 @@ struct method_run {
     struct method_input inputs[METHOD_INPUTS];
 };
 
+/* Of a whole run, beside iterations, trained groups and device memory. */
+struct method_cost {
+    double operations;   /* floating-point */
+    double memory, kept; /* bytes on the host, at most; in a resume file */
+};
+
 /* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */
 struct method {
     const char *name, *source;    /* source: where it is published */
@@ -77,6 +85,12 @@ struct method {
     /* Swaps in the weights to evaluate and save, if training continues from others; and swaps them out. */
     status (*evaluation_begin)(struct method_run *run, struct error *error);
     status (*evaluation_end)(struct method_run *run, struct error *error);
+    /* Turns similarities into the scores that decide, where a method has some of its own. features [n, embed] of images of
+     * the task, not normalised; scores [n, classes], on the host: 100 · cosine to the classes that they are compared
+     * with (evaluate/label_space.h), and what replaces it. */
+    status (*scores)(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
+                     float *scores, struct error *error);
+    void (*cost)(const struct method_run *run, struct method_cost *cost); /* for estimates, of an open method */
     /* Saves, restores and copies to other ranks the state that a stop must not lose. */
     status (*keep)(struct method_run *run, const struct passage *passage, struct error *error);
 };

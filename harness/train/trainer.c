@@ -255,7 +255,9 @@ status train_task(const struct training *training, struct error *error)
     const struct method *method = e->settings.method;
     if (training->first == 0)
         TRY(guard_begin_task(e, error));
-    TRY(replicas_start(e->replicas, training, train_share, error));
-    TRY(replicas_finish(e->replicas, train_share(training, error), error));
+    if (e->model.groups != GROUPS_NONE) {
+        TRY(replicas_start(e->replicas, training, train_share, error));
+        TRY(replicas_finish(e->replicas, train_share(training, error), error));
+    }
     return method->end_task != NULL ? method->end_task(&e->method, task, error) : OK;
 }

@@ -138,7 +138,7 @@ static void raise_at(size_t count, size_t at)
 
 static status watch_patchify(struct backend *backend, const struct patchify *arguments, struct error *failure)
 {
-    watch.spy->encodings++;
+    raise_at(++watch.spy->encodings, watch.spy->stop_at_encoding);
     return watch.watched->patchify(backend, arguments, failure);
 }
 

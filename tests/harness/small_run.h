@@ -54,7 +54,7 @@ float *small_run_adapters(const struct small_run *run, enum tower tower);
 struct backend_spy {
     size_t encodings, updates, predictions; /* batches of images, optimizer steps of a group, batches of predictions */
     struct stop *stop;
-    size_t stop_at_update, stop_at_prediction;
+    size_t stop_at_update, stop_at_prediction, stop_at_encoding;
 };
 void small_run_watch(struct small_run *run, struct backend_spy *spy);
 

@@ -21,6 +21,7 @@ static const struct part {
     status (*replay)(struct method_fixture *fixture, struct error *error);
 } parts[] = {{"bank.safetensors", replay_merge_policies},
              {"features.safetensors", replay_icarl},
+             {"expect.safetensors", replay_rail},
              {"common.safetensors", replay_finetune}};
 
 struct tally {

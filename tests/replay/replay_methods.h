@@ -20,5 +20,6 @@ struct method_fixture {
 status replay_finetune(struct method_fixture *fixture, struct error *error);
 status replay_icarl(struct method_fixture *fixture, struct error *error);
 status replay_merge_policies(struct method_fixture *fixture, struct error *error);
+status replay_rail(struct method_fixture *fixture, struct error *error);
 
 #endif

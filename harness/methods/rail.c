@@ -1,0 +1,201 @@
+#include "harness/methods/rail.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+#include "harness/selectors/selector.h"
+#include "models/clip/cost.h"
+
+/* Number of the task's first class among those of all tasks. */
+static size_t first_class(const struct experiment *e, const struct task *task)
+{
+    size_t first = 0;
+    for (size_t k = 0; k < task->index; k++)
+        first += dataset_classes(e->data.tasks[k].dataset);
+    return first;
+}
+
+static size_t training_images(const struct experiment *e)
+{
+    size_t images = 0;
+    for (size_t k = 0; k < e->data.task_count; k++)
+        images += dataset_size(e->data.tasks[k].dataset, SPLIT_TRAIN);
+    return images;
+}
+
+static struct regression_cost cost_of(const struct method_run *run)
+{
+    const struct experiment *e = run->experiment;
+    const struct rail *r = run->state;
+    return regression_cost(r->regression.form, r->regression.width, r->hidden, training_images(e), e->data.class_count,
+                           e->data.task_count);
+}
+
+static status check_memory(const struct method_run *run, struct error *error)
+{
+    const struct experiment *e = run->experiment;
+    const struct rail *r = run->state;
+    double gigabyte = 1 << 30, needed = cost_of(run).most,
+           machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (needed < machine)
+        return OK;
+    if (r->hidden > 0)
+        return error_set(error, ERROR_MEMORY,
+                         "method.hidden: %zu random features and %zu classes take %.1f GiB of memory, of which this "
+                         "machine has %.1f; lower it",
+                         r->hidden, e->data.class_count, needed / gigabyte, machine / gigabyte);
+    return error_set(error, ERROR_MEMORY,
+                     "method.name: rail_dual takes memory in the square of the number of training images: %.1f GiB for "
+                     "%zu, of which this machine has %.1f; use fewer (data.shots), or rail_primal, whose memory does "
+                     "not depend on it",
+                     needed / gigabyte, training_images(e), machine / gigabyte);
+}
+
+status rail_open(struct method_run *run, size_t hidden, double ridge, double gamma, struct error *error)
+{
+    const struct experiment *e = run->experiment;
+    struct rail *r = run->state;
+    *r = (struct rail){.hidden = hidden,
+                       .regression = {.form = hidden > 0 ? REGRESSION_PRIMAL : REGRESSION_DUAL,
+                                      .width = e->model.clip->dimensions.embed,
+                                      .ridge = ridge,
+                                      .gamma = gamma}};
+    TRY(check_memory(run, error));
+    TRY(threads_create(&r->pool, e->settings.threads, error));
+    r->regression.pool = r->pool;
+    return hidden > 0 ? regression_draw(&r->regression, hidden, e->seed, error) : OK;
+}
+
+void rail_close(struct method_run *run)
+{
+    struct rail *r = run->state;
+    regression_free(&r->regression);
+    threads_destroy(r->pool);
+}
+
+void rail_cost(const struct method_run *run, struct method_cost *cost)
+{
+    const struct experiment *e = run->experiment;
+    struct regression_cost regression = cost_of(run);
+    *cost = (struct method_cost){.operations = regression.operations +
+                                               cost_images(&e->model.clip->dimensions, training_images(e)),
+                                 .memory = regression.most,
+                                 .kept = regression.kept};
+}
+
+/* --- Learning --- */
+
+struct rows {
+    float *features, *means; /* [n, embed]; [n, image_width], which nobody asks for */
+    int32_t *labels;
+};
+
+static status learn(struct method_run *run, const struct task *task, struct rows *rows, size_t n, struct error *error)
+{
+    struct experiment *e = run->experiment;
+    struct rail *r = run->state;
+    size_t first = first_class(e, task);
+    TRY(frozen_features(e, task->dataset, SPLIT_TRAIN, NULL, n, rows->means, rows->features, e->stop, error));
+    for (size_t i = 0; i < n; i++)
+        rows->labels[i] = (int32_t)first + dataset_label(task->dataset, SPLIT_TRAIN, i);
+    TRY(regression_add(&r->regression, rows->features, rows->labels, n, first + dataset_classes(task->dataset), error));
+    return regression_solve(&r->regression, error);
+}
+
+status rail_end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    const struct clip_dimensions *d = &run->experiment->model.clip->dimensions;
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN);
+    struct rows rows = {.features = malloc(array_size(n, d->embed * sizeof(float))),
+                        .means = malloc(array_size(n, d->image_width * sizeof(float))),
+                        .labels = malloc(array_size(n, sizeof(int32_t)))};
+    status result =
+        rows.features != NULL && rows.means != NULL && rows.labels != NULL
+            ? learn(run, task, &rows, n, error)
+            : error_set(error, ERROR_MEMORY, "%s: no memory for the features of %zu images", task->settings.name, n);
+    free(rows.features);
+    free(rows.means);
+    free(rows.labels);
+    return result;
+}
+
+status rail_keep(struct method_run *run, const struct passage *passage, struct error *error)
+{
+    return regression_keep(&((struct rail *)run->state)->regression, passage, error);
+}
+
+/* --- Scores --- */
+
+/* Returns the best column, the first of equal ones. */
+static size_t softmax(float *row, size_t n)
+{
+    size_t best = 0;
+    double sum = 0;
+    for (size_t c = 1; c < n; c++)
+        best = row[c] > row[best] ? c : best;
+    double highest = (double)row[best];
+    for (size_t c = 0; c < n; c++)
+        sum += exp((double)row[c] - highest);
+    for (size_t c = 0; c < n; c++)
+        row[c] = (float)(exp((double)row[c] - highest) / sum);
+    return best;
+}
+
+struct adapted {
+    size_t count, *items;
+    float *features;
+    double *scores; /* [count, classes learned] */
+};
+
+static status mix(const struct regression *r, struct adapted *a, double fusion, size_t first, size_t learned,
+                  size_t classes, float *scores, struct error *error)
+{
+    TRY(regression_scores(r, a->features, a->count, a->scores, error));
+    for (size_t i = 0; i < a->count; i++) {
+        float *row = scores + a->items[i] * classes;
+        const double *own = a->scores + i * r->classes + first;
+        for (size_t c = 0; c < classes; c++)
+            row[c] = (float)((1 - fusion) * (double)row[c] + (c < learned ? fusion * own[c] : 0));
+    }
+    return OK;
+}
+
+status rail_fuse(const struct regression *r, double fusion, size_t first, const float *features, size_t n,
+                 size_t classes, float *scores, bool *adapted, struct error *error)
+{
+    size_t learned = r->classes > first ? r->classes - first : 0;
+    learned = learned < classes ? learned : classes;
+    struct adapted a = {.items = malloc(array_size(n, sizeof *a.items)),
+                        .features = malloc(array_size(n, r->width * sizeof *a.features)),
+                        .scores = malloc(array_size(n, (r->classes + 1) * sizeof *a.scores))};
+    status result = a.items != NULL && a.features != NULL && a.scores != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "evaluation: no memory for the scores of %zu images", n);
+    for (size_t i = 0; result == OK && i < n; i++) {
+        bool is = softmax(scores + i * classes, classes) < learned;
+        if (adapted != NULL)
+            adapted[i] = is;
+        if (!is)
+            continue;
+        memcpy(a.features + a.count * r->width, features + i * r->width, r->width * sizeof *a.features);
+        a.items[a.count++] = i;
+    }
+    NEXT(result, mix(r, &a, fusion, first, learned, classes, scores, error));
+    free(a.items);
+    free(a.features);
+    free(a.scores);
+    return result;
+}
+
+status rail_scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
+                   float *scores, struct error *error)
+{
+    const struct experiment *e = run->experiment;
+    const struct rail *r = run->state;
+    size_t first = e->settings.label_space == LABEL_SPACE_TASK ? first_class(e, task) : 0;
+    return rail_fuse(&r->regression, options_real(run->options, "fusion"), first, features, n, classes, scores, NULL,
+                     error);
+}

@@ -1,0 +1,46 @@
+/* RAIL (Xu et al., "Advancing Cross-domain Discriminability in Continual Learning of Vision-Language Models", NeurIPS
+ * 2024, arXiv 2406.18868): frozen CLIP and a classifier on its image features in closed form
+ * (harness/train/services/regression.h), which images of classes that were not learned do not see:
+ *
+ *     p = softmax(100 · image · textᵀ) over all classes that the image is compared with
+ *     where the best class of p is learned:   (1 − fusion) p + fusion · scores, scores 0 for classes that are not
+ *     elsewhere:                              p
+ *
+ * Shared by rail_primal.c and rail_dual.c; functions with the arguments of a hook can be used as hooks. The public code
+ * updates the primal form by batches in float32 (equal but for rounding, which grows with the number of batches), on images
+ * that it crops at random; here the sums are in double precision, on images in the evaluation transform. With
+ * evaluation.label_space: task, p and the scores are those of the classes of the image's own task.
+ */
+#ifndef MTIL_HARNESS_METHODS_RAIL_H
+#define MTIL_HARNESS_METHODS_RAIL_H
+
+#include "harness/methods/methods.h"
+#include "harness/train/services/regression.h"
+
+#define RAIL_FUSION                                                                                                    \
+    {                                                                                                                  \
+        .name = "fusion", .type = OPTION_REAL, .minimum = 0, .maximum = 1, .fallback = "0.8",                          \
+        .help = "share of the regression's scores beside zero-shot CLIP's probabilities"                               \
+    }
+
+struct rail {
+    struct regression regression;
+    struct threads *pool;
+    size_t hidden; /* random directions of the primal form; 0: the dual */
+};
+
+/* The form's open hooks; hidden 0: the dual form. Refuses what does not fit into the machine's memory. */
+status rail_open(struct method_run *run, size_t hidden, double ridge, double gamma, struct error *error);
+void rail_close(struct method_run *run);
+status rail_end_task(struct method_run *run, const struct task *task, struct error *error);
+status rail_scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
+                   float *scores, struct error *error);
+void rail_cost(const struct method_run *run, struct method_cost *cost);
+status rail_keep(struct method_run *run, const struct passage *passage, struct error *error);
+
+/* As the scores hook, for columns that are the classes first, first + 1, … of all. adapted [n], unless NULL: where the
+ * best class of p is learned. */
+status rail_fuse(const struct regression *regression, double fusion, size_t first, const float *features, size_t n,
+                 size_t classes, float *scores, bool *adapted, struct error *error);
+
+#endif

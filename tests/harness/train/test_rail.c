@@ -1,0 +1,315 @@
+/* RAIL: against a direct solve of its equations, its scores in both label spaces, its limits and its state. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "harness/evaluate/class_features.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/methods/rail.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/estimate.h"
+#include "harness/run/opening.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { WIDTH = 7, HIDDEN = 40, ROWS = 60, CLASSES = 5, TEST = 9 };
+
+static const double ridge = 0.1, gamma_of_kernel = 0.7;
+
+struct world {
+    float x[ROWS * WIDTH], test[TEST * WIDTH], random[HIDDEN * WIDTH];
+    int32_t labels[ROWS];
+};
+
+static void draw(float *values, size_t n, uint32_t which)
+{
+    struct rng rng = rng_make(5, RNG_TEST, 1, which);
+    for (size_t i = 0; i < n; i++)
+        values[i] = rng_normal(&rng, i);
+}
+
+/* The first half of the rows has the first three classes. */
+static void make_world(struct world *w)
+{
+    draw(w->x, ROWS * WIDTH, 0);
+    draw(w->test, TEST * WIDTH, 1);
+    draw(w->random, HIDDEN * WIDTH, 2);
+    for (int32_t i = 0; i < ROWS; i++)
+        w->labels[i] = i < ROWS / 2 ? i % 3 : 3 + i % 2;
+}
+
+static double cosine(const float *a, const float *b)
+{
+    double dot = 0, aa = 0, bb = 0;
+    for (size_t k = 0; k < WIDTH; k++) {
+        dot += (double)a[k] * (double)b[k];
+        aa += (double)a[k] * (double)a[k];
+        bb += (double)b[k] * (double)b[k];
+    }
+    return dot / sqrt(aa * bb);
+}
+
+static double length(const float *a)
+{
+    double aa = 0;
+    for (size_t k = 0; k < WIDTH; k++)
+        aa += (double)a[k] * (double)a[k];
+    return sqrt(aa);
+}
+
+/* x = A⁻¹ b of n equations by Gauss and Jordan; the matrices here need no pivots. */
+static void eliminate(double *a, double *b, size_t n, size_t columns)
+{
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < n; i++) {
+            double factor = i != k ? a[i * n + k] / a[k * n + k] : 0;
+            for (size_t j = k; j < n; j++)
+                a[i * n + j] -= factor * a[k * n + j];
+            for (size_t c = 0; c < columns; c++)
+                b[i * columns + c] -= factor * b[k * columns + c];
+        }
+    for (size_t k = 0; k < n; k++)
+        for (size_t c = 0; c < columns; c++)
+            b[k * columns + c] /= a[k * n + k];
+}
+
+static double feature(const struct world *w, const float *x, size_t h)
+{
+    double sum = cosine(x, w->random + h * WIDTH) * length(w->random + h * WIDTH);
+    return sum > 0 ? sum : 0;
+}
+
+/* exp(−γ ‖x − y‖²) of unit vectors, their difference taken as it stands. */
+static double kernel(const float *x, const float *y)
+{
+    double square = 0;
+    for (size_t k = 0; k < WIDTH; k++) {
+        double difference = (double)x[k] / length(x) - (double)y[k] / length(y);
+        square += difference * difference;
+    }
+    return exp(-gamma_of_kernel * square);
+}
+
+static double phi(const struct world *w, enum regression_form form, const float *x, size_t m)
+{
+    return form == REGRESSION_PRIMAL ? feature(w, x, m) : kernel(x, w->x + m * WIDTH);
+}
+
+/* scores [TEST, classes] from the first n rows, in one solve */
+static void direct_scores(const struct world *w, enum regression_form form, size_t n, size_t classes, double *scores)
+{
+    static double a[ROWS * ROWS], b[ROWS * CLASSES];
+    bool primal = form == REGRESSION_PRIMAL;
+    size_t size = primal ? HIDDEN : n;
+    for (size_t i = 0; i < size; i++) {
+        for (size_t j = 0; j < size; j++) {
+            a[i * size + j] = i == j ? ridge : 0;
+            for (size_t r = 0; r < (primal ? n : 1); r++)
+                a[i * size + j] += primal ? feature(w, w->x + r * WIDTH, i) * feature(w, w->x + r * WIDTH, j)
+                                          : kernel(w->x + i * WIDTH, w->x + j * WIDTH);
+        }
+        for (size_t c = 0; c < classes; c++) {
+            b[i * classes + c] = 0;
+            for (size_t r = 0; r < n; r++)
+                if ((size_t)w->labels[r] == c)
+                    b[i * classes + c] += primal ? feature(w, w->x + r * WIDTH, i) : r == i;
+        }
+    }
+    eliminate(a, b, size, classes);
+    for (size_t t = 0; t < TEST; t++)
+        for (size_t c = 0; c < classes; c++) {
+            scores[t * classes + c] = 0;
+            for (size_t m = 0; m < size; m++)
+                scores[t * classes + c] += phi(w, form, w->test + t * WIDTH, m) * b[m * classes + c];
+        }
+}
+
+static void open_regression(struct regression *r, const struct world *w, enum regression_form form,
+                            struct threads *pool)
+{
+    *r = (struct regression){.form = form, .width = WIDTH, .ridge = ridge, .gamma = gamma_of_kernel, .pool = pool};
+    if (form == REGRESSION_PRIMAL)
+        must(regression_direct(r, w->random, HIDDEN, &error));
+}
+
+/* Learned in two tasks, with three classes and then five. */
+static void tasks_add_up_to_one_regression(void **state)
+{
+    (void)state;
+    struct world w;
+    struct threads *pool;
+    make_world(&w);
+    must(threads_create(&pool, 2, &error));
+    for (enum regression_form form = REGRESSION_PRIMAL; form <= REGRESSION_DUAL; form++) {
+        struct regression r;
+        double scores[TEST * CLASSES], expected[TEST * CLASSES];
+        open_regression(&r, &w, form, pool);
+        for (size_t half = 0; half < 2; half++) {
+            size_t first = half * ROWS / 2, classes = half == 0 ? 3 : CLASSES;
+            must(regression_add(&r, w.x + first * WIDTH, w.labels + first, ROWS / 2, classes, &error));
+            must(regression_solve(&r, &error));
+            must(regression_scores(&r, w.test, TEST, scores, &error));
+            direct_scores(&w, form, first + ROWS / 2, classes, expected);
+            for (size_t i = 0; i < TEST * classes; i++)
+                if (!(fabs(scores[i] - expected[i]) < 1e-9))
+                    fail_msg("form %d, task %zu, score %zu: %g, expected %g", form, half, i, scores[i], expected[i]);
+        }
+        regression_free(&r);
+    }
+    threads_destroy(pool);
+}
+
+/* Columns 1 … 4 of the classes: 1 and 2 are learned. Images whose best class is not keep p. */
+static void learned_classes_alone_are_mixed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct threads *pool;
+    struct regression r;
+    double own[TEST * 3];
+    float logits[TEST * 4], mixed[TEST * 4];
+    bool adapted[TEST];
+    size_t count = 0;
+    make_world(&w);
+    must(threads_create(&pool, 1, &error));
+    open_regression(&r, &w, REGRESSION_PRIMAL, pool);
+    must(regression_add(&r, w.x, w.labels, ROWS / 2, 3, &error));
+    must(regression_solve(&r, &error));
+    direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
+    draw(logits, TEST * 4, 7);
+    memcpy(mixed, logits, sizeof mixed);
+    must(rail_fuse(&r, 0.8, 1, w.test, TEST, 4, mixed, adapted, &error));
+    for (size_t i = 0; i < TEST; i++) {
+        double sum = 0;
+        size_t best = 0;
+        for (size_t c = 0; c < 4; c++) {
+            sum += exp((double)logits[i * 4 + c]);
+            best = logits[i * 4 + c] > logits[i * 4 + best] ? c : best;
+        }
+        assert_int_equal(adapted[i], best < 2);
+        count += adapted[i];
+        for (size_t c = 0; c < 4; c++) {
+            double p = exp((double)logits[i * 4 + c]) / sum,
+                   expected = adapted[i] ? 0.2 * p + (c < 2 ? 0.8 * own[i * 3 + 1 + c] : 0) : p;
+            assert_true(fabs((double)mixed[i * 4 + c] - expected) < 1e-6);
+        }
+    }
+    assert_true(count > 0 && count < TEST);
+    regression_free(&r);
+    threads_destroy(pool);
+}
+
+static void train(struct small_run *run, size_t task)
+{
+    struct training training = {.experiment = run->experiment, .task = &run->experiment->data.tasks[task]};
+    must(train_task(&training, &error));
+}
+
+static const struct regression *regression_of(const struct small_run *run)
+{
+    return &((const struct rail *)run->experiment->method.state)->regression;
+}
+
+/* Without a stop, with one, and after a task more that the resume file does not know of. */
+static void goes_on_with_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"method.name=rail_primal", "method.name=rail_dual"};
+    for (size_t m = 0; m < 2; m++) {
+        const char *const overrides[] = {names[m], m == 0 ? "method.hidden=300" : NULL, NULL};
+        struct small_run run;
+        struct checkpoint_place place = {.task = 2}, found;
+        bool resumed;
+        small_run_open(&run, 1, overrides);
+        train(&run, 0);
+        train(&run, 1);
+        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &place, &error));
+        train(&run, 2);
+        size_t n = regression_of(&run)->classes * regression_of(&run)->basis;
+        double *expected = malloc(n * sizeof *expected);
+        assert_true(expected != NULL && regression_of(&run)->classes == 2 + 3 + 4);
+        memcpy(expected, regression_of(&run)->coefficients, n * sizeof *expected);
+        small_run_reopen(&run, 1, overrides);
+        must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &found, &resumed,
+                             &error));
+        assert_true(resumed && found.task == 2);
+        train(&run, 2);
+        assert_int_equal(regression_of(&run)->classes * regression_of(&run)->basis, n);
+        assert_memory_equal(regression_of(&run)->coefficients, expected, n * sizeof *expected);
+        free(expected);
+        small_run_close(&run);
+    }
+}
+
+/* evaluation.label_space: task. An image of a task that was not learned keeps its zero-shot answer, one of a task that was
+ * is compared with the task's own columns. */
+static void a_task_has_its_own_classes(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct evaluator *evaluator;
+    small_run_open(&run, 1,
+                   (const char *const[]){"method.name=rail_primal", "method.hidden=300", "method.fusion=1", NULL});
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+    train(&run, 0);
+    train(&run, 1);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        size_t classes = dataset_classes(set->task->dataset), first = j == 0 ? 0 : 2;
+        double *scores = malloc(set->n * 5 * sizeof *scores);
+        must(evaluator_task(evaluator, 1, j, NULL, &error));
+        must(regression_scores(regression_of(&run), set->features, set->n, scores, &error));
+        for (size_t i = 0; i < set->n; i++) {
+            size_t best = 0;
+            for (size_t c = 0; j < 2 && c < classes; c++)
+                best = (float)scores[i * 5 + first + c] > (float)scores[i * 5 + first + best] ? c : best;
+            assert_int_equal(set->predicted[i], j < 2 ? best : set->zero_shot[i]);
+        }
+        assert_true(j == 2 || set->correct == set->n); /* fits on colours */
+        free(scores);
+    }
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+static void what_does_not_fit_is_refused_at_once(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct suite *suite;
+    struct experiment *experiment;
+    struct regression_cost published = regression_cost(REGRESSION_PRIMAL, 512, 15000, 17600, 1100, 10),
+                           dual = regression_cost(REGRESSION_DUAL, 512, 0, 17600, 1100, 10),
+                           full = regression_cost(REGRESSION_DUAL, 512, 0, 400000, 1100, 11);
+    const double gigabyte = 1 << 30;
+    assert_true(published.most < 2.4 * gigabyte && published.kept < 1.1 * gigabyte);
+    assert_true(dual.most < 1.6 * gigabyte && dual.kept < 0.1 * gigabyte);
+    assert_true(full.most > 590 * gigabyte);
+    small_run_open(&run, 1, (const char *const[]){"method.name=rail_primal", "method.hidden=50", NULL});
+    struct estimate estimate;
+    must(estimate_run(run.experiment, &estimate, &error));
+    assert_true(estimate.disk > 9 * 50 * sizeof(double) && estimate.training > 0);
+    const char *const overrides[] = {"method.name=rail_primal", "method.hidden=1000000"};
+    char text[512];
+    snprintf(text, sizeof text,
+             "model: {weights: %s/clip.safetensors, vocabulary: %s/vocabulary.txt}\ndata: {root: %s, order: [first]}\n"
+             "tasks:\n  first: {reader: toy, classes: 2}\nrun: {backend: cpu}\n",
+             run.scratch.path, run.scratch.path, run.scratch.path);
+    must(suite_parse(&suite, text, strlen(text), "large.yaml", settings_sections, overrides, 2, &error));
+    assert_int_equal(experiment_open(&experiment, suite, 1, NULL, &error), ERROR_MEMORY);
+    error_tells((const char *const[]){"method.hidden", "1000000", "GiB", "lower it", NULL});
+    suite_destroy(suite);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_add_up_to_one_regression), cmocka_unit_test(learned_classes_alone_are_mixed),
+        cmocka_unit_test(goes_on_with_the_same_bits), cmocka_unit_test(a_task_has_its_own_classes),
+        cmocka_unit_test(what_does_not_fit_is_refused_at_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
