@@ -453,6 +453,22 @@ static struct cost prepare_route_backward(struct bench *b, struct route_backward
     return multiplied(8.0 * (double)(b->slots * s->width));
 }
 
+static struct cost prepare_balance(struct bench *b, struct balance *o)
+{
+    struct route route = routed(b);
+    size_t n = b->size->images * b->size->experts;
+    *o = (struct balance){.dispatch = route.dispatch,
+                          .epsilon = 0.01f,
+                          .weight = 0.01f,
+                          .logits = floats(b, n),
+                          .noise_logits = route.noise_logits,
+                          .drawn = route.drawn,
+                          .dnoise_logits = floats(b, n),
+                          .dgates = floats(b, b->slots),
+                          .loss = floats(b, 1)};
+    return moved(20.0 * (double)n);
+}
+
 static struct cost prepare_dispatch_gather(struct bench *b, struct dispatch_gather *o)
 {
     const struct size *s = b->size;
