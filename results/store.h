@@ -202,9 +202,16 @@ status store_add_task(struct store *store, int64_t run, const struct task_row *r
 /* Other numbers of training images for a task that is there: its data were mended before it was trained. */
 status store_change_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
-/* The classes of a task that is part of a dataset, by label. Those that are already there with the same names are
- * fine. */
+/* The classes of a task, by label. Those that are already there with the same names are fine. */
 status store_add_task_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
+                              struct error *error);
+
+/* The true classes of a task's test images, in order. Those that are already there are fine if they are the same. */
+status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
+                             struct error *error);
+
+/* labels [count], which the caller frees; NULL and 0 when they were not kept. */
+status store_read_test_labels(struct store *store, int64_t run, int64_t task, uint16_t **labels, size_t *count,
                               struct error *error);
 
 /* Mean cosine between the class names of two tasks, task ≤ other; NAN: there is none. What is there already stays. */

@@ -86,13 +86,29 @@ static status record_classes(const struct recorder *r, const struct task *task, 
     return result;
 }
 
-/* For tasks cut from one dataset: their classes and similarities. */
-static status record_cut(const struct recorder *r, struct error *error)
+static status record_labels(const struct recorder *r, const struct task *task, struct error *error)
+{
+    size_t count = dataset_size(task->dataset, SPLIT_TEST);
+    uint16_t *labels = malloc(array_size(count, sizeof *labels));
+    if (labels == NULL)
+        return error_set(error, ERROR_MEMORY, "results: no memory for the labels of %zu images", count);
+    for (size_t i = 0; i < count; i++)
+        labels[i] = (uint16_t)dataset_label(task->dataset, SPLIT_TEST, i);
+    status result = store_add_test_labels(r->store, r->run, (int64_t)task->index, labels, count, error);
+    free(labels);
+    return result;
+}
+
+/* Classes where something is kept of each image, or where they are those of a part of a dataset. */
+static status record_details(const struct recorder *r, struct error *error)
 {
     const struct label_split *cut = r->experiment->data.cut;
-    for (size_t k = 0; cut != NULL && k < cut->tasks; k++) {
-        TRY(record_classes(r, &r->experiment->data.tasks[k], error));
-        for (size_t other = k; other < cut->tasks; other++)
+    bool images = r->experiment->settings.per_image != PER_IMAGE_NONE;
+    for (size_t k = 0; k < r->experiment->data.task_count; k++) {
+        const struct task *task = &r->experiment->data.tasks[k];
+        TRY(images || cut != NULL ? record_classes(r, task, error) : OK);
+        TRY(images ? record_labels(r, task, error) : OK);
+        for (size_t other = k; cut != NULL && other < cut->tasks; other++)
             TRY(store_add_task_similarity(r->store, r->run, (int64_t)k, (int64_t)other,
                                           cut->cosines[k * cut->tasks + other], error));
     }
@@ -121,7 +137,7 @@ status record_tasks(const struct recorder *r, struct error *error)
         struct task_row row = describe_task(&r->experiment->data.tasks[k], digest);
         TRY(store_add_task(r->store, r->run, &row, error));
     }
-    return record_cut(r, error);
+    return record_details(r, error);
 }
 
 status record_mended(const struct recorder *r, const struct inputs *inputs, struct error *error)

@@ -36,12 +36,16 @@ static const struct named_query {
             "BY run, task",
      NULL,
      NULL},
-    {{"classes", "the classes of each task that is a part of a dataset"},
-     CHOSEN "SELECT run, task, tasks.name AS name, class, task_classes.name AS class_name FROM chosen JOIN tasks USING "
-            "(run) JOIN task_classes USING (run, task) WHERE ?11 IS NULL OR tasks.name = ?11 ORDER BY run, task, class",
+    {{"classes", "accuracy on each class: zero-shot, right after its task, and after the last task tested"},
      NULL,
-     NULL},
-    {{"similarity", "mean cosine between the class names of such tasks"},
+     NULL,
+     query_classes},
+    {{"confusion",
+      "to which task's classes the images of each task were assigned, percent; with a dataset, to which class"},
+     NULL,
+     NULL,
+     query_confusion},
+    {{"similarity", "mean cosine between the class names of tasks that are parts of a dataset"},
      CHOSEN
      "SELECT chosen.run AS run, tasks.task AS task, tasks.name AS name, other, others.name AS other_name, cosine "
      "FROM chosen JOIN tasks USING (run) JOIN task_similarities USING (run, task) JOIN tasks AS others "

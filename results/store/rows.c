@@ -14,6 +14,8 @@
 static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_TASK_CLASS] = "INSERT INTO task_classes (run, task, class, name) VALUES (?1, ?2, ?3, ?4) "
                           "ON CONFLICT DO UPDATE SET name = name WHERE name = excluded.name",
+    [INSERT_TEST_LABELS] = "INSERT INTO test_labels (run, task, labels) VALUES (?1, ?2, ?3) "
+                           "ON CONFLICT DO UPDATE SET labels = labels WHERE labels = excluded.labels",
     [INSERT_TASK_SIMILARITY] = "INSERT INTO task_similarities (run, task, other, cosine) VALUES (?1, ?2, ?3, ?4) "
                                "ON CONFLICT DO NOTHING",
     [INSERT_EVALUATION] =
@@ -125,31 +127,6 @@ status store_change_task(struct store *store, int64_t run, const struct task_row
                           VALUES(value_integer(run), value_integer(row->task), value_integer(row->training_images),
                                  value_integer(row->missing_images), value_integer(row->unreadable_images)),
                           error);
-}
-
-static status insert_class(struct store *store, int64_t run, int64_t task, int64_t class, const char *name,
-                           struct error *error)
-{
-    TRY(rows_insert(store, INSERT_TASK_CLASS,
-                    VALUES(value_integer(run), value_integer(task), value_integer(class), value_text(name)), error));
-    if (database_changes(store->database) == 1)
-        return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "%s: class %" PRId64 " of task %" PRId64 " of run %" PRId64
-                     " was recorded with another name than \"%s\": the dataset was cut in another way; go on with the "
-                     "machine, the data and the model it began with, or start anew in another database",
-                     store_path(store), class, task, run, name);
-}
-
-status store_add_task_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
-                              struct error *error)
-{
-    bool began;
-    TRY(database_begin(store->database, &began, error));
-    status result = OK;
-    for (size_t class = 0; class < count && result == OK; class ++)
-        result = insert_class(store, run, task, (int64_t) class, names[class], error);
-    return database_end(store->database, began, result, error);
 }
 
 status store_add_task_similarity(struct store *store, int64_t run, int64_t task, int64_t other, double cosine,

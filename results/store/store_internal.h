@@ -10,6 +10,7 @@
 /* Rows that are written often keep their statement; its SQL is in rows.c. */
 enum insert {
     INSERT_TASK_CLASS,
+    INSERT_TEST_LABELS,
     INSERT_TASK_SIMILARITY,
     INSERT_EVALUATION,
     INSERT_PER_IMAGE,
@@ -38,6 +39,9 @@ struct store {
 /* Writes a row at once; values[0] is its run. */
 status rows_insert(struct store *store, enum insert kind, const struct value *values, size_t count,
                    struct error *error);
+
+/* classes.c: the bytes of test_labels, whatever their number; the caller frees labels. */
+status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error);
 
 /* Runs SQL that is used once in a while. */
 status store_run_once(struct store *store, const char *sql, const struct value *values, size_t count,

@@ -136,6 +136,9 @@ static void accuracies_are_over_all_classes_seen(void **state)
     /* 4 classes of 6 images and 1 of 6 in batches of 8: an epoch and one iteration more */
     expect(&run, "a.db", "SELECT group_concat(last, ' ') FROM (SELECT max(iteration) AS last FROM steps GROUP BY task)",
            "4 2 2");
+    expect(&run, "a.db", "SELECT group_concat(length(labels) || ' ') FROM test_labels",
+           "24 ,6 ,6 "); /* two bytes each */
+    expect(&run, "a.db", "SELECT count(*) || '' FROM task_classes", "6");
     verify(&run, "a.db");
     small_run_close(&run);
 }
