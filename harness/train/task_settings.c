@@ -67,7 +67,7 @@ static size_t whole(const struct options *options, const char *name)
 
 void task_settings_count(struct task_settings *s, size_t images)
 {
-    if (s->epochs == 0)
+    if (s->epochs == 0 || s->iterations == 0) /* 0: the method trains nothing */
         return;
     size_t more = s->iterations - s->schedule_end;
     s->schedule_end = s->epochs * ((images + s->batch - 1) / s->batch);

@@ -157,13 +157,14 @@ static void every_method_runs(void **state)
         char name[64], sql[200];
         const struct method *method = method_at(i);
         bool exemplars = options_find(method->options, "exemplars") != NULL,
+             hidden = options_find(method->options, "hidden") != NULL,
              references = options_find(method->options, "reference_images") != NULL;
         snprintf(name, sizeof name, "method.name=%s", method->name);
-        const char *overrides[] = {name, "selector.kind=oracle",
-                                   exemplars    ? "method.exemplars=9"
-                                   : references ? pictures
-                                                : NULL,
-                                   references ? texts : NULL, NULL};
+        const char *own = exemplars    ? "method.exemplars=9"
+                          : hidden     ? "method.hidden=8"
+                          : references ? pictures
+                                       : "run.log_every=1";
+        const char *overrides[] = {name, "selector.kind=oracle", own, references ? texts : NULL, NULL};
         must(run_once(&run, overrides, "a.db", NULL));
         snprintf(sql, sizeof sql, "SELECT count(*) || ' ' || (SELECT count(*) FROM metrics) FROM evaluations");
         expect(&run, "a.db", sql, method->alone ? "6 0" : "9 1");
