@@ -40,7 +40,9 @@ struct comparison_request {
     size_t by_count;       /* several: a group is a combination of their values */
     const char *const *metrics; /* names of metrics.h */
     size_t metric_count;
-    const char *baseline; /* a group's name: the others are compared with it; NULL: every pair */
+    const char *baseline;    /* a group's name: the others are compared with it; NULL: every pair */
+    const char *const *only; /* [only_count] names of groups: the others are left out, of the tests too; 0: all */
+    size_t only_count;
     enum comparison_detail detail;
     double detect; /* points that more seeds shall be able to tell; 0: not asked */
     uint64_t seed; /* of whatever is drawn */

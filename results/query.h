@@ -38,7 +38,7 @@ struct query {
 };
 
 /* The queries in order, NULL behind the last: runs, metrics, tasks, matrix, leaderboard, paper-table, experts, events,
- * selector, time. */
+ * selector, digest, time. */
 const struct query *query_at(size_t index);
 bool query_exists(const char *name);
 

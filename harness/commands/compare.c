@@ -19,6 +19,9 @@ static const struct option options[] = {
      .fallback = "transfer,average,last",
      .help = "metrics; also forgetting, backward_transfer, gain, zero_shot"},
     {.name = "baseline", .type = OPTION_TEXT, .help = "compare the others with this one; default: all with each other"},
+    {.name = "only",
+     .type = OPTION_LIST,
+     .help = "groups to compare; the others are left out, and do not count in the corrections"},
     {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also compare on each dataset"},
     {.name = "per-image",
      .type = OPTION_BOOLEAN,
@@ -181,14 +184,16 @@ static status run(const struct command_call *call, struct error *error)
     };
     request.by = options_list_items(given, "by", &request.by_count);
     request.metrics = options_list_items(given, "metric", &request.metric_count);
+    request.only = options_list_items(given, "only", &request.only_count);
     struct store *store = NULL;
-    status result = request.by != NULL && request.metrics != NULL
+    status result = request.by != NULL && request.metrics != NULL && request.only != NULL
                         ? store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error)
                         : error_set(error, ERROR_MEMORY, "compare: out of memory");
     NEXT(result, compare(call, store, &request, error));
     store_close(store);
     free((void *)request.by);
     free((void *)request.metrics);
+    free((void *)request.only);
     return result;
 }
 
@@ -209,6 +214,7 @@ const struct command command_compare = {
                "router and errors among the classes, in percent of the images.\n",
     .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
                "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
+               "  mtil compare results.db --by row --only none,most_used,random --baseline random\n"
                "  mtil compare results.db --per-image --metric last --detect 0.5 --format json\n",
     .options = options,
     .least = 0,

@@ -152,6 +152,7 @@ const struct command command_query = {
         "  selector     the router confusion: true task x chosen router\n"
         "  inputs       what each run was computed from: files, images, digests of their contents\n"
         "  sessions     which program on which machine worked on each run\n"
+        "  digest       one digest over all accuracies: whether two databases hold the same\n"
         "  time         where the time went\n\n"
         "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
         "DATABASE only published numbers are shown, else those of the runs' settings and orders.\n"

@@ -386,9 +386,45 @@ static status make_groups(struct compare *c, const struct keys *varied, const st
     return note_alone(c, error);
 }
 
+static bool is_asked(const struct comparison_request *request, const char *name)
+{
+    bool asked = request->only_count == 0;
+    for (size_t i = 0; i < request->only_count; i++)
+        asked |= strcmp(request->only[i], name) == 0;
+    return asked;
+}
+
+/* A group that no configuration is in is a mistake. */
+static status check_asked(const struct compare *c, struct error *error)
+{
+    const char **names = calloc(c->configurations + 1, sizeof *names);
+    status result = names ? OK : compare_no_memory(c, error);
+    size_t count = 0;
+    for (size_t k = 0; names && k < c->configurations; k++) {
+        bool known = false;
+        for (size_t i = 0; i < count && !known; i++)
+            known = strcmp(names[i], c->configuration[k].name) == 0;
+        if (!known)
+            names[count++] = c->configuration[k].name;
+    }
+    for (size_t i = 0; i < c->request->only_count && result == OK; i++) {
+        bool known = false;
+        for (size_t k = 0; k < count && !known; k++)
+            known = strcmp(names[k], c->request->only[i]) == 0;
+        if (!known)
+            result = error_unknown_word(error, "compare", "group", c->request->only[i], names, count);
+    }
+    free(names);
+    return result;
+}
+
 status compare_make_contexts(struct compare *c, struct error *error)
 {
     struct keys varied = {0}, chosen = {0};
+    TRY(check_asked(c, error));
+    for (size_t k = 0; k < c->configurations; k++)
+        if (!is_asked(c->request, c->configuration[k].name))
+            c->configuration[k].runs = 0;
     drop_empty(c);
     if (c->configurations == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: each accuracy matrix has holes",

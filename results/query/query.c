@@ -82,6 +82,10 @@ static const struct named_query {
             "sessions USING (run) ORDER BY run, session",
      NULL,
      NULL},
+    {{"digest", "one digest over the accuracies of the finished runs: whether two databases hold the same results"},
+     NULL,
+     NULL,
+     query_digest},
     {{"time", "where the time of each run went, and how fast it was"},
      CHOSEN "SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_per_second, peak_bytes "
             "FROM chosen JOIN throughput USING (run) ORDER BY run, phase",

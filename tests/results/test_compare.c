@@ -571,6 +571,29 @@ static void a_baseline_that_some_contexts_lack(void **state)
     comparison_free(&comparison);
 }
 
+/* Groups that are not asked for are in no test, so that few planned ones are corrected for few. */
+static void planned_comparisons_are_a_family_of_their_own(void **state)
+{
+    static const char *const only[] = {"none", "most_used"}, *const unknown[] = {"none", "most"};
+    struct comparison_request request = make_request();
+    add_two_policies(state, 7, PER_IMAGE_NONE);
+    add_runs(state, (struct compare_sample){.policy = "random", .every = 50, .lift = 2}, 1, 7);
+    struct comparison all = compare(state, &request);
+    request.only = only;
+    request.only_count = 2;
+    struct comparison planned = compare(state, &request);
+    assert_int_equal(all.pair_count, 3 * 3);
+    assert_int_equal(planned.pair_count, 3);
+    assert_int_equal(planned.group_count, 2);
+    for (size_t i = 0; i < planned.pair_count; i++)
+        assert_true(planned.pair[i].p_holm <= 3 * planned.pair[i].p_permutation + 1e-12);
+    comparison_free(&all);
+    comparison_free(&planned);
+    request.only = unknown;
+    assert_fails(compare_runs(((struct fixture *)*state)->store, &request, &planned, &error), ERROR_ARGUMENT,
+                 "unknown group \"most\"");
+}
+
 static void too_many_pairs_are_not_tested(void **state)
 {
     for (int64_t every = 1; every <= 130; every++)
@@ -659,6 +682,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(best_stands_out, create, destroy),
         cmocka_unit_test_setup_teardown(contexts_at_a_glance, create, destroy),
         cmocka_unit_test_setup_teardown(a_baseline_that_some_contexts_lack, create, destroy),
+        cmocka_unit_test_setup_teardown(planned_comparisons_are_a_family_of_their_own, create, destroy),
         cmocka_unit_test_setup_teardown(too_many_pairs_are_not_tested, create, destroy),
         cmocka_unit_test_setup_teardown(mistakes_are_told, create, destroy),
     };

@@ -1,6 +1,7 @@
 #include "tests/results/check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/file.h"
@@ -397,6 +398,36 @@ static void rows_of_suites_have_their_names(void **state)
     sample_remove(path);
 }
 
+/* The digest of the runs of two seeds. */
+static void digest_of(const int64_t seeds[2], char digest[80])
+{
+    char *path = sample_path("results.sqlite");
+    struct fixture runs = {.path = path};
+    void *state = &runs;
+    assert_ok(store_open(&runs.store, path, STORE_WRITE, &error));
+    for (size_t i = 0; i < 2; i++)
+        sample_finished_run(runs.store, seeds[i]);
+    struct table table = ask(&state, "digest", (struct query_filter){0});
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "accuracies"))->integer,
+                     2 * SAMPLE_TASKS * (SAMPLE_TASKS + 1));
+    snprintf(digest, 80, "%s", table_cell_at(&table, 0, column_of(&table, "digest"))->text);
+    table_free(&table);
+    store_close(runs.store);
+    sample_remove(path);
+}
+
+/* The order in which runs were made does not matter, their accuracies do. */
+static void results_have_a_digest(void **state)
+{
+    char one[80], other[80];
+    (void)state;
+    digest_of((int64_t[]){1, 2}, one);
+    digest_of((int64_t[]){2, 1}, other);
+    assert_string_equal(one, other);
+    digest_of((int64_t[]){1, 3}, other);
+    assert_string_not_equal(one, other);
+}
+
 static void configurations_with_one_name_show_their_digest(void **state)
 {
     char *path = sample_path("results.sqlite");
@@ -547,6 +578,7 @@ int main(void)
         cmocka_unit_test(published_rows_stand_beside_ones_own),
         cmocka_unit_test(published_rows_alone),
         cmocka_unit_test(rows_of_suites_have_their_names),
+        cmocka_unit_test(results_have_a_digest),
         cmocka_unit_test(configurations_with_one_name_show_their_digest),
         cmocka_unit_test(metrics_of_one_dataset),
         cmocka_unit_test(filters_that_choose_nothing_are_mistakes),
