@@ -104,7 +104,7 @@ static status after_step(struct adapters *adapters, const struct merge_call *cal
 
 const struct merge_policy policy_ewa = {.name = "ewa",
                                         .source = "Huang et al. 2023, Experts Weights Averaging, arXiv 2308.06093",
-                                        .formula = "W_i <- (1 - b) W_i + b / (N - 1) sum of W_j, j != i",
+                                        .formula = "W_i ← (1 − b) W_i + b / (N − 1) · Σ_{j≠i} W_j",
                                         .needs = NEEDS_MIXING,
                                         .options = options,
                                         .begin_task = begin_task,

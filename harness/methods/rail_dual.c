@@ -24,14 +24,17 @@ static status open_dual(struct method_run *run, struct error *error)
     return rail_open(run, 0, options_real(run->options, "dual_ridge"), options_real(run->options, "gamma"), error);
 }
 
-const struct method method_rail_dual = {.name = "rail_dual",
-                                        .source = "RAIL, NeurIPS 2024, theorem 2",
-                                        .options = options,
-                                        .state_size = sizeof(struct rail),
-                                        .groups = groups_none,
-                                        .open = open_dual,
-                                        .close = rail_close,
-                                        .end_task = rail_end_task,
-                                        .scores = rail_scores,
-                                        .cost = rail_cost,
-                                        .keep = rail_keep};
+const struct method method_rail_dual = {
+    .name = "rail_dual",
+    .source = "RAIL, NeurIPS 2024, theorem 2",
+    .formula =
+        "α = (K(X, X) + dual_ridge · I)⁻¹ Y, K(a, b) = exp(−gamma · ‖a − b‖²); as rail_primal with K(x, X) α for Φ W",
+    .options = options,
+    .state_size = sizeof(struct rail),
+    .groups = groups_none,
+    .open = open_dual,
+    .close = rail_close,
+    .end_task = rail_end_task,
+    .scores = rail_scores,
+    .cost = rail_cost,
+    .keep = rail_keep};

@@ -25,14 +25,17 @@ static status open_primal(struct method_run *run, struct error *error)
                      error);
 }
 
-const struct method method_rail_primal = {.name = "rail_primal",
-                                          .source = "RAIL, NeurIPS 2024, theorem 1",
-                                          .options = options,
-                                          .state_size = sizeof(struct rail),
-                                          .groups = groups_none,
-                                          .open = open_primal,
-                                          .close = rail_close,
-                                          .end_task = rail_end_task,
-                                          .scores = rail_scores,
-                                          .cost = rail_cost,
-                                          .keep = rail_keep};
+const struct method method_rail_primal = {
+    .name = "rail_primal",
+    .source = "RAIL, NeurIPS 2024, theorem 1",
+    .formula = "Φ = relu(x · randomᵀ), W = (ΦᵀΦ + ridge · I)⁻¹ ΦᵀY; scores = (1 − fusion) · p + fusion · Φ W where "
+               "zero-shot p names a learned class, else p",
+    .options = options,
+    .state_size = sizeof(struct rail),
+    .groups = groups_none,
+    .open = open_primal,
+    .close = rail_close,
+    .end_task = rail_end_task,
+    .scores = rail_scores,
+    .cost = rail_cost,
+    .keep = rail_keep};
