@@ -3,7 +3,8 @@
 -- differs between those of the table, and, where that is not enough, by its digest; its number is that of its first run. The
 -- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. Behind the CTE `chosen`;
 -- ?3: a setting or null, ?11: a dataset or null, ?12: with published numbers, of the settings and orders of the runs, or all
--- where there are none. Class-incremental runs are left out: the steps of one dataset are no datasets. Columns: as results/query_wide.c wants them; that titled ± is the variance over seeds of the mean.
+-- where there are none. Class-incremental runs are left out (paper_table_classes.sql): the steps of one dataset are no
+-- datasets. Columns: as results/query_wide.c wants them; that titled ± is the variance over seeds of the mean.
 , varied AS (
     SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,
            count(DISTINCT selector) FILTER (WHERE selector <> 'none') > 1 AS selector,

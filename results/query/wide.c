@@ -12,7 +12,7 @@
 
 EMBEDDED_FILES(query_files); /* in the order of enum wide_query */
 
-enum wide_query { WIDE_PAPER_TABLE, WIDE_SELECTOR };
+enum wide_query { WIDE_PAPER_TABLE, WIDE_PAPER_TABLE_CLASSES, WIDE_SELECTOR };
 
 enum { COLUMN_BLOCK, COLUMN_WIDTH, COLUMN_KEYS }; /* then title, value */
 
@@ -20,7 +20,7 @@ enum { COLUMN_BLOCK, COLUMN_WIDTH, COLUMN_KEYS }; /* then title, value */
 struct wide {
     size_t once; /* leading keys that people see once per block */
     enum table_best best;
-    const char *interval; /* title of a column of variances over `seeds`, which becomes 95% half-widths; NULL: none */
+    const char *interval; /* end of the titles of variances over `seeds`, which become 95% half-widths; NULL: none */
 };
 
 static void add_copy(struct table *table, const struct table_cell *cell)
@@ -43,7 +43,8 @@ static void add_copy(struct table *table, const struct table_cell *cell)
 
 static bool is_interval(const struct wide *wide, const char *title)
 {
-    return wide->interval != NULL && strcmp(title, wide->interval) == 0;
+    size_t length = strlen(title), end = wide->interval != NULL ? strlen(wide->interval) : length + 1;
+    return length >= end && strcmp(title + length - end, wide->interval) == 0;
 }
 
 static void add_columns(const struct table *rows, const struct wide *wide, size_t width, struct table *table)
@@ -118,13 +119,31 @@ static status answer(struct store *store, enum wide_query query, const struct wi
     return result;
 }
 
+/* Whether the table is that of class-incremental papers: all chosen runs are, or the filter asks for them. */
+static status is_of_classes(struct store *store, const struct query_filter *filter, bool *classes, struct error *error)
+{
+    struct table counts = {0};
+    status result =
+        query_answer_sql(store,
+                         CHOSEN "SELECT count(*) > 0 AND sum(setting <> 'class_incremental') = 0 FROM chosen "
+                                "WHERE status = 'finished'",
+                         filter, &counts, error);
+    *classes = result == OK && table_cell_at(&counts, 0, 0)->integer != 0;
+    *classes |= filter->setting != NULL && strcmp(filter->setting, "class_incremental") == 0;
+    table_free(&counts);
+    return result;
+}
+
 status query_paper_table(struct store *store, const struct query_filter *filter, struct table *table,
                          struct error *error)
 {
     TRY(published_attach(store, error));
     /* Best of what can be compared: printed numbers have other data, or other seeds. */
     struct wide wide = {.once = 1, .best = filter->published ? BEST_NONE : BEST_HIGHEST, .interval = "±"};
-    return answer(store, WIDE_PAPER_TABLE, &wide, filter, table, error);
+    bool classes;
+    TRY(is_of_classes(store, filter, &classes, error));
+    wide.once = classes ? 0 : wide.once;
+    return answer(store, classes ? WIDE_PAPER_TABLE_CLASSES : WIDE_PAPER_TABLE, &wide, filter, table, error);
 }
 
 status query_selector(struct store *store, const struct query_filter *filter, struct table *table, struct error *error)

@@ -416,6 +416,54 @@ static void digest_of(const int64_t seeds[2], char digest[80])
     sample_remove(path);
 }
 
+/* Steps of one dataset are no columns: Avg and Last of the classes seen. */
+static void class_incremental_runs_have_avg_and_last(void **state)
+{
+    char *path = sample_path("results.sqlite");
+    struct fixture runs = {.path = path};
+    void *runs_state = &runs;
+    static const int64_t right[2][3] = {{90, 60, 30}, {80, 40, 40}}; /* of a seed: (0, 0), (1, 0), (1, 1) */
+    (void)state;
+    assert_ok(store_open(&runs.store, path, STORE_WRITE, &error));
+    for (int64_t seed = 0; seed < 2; seed++) {
+        struct run_description described = sample_description(seed);
+        static const struct setting_row settings[] = {{"data.order", "[cifar100]", "list"}, {"run.row", "MA", "text"}};
+        struct run_start start;
+        described.setting = "class_incremental";
+        described.settings = settings;
+        described.setting_count = 2;
+        described.tasks = 2;
+        assert_ok(store_run_start(runs.store, &described, &start, &error));
+        for (int64_t task = 0; task < 2; task++)
+            assert_ok(store_add_task(
+                runs.store, start.run,
+                &(struct task_row){
+                    .task = task, .name = task == 0 ? "a" : "b", .classes = 2, .test_images = 100, .test_digest = "0"},
+                &error));
+        for (int64_t cell = 0; cell < 3; cell++)
+            assert_ok(store_add_evaluation(
+                runs.store, start.run,
+                &(struct evaluation_row){
+                    .after_task = cell > 0, .task = cell == 2, .correct = right[seed][cell], .images = 100},
+                &error));
+        assert_ok(store_run_end(runs.store, start.run, RUN_FINISHED, NULL, &error));
+    }
+    struct table table = ask(&runs_state, "paper-table", (struct query_filter){0});
+    assert_int_equal(table_rows(&table), 1);
+    assert_string_equal(table_cell_at(&table, 0, column_of(&table, "dataset"))->text, "cifar100");
+    assert_string_equal(table_cell_at(&table, 0, column_of(&table, "method"))->text, "MA");
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "Avg"))->real - (67.5 + 60) / 2) < 1e-9);
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "Last"))->real - (45 + 40) / 2.0) < 1e-9);
+    /* Half of a difference of 5, times t = tan(0.95 π / 2) of one degree of freedom. */
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "Last ±"))->real - 2.5 * tan(0.95 * acos(0.0))) < 1e-6);
+    table_free(&table);
+    table = ask(&runs_state, "paper-table", (struct query_filter){.published = true});
+    assert_non_null(strstr(table_cell_at(&table, 0, column_of(&table, "method"))->text, "other data than in papers"));
+    table_free(&table);
+    store_close(runs.store);
+    sample_remove(path);
+}
+
 /* The order in which runs were made does not matter, their accuracies do. */
 static void results_have_a_digest(void **state)
 {
@@ -578,6 +626,7 @@ int main(void)
         cmocka_unit_test(published_rows_stand_beside_ones_own),
         cmocka_unit_test(published_rows_alone),
         cmocka_unit_test(rows_of_suites_have_their_names),
+        cmocka_unit_test(class_incremental_runs_have_avg_and_last),
         cmocka_unit_test(results_have_a_digest),
         cmocka_unit_test(configurations_with_one_name_show_their_digest),
         cmocka_unit_test(metrics_of_one_dataset),

@@ -1,0 +1,38 @@
+-- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. Behind the CTE
+-- `chosen`; ?12: with published numbers, of the datasets and numbers of tasks of the runs, or all where there are none. Runs
+-- are called as in paper_table.sql. Columns: as results/query_wide.c wants them; those that end in ± are variances over seeds.
+, own AS MATERIALIZED (
+    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, c.tasks AS tasks,
+           trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, last,
+           coalesce(r.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) AS label
+    FROM chosen AS c
+    JOIN metrics USING (run)
+    LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'data.order'
+    LEFT JOIN settings AS r ON r.run = c.run AND r.key = 'run.row'
+    WHERE status = 'finished' AND setting = 'class_incremental'
+), sizes AS (
+    SELECT run, sum(test_images) AS images FROM own JOIN tasks USING (run) GROUP BY run
+), marked AS (
+    SELECT own.*, ?12 AND (mini OR NOT EXISTS (
+               SELECT 1
+               FROM published_images AS p
+               WHERE p.dataset = own.dataset AND sizes.images BETWEEN 0.9 * p.images AND p.images)) AS other
+    FROM own
+    JOIN sizes USING (run)
+), lines AS (
+    SELECT 1 AS own, number, dataset, tasks, max(label) || iif(max(other), ' (other data than in papers)', '') AS method,
+           count(*) AS seeds, avg(average) AS average, avg(last) AS last,
+           (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0) AS average_variance,
+           (avg(last * last) - avg(last) * avg(last)) * count(*) / nullif(count(*) - 1, 0) AS last_variance
+    FROM marked
+    GROUP BY number
+    UNION ALL
+    SELECT 0, row, dataset, tasks, method || ', published (' || source || ')', NULL, average, last, NULL, NULL
+    FROM published_steps
+    WHERE ?12 AND (NOT EXISTS (SELECT 1 FROM own) OR (dataset, tasks) IN (SELECT dataset, tasks FROM own))
+), columns (place, title) AS (VALUES (0, 'Avg'), (1, 'Avg ±'), (2, 'Last'), (3, 'Last ±'))
+SELECT 0 AS block, 4 AS width, dataset, tasks, method, seeds, title,
+       CASE place WHEN 0 THEN average WHEN 1 THEN average_variance WHEN 2 THEN last ELSE last_variance END AS value
+FROM lines
+CROSS JOIN columns
+ORDER BY dataset, tasks, own, number, place
