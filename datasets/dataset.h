@@ -108,6 +108,10 @@ struct dataset_place {
 status dataset_of_items(struct dataset **dataset, const struct dataset_place *places, size_t count,
                         struct error *error);
 
+/* The training images and classes of `count` datasets, which must stay open and as they are, one after the other: class c
+ * of part k gets the label c + the number of classes of the parts before. */
+status dataset_join(struct dataset **dataset, const struct dataset *const *parts, size_t count, struct error *error);
+
 /* One template, with one "{}", in place of the dataset's own. */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);
 

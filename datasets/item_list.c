@@ -34,6 +34,49 @@ static status fill(struct dataset *list, const struct dataset_place *places, siz
     return OK;
 }
 
+static status copy_classes(struct dataset *joint, const struct dataset *part, struct error *error)
+{
+    for (size_t c = 0; c < dataset_classes(part); c++) {
+        const char *name = dataset_class_name(part, c);
+        TRY(strings_add(&joint->classes, name, strlen(name), error));
+    }
+    return OK;
+}
+
+static status fill_joint(struct dataset *joint, const struct dataset *const *parts, size_t count, struct error *error)
+{
+    struct dataset_item *items = joint->items[SPLIT_TRAIN].items;
+    strings_free(&joint->classes);
+    for (size_t k = 0; k < count; k++) {
+        for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
+            items++->label += (int32_t)joint->classes.count;
+        TRY(copy_classes(joint, parts[k], error));
+    }
+    return OK;
+}
+
+status dataset_join(struct dataset **result, const struct dataset *const *parts, size_t count, struct error *error)
+{
+    size_t images = 0;
+    for (size_t k = 0; k < count; k++)
+        images += dataset_size(parts[k], SPLIT_TRAIN);
+    struct dataset_place *places = malloc(images * sizeof *places), *place = places;
+    if (places == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a list of %zu images", images);
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
+            *place++ = (struct dataset_place){parts[k], (uint32_t)i};
+    struct dataset *joint = NULL;
+    status joined = dataset_of_items(&joint, places, images, error);
+    free(places);
+    NEXT(joined, fill_joint(joint, parts, count, error));
+    if (joined == OK)
+        *result = joint;
+    else
+        dataset_close(joint);
+    return joined;
+}
+
 status dataset_of_items(struct dataset **result, const struct dataset_place *places, size_t count, struct error *error)
 {
     struct dataset *list = calloc(1, sizeof *list);

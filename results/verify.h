@@ -16,7 +16,7 @@
 #include "results/table.h"
 
 /* The cells of the accuracy matrix that a finished run of a method has. */
-enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_ZERO_SHOT };
+enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT };
 
 struct verification {
     /* Given. */

@@ -16,6 +16,8 @@ static enum verify_cells cells_of(const char *name)
         i++;
     if (method != NULL && method->alone)
         return CELLS_DIAGONAL;
+    if (method != NULL && method->joint)
+        return CELLS_LAST;
     return method != NULL && method->options == NULL && method->groups(NULL) == GROUPS_NONE ? CELLS_ZERO_SHOT
                                                                                             : CELLS_ALL;
 }

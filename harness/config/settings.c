@@ -248,7 +248,8 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(check(s, error));
     TRY(check_routers(s, suite, error));
-    return adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->task_count, error);
+    return adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
+                               error);
 }
 
 bool settings_select(const struct settings *s)

@@ -8,6 +8,7 @@
     X(moe_adapters)                                                                                                    \
     X(zero_shot)                                                                                                       \
     X(finetune)                                                                                                        \
+    X(joint)                                                                                                           \
     X(continual_ft)                                                                                                    \
     X(wise_ft)                                                                                                         \
     X(l2)                                                                                                              \

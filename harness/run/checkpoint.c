@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/run/passage.h"
+#include "harness/scenario/joint.h"
 #include "harness/train/trained.h"
 
 static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
@@ -135,7 +136,7 @@ static status read_place(const struct archive *archive, const struct experiment 
     bool numbers = task != NULL && iteration != NULL && rows != NULL && parse_integer(task, &t) &&
                    parse_integer(iteration, &i) && parse_integer(rows, &n);
     if (!numbers || t < 0 || (size_t)t > e->data.task_count || i < 0 ||
-        (size_t)i > ((size_t)t < e->data.task_count ? e->data.tasks[t].settings.iterations : 0))
+        (size_t)i > ((size_t)t < e->data.task_count ? joint_or(&e->data, (size_t)t)->settings.iterations : 0))
         return error_set(error, ERROR_FORMAT,
                          "%s: resume file without a valid task and iteration; delete it to start this run afresh",
                          path);

@@ -22,6 +22,7 @@ struct data {
     struct task *tasks;
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;
+    struct task joint;   /* all tasks together (harness/scenario/joint.h); dataset NULL: they are trained one by one */
     struct cache *cache; /* of their decoded images */
 };
 

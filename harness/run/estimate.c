@@ -3,6 +3,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "harness/scenario/joint.h"
 #include "harness/train/trained.h"
 #include "models/clip/cost.h"
 
@@ -72,10 +73,10 @@ static double evaluation_cost(const struct experiment *e, size_t k)
                                  ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck)
                                  : 0);
     double images = (double)dataset_size(e->data.tasks[k].dataset, SPLIT_TEST);
-    double checkpoints = e->model.groups == GROUPS_NONE    ? 0
-                         : e->settings.method->alone       ? 1
-                         : e->model.groups & GROUPS_TOWERS ? (double)e->data.task_count
-                                                           : (double)(e->data.task_count - k);
+    double checkpoints = e->model.groups == GROUPS_NONE                           ? 0
+                         : e->settings.method->alone || e->settings.method->joint ? 1
+                         : e->model.groups & GROUPS_TOWERS                        ? (double)e->data.task_count
+                                                                                  : (double)(e->data.task_count - k);
     return images * (cost_images(n, 1) + checkpoints * image);
 }
 
@@ -92,10 +93,11 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     *estimate = (struct estimate){0};
     size_t largest = 0;
-    for (size_t k = 0; k < e->data.task_count; k++) {
-        const struct task *task = &e->data.tasks[k];
-        estimate->training += training_cost(e, task);
+    for (size_t k = 0; k < e->data.task_count; k++)
         estimate->evaluation += evaluation_cost(e, k);
+    for (size_t k = joint_first(&e->data, 0); k < e->data.task_count; k++) {
+        const struct task *task = joint_or(&e->data, k);
+        estimate->training += training_cost(e, task);
         size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
                                        e->settings.adapter.top_k, e->settings.adapter.bottleneck);
         largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;

@@ -16,6 +16,7 @@
 #include "harness/run/run_folder.h"
 #include "harness/run/saved_adapters.h"
 #include "harness/run/tasks_survey.h"
+#include "harness/scenario/joint.h"
 #include "harness/terminal/cache_progress.h"
 #include "harness/train/guard.h"
 #include "harness/train/trainer.h"
@@ -103,6 +104,8 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
 /* Progress counts training as four fifths of a task and evaluation as the rest. */
 static double share_done(const struct run *r, double of_task)
 {
+    if (r->task == &r->e->data.joint)
+        return of_task;
     return ((double)r->task->index + of_task) / (double)r->e->data.task_count;
 }
 
@@ -342,8 +345,8 @@ static status run_tasks(struct run *r, struct checkpoint_place place, struct err
     bool trains = r->e->model.groups != GROUPS_NONE || r->e->settings.method->end_task != NULL;
     if (!trains && r->e->settings.label_space != LABEL_SPACE_SEEN)
         return OK;
-    for (size_t task = place.task; task < r->e->data.task_count; task++) {
-        r->task = &r->e->data.tasks[task];
+    for (size_t task = joint_first(&r->e->data, place.task); task < r->e->data.task_count; task++) {
+        r->task = joint_or(&r->e->data, task);
         TRY(trains ? train(r, task, task == place.task ? place.iteration : 0, error) : OK);
         TRY(train_selector(r, task, error));
         TRY(evaluate_and_save(r, task, error));

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/methods/methods.h"
+#include "harness/scenario/joint.h"
 #include "harness/scenario/label_split.h"
 
 static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
@@ -131,7 +133,7 @@ static status open_task(struct experiment *e, struct task *task, size_t index, c
     task->index = index;
     settings_of_task(&task->settings, e->suite, name);
     if (e->model.groups == GROUPS_NONE)
-        task->settings.iterations = 0;
+        task->settings.iterations = task->settings.epochs = 0;
     TRY(open_dataset(e, task, error));
     return tokenize_prompts(e, task, error);
 }
@@ -202,7 +204,8 @@ static status open_tasks(struct experiment *e, struct error *error)
 status tasks_open(struct experiment *e, struct error *error)
 {
     TRY(open_tasks(e, error));
-    return number_classes(e, error);
+    TRY(number_classes(e, error));
+    return e->settings.method->joint ? joint_open(e, error) : OK;
 }
 
 static status open_named(const struct experiment *e, struct task *task, const struct adapter_task *named,
@@ -239,6 +242,7 @@ static void close_task(struct task *task)
 
 void tasks_close(struct experiment *e)
 {
+    close_task(&e->data.joint); /* before its parts */
     for (size_t k = 0; k < e->data.task_count; k++)
         close_task(&e->data.tasks[k]);
     free(e->data.tasks);

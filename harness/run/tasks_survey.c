@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "harness/run/tasks.h"
+#include "harness/scenario/joint.h"
 
 static status survey_task(struct experiment *e, struct task *task, struct surveyor *surveyor, struct error *error)
 {
@@ -33,7 +34,7 @@ status tasks_survey(struct experiment *e, struct surveyor *surveyor, struct erro
     if (result == ERROR_FORMAT && unfit > 1)
         error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.failed ? "…" : names.data);
     text_free(&names);
-    return result;
+    return result == OK ? joint_gather(e, error) : result;
 }
 
 status tasks_leave_out_unreadable(struct experiment *e, struct progress *progress, const struct stop *stop,

@@ -74,14 +74,9 @@ void task_settings_count(struct task_settings *s, size_t images)
     s->iterations = s->schedule_end + more;
 }
 
-struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)
+struct task_settings training_settings_of(const struct options *o)
 {
-    const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
-    return (struct task_settings){.name = name,
-                                  .reader = reader != NULL ? reader : name,
-                                  .template = options_text(o, "template"),
-                                  .root = root != NULL ? root : data_root,
-                                  .iterations =
+    return (struct task_settings){.iterations =
                                       whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
                                   .schedule_end = whole(o, "iterations"),
                                   .epochs = whole(o, "epochs"),
@@ -94,4 +89,15 @@ struct task_settings task_settings_of(const char *name, const char *data_root, c
                                   .epsilon = 1e-8,
                                   .smoothing = (float)options_real(o, "label_smoothing"),
                                   .on_nan = (enum on_nan)options_choice(o, "on_nan")};
+}
+
+struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)
+{
+    const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
+    struct task_settings settings = training_settings_of(o);
+    settings.name = name;
+    settings.reader = reader != NULL ? reader : name;
+    settings.template = options_text(o, "template");
+    settings.root = root != NULL ? root : data_root;
+    return settings;
 }

@@ -24,6 +24,9 @@ extern const struct option training_options[], task_options[]; /* a task's keys:
  * smaller. */
 void task_settings_count(struct task_settings *settings, size_t images);
 
+/* Of the section `training` alone: what iterations need. */
+struct task_settings training_settings_of(const struct options *options);
+
 /* options: of the task's entry. root: of data, for tasks without one of their own. All borrowed. */
 struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);
 

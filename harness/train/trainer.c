@@ -214,7 +214,7 @@ static status open_batches(struct iterations *i, struct error *error)
                                        .augment = true,
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
-                                       .cache = e->data.cache,
+                                       .cache = task == &e->data.joint ? NULL : e->data.cache,
                                        .part = e->work.rank,
                                        .parts = e->work.ranks};
     return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);

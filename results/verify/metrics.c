@@ -201,6 +201,8 @@ static bool has_cell(const struct accuracy_matrix *matrix, enum verify_cells cel
         return true;
     if (cells == CELLS_DIAGONAL)
         return after_task == (int64_t)task;
+    if (cells == CELLS_LAST)
+        return after_task == (int64_t)matrix->tasks - 1;
     return (cells == CELLS_ALL || matrix->images != NULL) && accuracy_expected(matrix, (size_t)after_task, task);
 }
 

@@ -1,0 +1,40 @@
+/* One training on all tasks together, the upper bound of the tables: every batch is drawn from the training images of all tasks,
+ * and compared with the classes of all of them (harness/scenario/joint.h). The initial weights are trained once, for as many
+ * iterations as the sequence has, so there is one row of results, after the last task.
+ *
+ * All prompts are encoded in every iteration, which costs time and memory in proportion to the number of classes. Adapters
+ * have one router for all tasks. */
+#include "harness/methods/methods.h"
+#include "harness/run/experiment.h"
+#include "harness/train/trained.h"
+
+static const struct option options[] = {{.name = "train",
+                                         .type = OPTION_CHOICE,
+                                         .choices = "adapters|weights",
+                                         .fallback = "weights",
+                                         .help = "train only the adapters, or all weights"},
+                                        {0}};
+
+static unsigned groups(const struct options *values)
+{
+    return options_choice(values, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
+}
+
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct experiment *e = run->experiment;
+    (void)task;
+    if (resumed)
+        return OK;
+    return e->model.adapters != NULL ? adapters_begin_task(e->model.adapters, 0, error)
+                                     : trained_groups_reset(e, error);
+}
+
+const struct method method_joint = {
+    .name = "joint",
+    .source = "Caruana 1997 (multitask learning)",
+    .formula = "loss = cross-entropy of batches of all tasks together, over the classes of all; θ is trained from θ_0",
+    .options = options,
+    .joint = true,
+    .groups = groups,
+    .begin_task = begin_task};

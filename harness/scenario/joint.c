@@ -1,0 +1,65 @@
+#include "harness/scenario/joint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+static status join_prompts(const struct experiment *e, struct task *joint, struct error *error)
+{
+    size_t context = e->model.clip->dimensions.context, done = 0;
+    joint->prompts = malloc(array_size(e->data.class_count, context * sizeof *joint->prompts));
+    if (joint->prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu prompts", e->data.class_count);
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        size_t count = dataset_classes(e->data.tasks[k].dataset) * context;
+        memcpy(joint->prompts + done, e->data.tasks[k].prompts, count * sizeof *joint->prompts);
+        done += count;
+    }
+    return OK;
+}
+
+static status gather(struct experiment *e, struct error *error)
+{
+    struct task_settings *s = &e->data.joint.settings;
+    s->iterations = s->schedule_end = 0;
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        s->iterations += e->data.tasks[k].settings.iterations;
+        s->schedule_end += e->data.tasks[k].settings.schedule_end;
+    }
+    const struct dataset **parts = calloc(e->data.task_count, sizeof *parts);
+    if (parts == NULL)
+        return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu tasks", e->data.task_count);
+    for (size_t k = 0; k < e->data.task_count; k++)
+        parts[k] = e->data.tasks[k].dataset;
+    dataset_close(e->data.joint.dataset);
+    e->data.joint.dataset = NULL;
+    status result = dataset_join(&e->data.joint.dataset, parts, e->data.task_count, error);
+    free(parts);
+    return result;
+}
+
+status joint_open(struct experiment *e, struct error *error)
+{
+    struct task *joint = &e->data.joint;
+    joint->index = e->data.task_count - 1;
+    joint->settings = training_settings_of(suite_options(e->suite, "training"));
+    joint->settings.name = "all tasks";
+    TRY(join_prompts(e, joint, error));
+    return gather(e, error);
+}
+
+status joint_gather(struct experiment *e, struct error *error)
+{
+    return e->data.joint.dataset != NULL ? gather(e, error) : OK;
+}
+
+size_t joint_first(const struct data *data, size_t k)
+{
+    return data->joint.dataset != NULL && k < data->joint.index ? data->joint.index : k;
+}
+
+const struct task *joint_or(const struct data *data, size_t k)
+{
+    return data->joint.dataset != NULL && k == data->joint.index ? &data->joint : &data->tasks[k];
+}

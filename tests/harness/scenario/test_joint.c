@@ -1,0 +1,197 @@
+/* Method joint: all tasks in one training, among the classes of all of them, and one row of results. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datasets/loader.h"
+#include "harness/run/estimate.h"
+#include "harness/run/sequence.h"
+#include "harness/scenario/joint.h"
+#include "harness/train/trainer.h"
+#include "models/clip.h"
+#include "results/query.h"
+#include "tests/harness/small_run.h"
+
+enum { CLASSES = 2 + 3 + 4, IMAGES = 6 * CLASSES, BATCH = 8, SIDE = 16 };
+
+static const char *const joint[] = {"method.name=joint", "tasks.second.iterations=9", "tasks.second.learning_rate=1",
+                                    "training.label_smoothing=0", NULL};
+
+static void images_and_classes_are_those_of_all_tasks(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, joint);
+    const struct data *data = &run.experiment->data;
+    const struct task *task = joint_or(data, 2);
+    size_t image = 0, class_index = 0, context = run.experiment->model.clip->dimensions.context;
+    assert_ptr_equal(task, &data->joint);
+    assert_ptr_equal(joint_or(data, 1), &data->tasks[1]);
+    assert_true(joint_first(data, 0) == 2 && joint_first(data, 2) == 2 && joint_first(data, 3) == 3);
+    assert_int_equal(dataset_size(task->dataset, SPLIT_TRAIN), IMAGES);
+    assert_int_equal(dataset_classes(task->dataset), CLASSES);
+    for (size_t k = 0; k < SMALL_RUN_TASKS; k++) {
+        const struct task *part = &data->tasks[k];
+        for (size_t i = 0; i < dataset_size(part->dataset, SPLIT_TRAIN); i++, image++) {
+            struct image own, same;
+            must(dataset_read(part->dataset, SPLIT_TRAIN, i, &own, NULL, &error));
+            must(dataset_read(task->dataset, SPLIT_TRAIN, image, &same, NULL, &error));
+            assert_memory_equal(own.pixels, same.pixels, (size_t)own.width * (size_t)own.height * 3);
+            assert_int_equal(dataset_label(task->dataset, SPLIT_TRAIN, image),
+                             (int)class_index + dataset_label(part->dataset, SPLIT_TRAIN, i));
+            image_free(&own);
+            image_free(&same);
+        }
+        for (size_t c = 0; c < dataset_classes(part->dataset); c++, class_index++) {
+            assert_string_equal(dataset_class_name(task->dataset, class_index), dataset_class_name(part->dataset, c));
+            assert_memory_equal(task->prompts + class_index * context, part->prompts + c * context,
+                                context * sizeof *task->prompts);
+        }
+    }
+    assert_int_equal(task->settings.iterations, 6 + 9 + 6);
+    assert_int_equal(task->settings.schedule_end, 6 + 9 + 6);
+    assert_true(task->settings.rate == 5e-3 && task->settings.batch == BATCH);
+    small_run_close(&run);
+}
+
+/* Host features [n, embed], normalised. */
+static float *normalised(const struct small_run *run, const struct tensor *features)
+{
+    size_t n = features->shape[0], embed = features->shape[1];
+    float *values = small_run_values(run, features->data, n * embed);
+    for (size_t i = 0; i < n; i++) {
+        double square = 0;
+        for (size_t k = 0; k < embed; k++)
+            square += (double)values[i * embed + k] * (double)values[i * embed + k];
+        for (size_t k = 0; k < embed; k++)
+            values[i * embed + k] = (float)((double)values[i * embed + k] / sqrt(square));
+    }
+    return values;
+}
+
+/* The mean of −log p of the true class among all nine, of the first batch of the list of all images. */
+static double expected_loss(struct small_run *run)
+{
+    struct experiment *e = run->experiment;
+    const struct task *task = &e->data.joint;
+    uint8_t pixels[BATCH * SIDE * SIDE * 3];
+    int32_t labels[BATCH];
+    struct loader *loader;
+    struct encoding encoding = {.arena = &e->model.step_memory};
+    struct image_batch batch = {0};
+    struct tower_pass pass;
+    struct tensor images, texts;
+    struct texts prompts;
+    size_t count, embed = e->model.clip->dimensions.embed;
+    double loss = 0;
+    must(loader_create(&loader,
+                       &(struct loader_settings){.dataset = task->dataset,
+                                                 .split = SPLIT_TRAIN,
+                                                 .resolution = SIDE,
+                                                 .batch = BATCH,
+                                                 .shuffle = true,
+                                                 .augment = true,
+                                                 .seed = 1,
+                                                 .task = 2},
+                       &error));
+    must(loader_read(loader, 0, pixels, labels, NULL, &count, &error));
+    loader_destroy(loader);
+    assert_int_equal(count, BATCH);
+    must(tensor_take(&batch.images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){BATCH, SIDE, SIDE, 3}, &error));
+    must(e->model.backend->ops->upload(e->model.backend, batch.images.data, pixels, sizeof pixels, &error));
+    must(clip_encode_images(e->model.clip, &encoding, &batch, &pass, &images, &error));
+    must(texts_create(&prompts, e->model.clip, encoding.arena, task->prompts, CLASSES, &error));
+    must(clip_encode_texts(e->model.clip, &encoding, &prompts, &pass, &texts, &error));
+    must(clip_logit_scale(e->model.clip, &e->model.logit_scale, &error));
+    float *a = normalised(run, &images), *b = normalised(run, &texts);
+    for (size_t i = 0; i < BATCH; i++) {
+        double sum = 0, own = 0;
+        for (size_t c = 0; c < CLASSES; c++) {
+            double dot = 0;
+            for (size_t k = 0; k < embed; k++)
+                dot += (double)a[i * embed + k] * (double)b[c * embed + k];
+            sum += exp((double)e->model.logit_scale * dot);
+            own = (int32_t)c == labels[i] ? (double)e->model.logit_scale * dot : own;
+        }
+        loss += (log(sum) - own) / BATCH;
+    }
+    free(a);
+    free(b);
+    return loss;
+}
+
+static bool always(void *context, size_t iteration, size_t iterations)
+{
+    (void)context;
+    return iteration <= iterations;
+}
+
+static status keep_first(void *context, const struct step_report *report, struct error *failure)
+{
+    (void)failure;
+    if (report->iteration == 1)
+        *(double *)context = report->loss;
+    return OK;
+}
+
+static void a_batch_is_compared_with_all_classes(void **state)
+{
+    (void)state;
+    struct small_run run;
+    double found = NAN;
+    small_run_open(&run, 1, joint);
+    double expected = expected_loss(&run);
+    struct training training = {.experiment = run.experiment,
+                                .task = &run.experiment->data.joint,
+                                .wants_loss = always,
+                                .after = keep_first,
+                                .context = &found};
+    must(train_task(&training, &error));
+    if (!(fabs(found - expected) < 1e-4))
+        fail_msg("loss %.7f, expected %.7f", found, expected);
+    small_run_close(&run);
+}
+
+static void expect_text(struct store *store, const char *sql, const char *expected)
+{
+    struct table table = {0};
+    must(query_sql(store, sql, &table, &error));
+    assert_string_equal(table.cell[0].text, expected);
+    table_free(&table);
+}
+
+/* Zero-shot, and after the last task: no metrics, which need the rows in between. */
+static void there_is_one_row(void **state)
+{
+    (void)state;
+    static const char *const trains[] = {"method.train=weights", "method.train=adapters"};
+    for (size_t i = 0; i < 2; i++) {
+        struct small_run run;
+        struct store *store;
+        struct estimate estimate;
+        small_run_open(&run, 1, (const char *const[]){joint[0], joint[1], trains[i], "run.log_every=1", NULL});
+        if (i == 1)
+            assert_int_equal(run.experiment->model.adapters->settings.tasks, 1);
+        must(estimate_run(run.experiment, &estimate, &error));
+        assert_true(estimate.training > 0);
+        must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
+        struct sequence sequence = {.experiment = run.experiment, .store = store};
+        must(sequence_run(&sequence, &error));
+        assert_int_equal(sequence.iterations, 21);
+        expect_text(store, "SELECT group_concat(DISTINCT after_task) || ' ' || count(*) FROM evaluations", "-1,2 6");
+        expect_text(store, "SELECT group_concat(DISTINCT task) || ' ' || count(*) FROM steps", "2 21");
+        expect_text(store, "SELECT count(*) || ' ' || (SELECT count(*) FROM router_choices) FROM metrics", "0 0");
+        if (i == 0) /* red is red for all */
+            expect_text(store, "SELECT min(correct > 0) || '' FROM evaluations WHERE after_task = 2", "1");
+        store_close(store);
+        small_run_close(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(images_and_classes_are_those_of_all_tasks),
+                                       cmocka_unit_test(a_batch_is_compared_with_all_classes),
+                                       cmocka_unit_test(there_is_one_row)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
