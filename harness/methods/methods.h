@@ -6,6 +6,7 @@
 
 #define METHODS(X)                                                                                                     \
     X(moe_adapters)                                                                                                    \
+    X(merge_experts)                                                                                                   \
     X(zero_shot)                                                                                                       \
     X(finetune)                                                                                                        \
     X(joint)                                                                                                           \

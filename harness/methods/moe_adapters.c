@@ -1,6 +1,8 @@
-/* Mixture-of-experts adapters in sequence: MoE-Adapters (CVPR 2024) with merge policy none, Park's system with
- * most_used. */
+/* Mixture-of-experts adapters in sequence: MoE-Adapters (Yu et al., CVPR 2024, arXiv 2403.11549) with merge policy none,
+ * Park's system with most_used, which is also method merge_experts: the same with a merge policy other than none, for
+ * tables in which merging is a row of its own. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "adapters/merge/combine.h"
 #include "adapters/schedule/schedule.h"
@@ -47,6 +49,16 @@ static status open_policy(struct method_run *run, struct error *error)
     return state->policy != NULL
                ? OK
                : error_set(error, ERROR_MEMORY, "merge policy %s: no memory for its state", plan->policy->name);
+}
+
+static status open_merging(struct method_run *run, struct error *error)
+{
+    if (strcmp(run->experiment->settings.merge.policy->name, "none") == 0)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "merge.policy: method merge_experts merges, but the policy is none; name another one (mtil list "
+            "policies), or use method.name=moe_adapters, which is the same without merging");
+    return open_policy(run, error);
 }
 
 static void close_policy(struct method_run *run)
@@ -135,17 +147,22 @@ static status keep(struct method_run *run, const struct passage *passage, struct
     return passage_host(passage, "merge.state", SAFETENSOR_U8, plan->policy->state_size, state->policy, error);
 }
 
-const struct method method_moe_adapters = {
-    .name = "moe_adapters",
-    .source = "MoE-Adapters, CVPR 2024; with merging, Park",
-    .formula = "x ← x + MLP(ln_2 x) + Σ_k g_k ε_k(x), g = softmax of the top_k largest of x₀R_t + n ⊙ (softplus(x₀N_t) "
-               "+ noise_epsilon), n = 0 in tests; loss = cross-entropy",
-    .sections = {"merge", "combine", "selector"},
-    .state_size = sizeof(struct state),
-    .groups = groups_adapters,
-    .open = open_policy,
-    .close = close_policy,
-    .begin_task = begin_task,
-    .after_step = after_step,
-    .end_task = end_task,
-    .keep = keep};
+#define FORMULA                                                                                                           \
+    "x ← x + MLP(ln_2 x) + Σ_k g_k ε_k(x), g = softmax of the top_k largest of x₀R_t + n ⊙ (softplus(x₀N_t) + " \
+    "noise_epsilon), n = 0 in tests; loss = cross-entropy"
+#define HOOKS                                                                                                          \
+    .sections = {"merge", "combine", "selector"}, .state_size = sizeof(struct state), .groups = groups_adapters,       \
+    .close = close_policy, .begin_task = begin_task, .after_step = after_step, .end_task = end_task, .keep = keep
+
+const struct method method_moe_adapters = {.name = "moe_adapters",
+                                           .source = "MoE-Adapters, CVPR 2024; with merging, Park",
+                                           .formula = FORMULA,
+                                           .open = open_policy,
+                                           HOOKS};
+
+const struct method method_merge_experts = {.name = "merge_experts",
+                                            .source = "Park, merging experts of MoE-Adapters",
+                                            .formula =
+                                                FORMULA "; experts are merged by merge.policy, which is not none",
+                                            .open = open_merging,
+                                            HOOKS};

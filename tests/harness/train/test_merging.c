@@ -6,7 +6,9 @@
 
 #include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
+#include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
+#include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/loss_mean.h"
 #include "harness/train/trainer.h"
@@ -403,6 +405,31 @@ static void pairs_are_those_of_the_statistic(void **state)
     small_run_close(&run);
 }
 
+/* The same numbers under either name, and others without merging, which merge_experts refuses. */
+static void merge_experts_is_moe_adapters_with_merging(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const struct choice unused = {0};
+    small_run_open(&run, 1, (const char *const[]){"method.name=merge_experts", NULL});
+    train(&run, 0, 0, NULL, OK);
+    struct values merged = values_of(run.experiment);
+    small_run_reopen(&run, 1, (const char *const[]){"method.name=moe_adapters", NULL});
+    train(&run, 0, 0, NULL, OK);
+    expect_equal(run.experiment, &merged, "adapters under another name", &unused);
+    small_run_reopen(&run, 1, (const char *const[]){"merge.policy=none", NULL});
+    train(&run, 0, 0, NULL, OK);
+    struct values plain = values_of(run.experiment);
+    assert_memory_not_equal(plain.tower[0], merged.tower[0], plain.n[0] * sizeof(float));
+    method_close(run.experiment);
+    run.experiment->settings.method = &method_merge_experts;
+    assert_int_equal(method_open(run.experiment, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"merge.policy", "merge_experts", "moe_adapters", NULL});
+    free_values(&merged);
+    free_values(&plain);
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +441,7 @@ int main(void)
         cmocka_unit_test(merges_keep_to_the_schedule),
         cmocka_unit_test(collected_counts_add_up),
         cmocka_unit_test(pairs_are_those_of_the_statistic),
+        cmocka_unit_test(merge_experts_is_moe_adapters_with_merging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
