@@ -4,16 +4,25 @@
 #include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* cblas.h has no LAPACK. */
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
 
 enum { TILE = 256, PANEL = 32 /* right-hand sides solved together */ };
 
-/* Builds with threads of their own keep to the calling one. */
-static void use_one_thread(void)
+/* OpenBLAS built without threads may not be called by several at once, unless it was built with locks: then the calling thread
+ * does all jobs. Builds with threads of their own keep to the calling one, as ours divide the work. */
+static void run_jobs(struct threads *pool, size_t jobs, threads_job function, void *context)
 {
+    const char *built = openblas_get_config();
+    if (strstr(built, "SINGLE_THREADED") != NULL && strstr(built, "USE_LOCKING") == NULL) {
+        for (size_t job = 0; job < jobs; job++)
+            function(context, job, 0);
+        return;
+    }
     openblas_set_num_threads(1);
+    threads_run(pool, jobs, function, context);
 }
 
 static size_t least(size_t a, size_t b)
@@ -36,8 +45,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
 
 void linear_multiply(struct threads *pool, const struct linear_product *product)
 {
-    use_one_thread();
-    threads_run(pool, (product->columns + TILE - 1) / TILE, multiply_tile, (void *)product);
+    run_jobs(pool, (product->columns + TILE - 1) / TILE, multiply_tile, (void *)product);
 }
 
 /* --- Symmetric matrices --- */
@@ -111,8 +119,7 @@ static void add_row(void *context, size_t job, size_t worker)
 void symmetric_add(struct symmetric *matrix, struct threads *pool, const double *rows, size_t count)
 {
     struct work work = {.matrix = matrix, .rows = rows, .count = count};
-    use_one_thread();
-    threads_run(pool, matrix->tiles, add_row, &work);
+    run_jobs(pool, matrix->tiles, add_row, &work);
 }
 
 static void products_row(void *context, size_t job, size_t worker)
@@ -134,8 +141,7 @@ void symmetric_products(struct symmetric *matrix, struct threads *pool, const do
                         linear_map map, const void *context)
 {
     struct work work = {.matrix = matrix, .rows = rows, .count = width, .map = map, .context = context};
-    use_one_thread();
-    threads_run(pool, matrix->tiles, products_row, &work);
+    run_jobs(pool, matrix->tiles, products_row, &work);
 }
 
 void symmetric_shift(struct symmetric *matrix, double by)
@@ -183,7 +189,6 @@ static int factor_tile(double *values, int n)
 status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct error *error)
 {
     struct work work = {.matrix = matrix};
-    use_one_thread();
     for (size_t k = 0; k < matrix->tiles; k++) {
         int row = factor_tile(tile(matrix, k, k), side(matrix, k));
         if (row != 0)
@@ -192,8 +197,8 @@ status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct e
                              "makes it so",
                              matrix->n, k * TILE + (size_t)row - 1);
         work.step = k;
-        threads_run(pool, matrix->tiles - 1 - k, divide_row, &work);
-        threads_run(pool, matrix->tiles - 1 - k, subtract_row, &work);
+        run_jobs(pool, matrix->tiles - 1 - k, divide_row, &work);
+        run_jobs(pool, matrix->tiles - 1 - k, subtract_row, &work);
     }
     return OK;
 }
@@ -228,8 +233,7 @@ static void solve_panel(void *context, size_t job, size_t worker)
 void symmetric_solve(const struct symmetric *factor, struct threads *pool, double *right, size_t columns)
 {
     struct work work = {.matrix = (struct symmetric *)factor, .right = right, .columns = columns};
-    use_one_thread();
-    threads_run(pool, (columns + PANEL - 1) / PANEL, solve_panel, &work);
+    run_jobs(pool, (columns + PANEL - 1) / PANEL, solve_panel, &work);
 }
 
 const char *linear_library(void)

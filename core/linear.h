@@ -9,7 +9,8 @@
  *     symmetric_destroy(a);
  *
  * Work is cut into tiles that depend on its shape alone, one single-threaded BLAS or LAPACK call each, so the bits are the same
- * for any number of threads. Row-major throughout.
+ * for any number of threads. Debian's OpenBLAS without threads (libopenblas-serial-dev) is not safe to be called by several, so
+ * one works then; with libopenblas-pthread-dev all do. Row-major throughout.
  */
 #ifndef MTIL_CORE_LINEAR_H
 #define MTIL_CORE_LINEAR_H
