@@ -9,7 +9,8 @@
 
 enum { PROMPTS_MOST = 1 << 22, CODE_MOST = 1 << 16, BATCH_MOST = 1000000 };
 
-static const char features_name[] = "frozen_patch_mean"; /* the only ones there are (harness/selectors/selector.h) */
+/* The kind that is saved by its features, as it was when it was the only one. */
+static const char coders_name[] = "clip", features_name[] = "frozen_patch_mean";
 static const char one_router[] = "one"; /* the only value of the key routers */
 static const char *const decisions[] = {"per_image", "per_batch"};
 
@@ -137,28 +138,42 @@ static bool read_size(const json_t *object, const char *key, size_t most, size_t
     return value > 0 && *size <= most;
 }
 
+/* Without a kind it is that of files that have features instead. */
+static status read_kind(struct adapter_card *card, const json_t *selector, const struct safetensors *file,
+                        struct error *error)
+{
+    const char *features = json_string_value(json_object_get(selector, "features"));
+    card->selector = json_string_value(json_object_get(selector, "kind"));
+    if (card->selector != NULL)
+        return OK;
+    card->selector = coders_name;
+    return features != NULL && strcmp(features, features_name) == 0
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s: metadata selector: expected features %s, found %s",
+                           safetensors_path(file), features_name, features != NULL ? features : "none");
+}
+
 static status read_selector(struct adapter_card *card, const struct safetensors *file, struct error *error)
 {
     const json_t *selector;
     TRY(parse(card, file, "selector", &selector, error));
     if (selector == NULL)
         return OK;
-    const char *features = json_string_value(json_object_get(selector, "features")),
-               *decision = json_string_value(json_object_get(selector, "decision"));
-    if (features == NULL || strcmp(features, features_name) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: metadata selector: expected features %s, found %s",
-                         safetensors_path(file), features_name, features != NULL ? features : "none");
+    TRY(read_kind(card, selector, file, error));
+    const char *decision = json_string_value(json_object_get(selector, "decision"));
     card->per_batch = decision != NULL && strcmp(decision, decisions[true]) == 0;
     if (decision == NULL || strcmp(decision, decisions[card->per_batch]) != 0)
         return error_set(error, ERROR_FORMAT,
                          "%s: metadata selector: expected a decision of per_image or per_batch, found %s",
                          safetensors_path(file), decision != NULL ? decision : "none");
+    bool coders = json_object_get(selector, "code") != NULL || strcmp(card->selector, coders_name) == 0;
     if (!read_size(selector, "decision_batch", BATCH_MOST, &card->decision_batch) ||
-        !read_size(selector, "code", CODE_MOST, &card->code))
+        (coders && !read_size(selector, "code", CODE_MOST, &card->code)))
         return error_set(
             error, ERROR_FORMAT,
             "%s: metadata selector: expected a decision_batch of 1 to %d and a code of 1 to %d, whole numbers",
             safetensors_path(file), BATCH_MOST, CODE_MOST);
+    card->unrelated = json_is_true(json_object_get(selector, "unrelated"));
     return OK;
 }
 
@@ -213,8 +228,16 @@ static json_t *tasks_as_json(const struct adapter_card *card)
 
 static json_t *selector_as_json(const struct adapter_card *card)
 {
-    return json_pack("{s:s, s:s, s:I, s:I}", "features", features_name, "decision", decisions[card->per_batch],
-                     "decision_batch", (json_int_t)card->decision_batch, "code", (json_int_t)card->code);
+    bool first = strcmp(card->selector, coders_name) == 0;
+    json_t *object =
+        json_pack("{s:s, s:s, s:I}", first ? "features" : "kind", first ? features_name : card->selector, "decision",
+                  decisions[card->per_batch], "decision_batch", (json_int_t)card->decision_batch);
+    if ((card->code > 0 && json_object_set_new(object, "code", json_integer((json_int_t)card->code)) != 0) ||
+        (card->unrelated && json_object_set_new(object, "unrelated", json_true()) != 0)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }
 
 /* Takes the value over. */
@@ -237,7 +260,7 @@ status adapter_card_metadata(struct adapter_card_metadata *metadata, const struc
     status result = OK;
     if (card->task_count > 0)
         result = add_json(metadata, "tasks", tasks_as_json(card), &metadata->tasks, error);
-    if (result == OK && card->code > 0)
+    if (result == OK && card->selector != NULL)
         result = add_json(metadata, "selector", selector_as_json(card), &metadata->selector, error);
     if (card->one_router)
         metadata->list[metadata->count++] = (struct safetensors_metadata){"routers", one_router};

@@ -33,7 +33,9 @@ struct adapter_card {
     struct adapter_task *tasks;
     bool one_router;                  /* all tasks share router 0; otherwise task k has router k */
     const char *model, *model_digest; /* a name for people, and clip_digest.h; NULL: the file does not say */
-    size_t code;                      /* hidden units of the selector's autoencoders; 0: there is no selector */
+    const char *selector;             /* its kind: "clip"; NULL: there is none */
+    size_t code;                      /* hidden units of its autoencoders; 0: it has none */
+    bool unrelated;                   /* after those of the tasks comes one of unrelated images */
     bool per_batch;                   /* the selector decides once for decision_batch consecutive images */
     size_t decision_batch;
     void *owner; /* of the strings of a card that was read; those of one that is to be written are its maker's */

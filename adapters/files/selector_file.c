@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
+
 enum { CODER_TENSORS = 4 };
 
 static const char thresholds_name[] = "selector.thresholds";
@@ -25,50 +27,60 @@ static struct selector_tensor_name name_of(size_t coder, size_t parameter)
 
 /* --- Writing --- */
 
-static status download(struct selector_tensors *tensors, struct autoencoder *const *coders, size_t trained,
-                       struct error *error)
+status selector_tensors_add(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
+                            float **values, struct error *error)
 {
-    float *values = tensors->values + trained;
-    for (size_t i = 0; i < trained * CODER_TENSORS; i++) {
-        const struct parameters *group = coders[i / CODER_TENSORS]->parameters;
-        const struct parameter *p = &group->list[i % CODER_TENSORS];
-        TRY(parameters_download(group, p, values, error));
-        tensors->names[i] = name_of(i / CODER_TENSORS, i % CODER_TENSORS);
-        tensors->list[i] = (struct safetensor){
-            .name = tensors->names[i].text, .type = SAFETENSOR_F32, .rank = p->rank, .data = values};
-        memcpy(tensors->list[i].shape, p->shape, sizeof p->shape);
-        values += p->size;
+    struct safetensor tensor = {.type = SAFETENSOR_F32, .rank = rank};
+    memcpy(tensor.shape, shape, (size_t)rank * sizeof *shape);
+    TRY(ARRAY_GROW(tensors->list, tensors->count, "tensors of a selector", error));
+    *values = malloc(array_size(safetensor_elements(&tensor) + 1, sizeof **values));
+    tensor.data = *values;
+    tensor.name = strdup(name);
+    if (*values == NULL || tensor.name == NULL) {
+        free(*values);
+        free((char *)(uintptr_t)tensor.name);
+        return error_set(error, ERROR_MEMORY, "selector: no memory to save %s", name);
+    }
+    tensors->list[tensors->count++] = tensor;
+    return OK;
+}
+
+static status add_coder(struct selector_tensors *tensors, size_t k, const struct autoencoder *coder,
+                        struct error *error)
+{
+    for (size_t i = 0; i < CODER_TENSORS; i++) {
+        const struct parameter *p = &coder->parameters->list[i];
+        float *values;
+        TRY(selector_tensors_add(tensors, name_of(k, i).text, p->rank, p->shape, &values, error));
+        TRY(parameters_download(coder->parameters, p, values, error));
     }
     return OK;
 }
 
-status selector_tensors_create(struct selector_tensors *tensors, struct autoencoder *const *coders,
-                               const float *thresholds, size_t trained, struct error *error)
+status selector_tensors_add_coders(struct selector_tensors *tensors, struct autoencoder *const *coders, size_t count,
+                                   struct error *error)
 {
-    size_t each = trained > 0 ? parameters_size(coders[0]->parameters) : 0, count = trained * CODER_TENSORS + 1;
-    *tensors = (struct selector_tensors){.count = count,
-                                         .list = calloc(count, sizeof *tensors->list),
-                                         .names = calloc(count, sizeof *tensors->names),
-                                         .values = malloc(array_size(trained + trained * each + 1, sizeof(float)))};
-    status result = OK;
-    if (tensors->list == NULL || tensors->names == NULL || tensors->values == NULL)
-        result = error_set(error, ERROR_MEMORY, "selector: no memory to save %zu autoencoders", trained);
-    if (result == OK) {
-        memcpy(tensors->values, thresholds, trained * sizeof *thresholds);
-        tensors->list[count - 1] = (struct safetensor){
-            .name = thresholds_name, .type = SAFETENSOR_F32, .rank = 1, .shape = {trained}, .data = tensors->values};
-        result = download(tensors, coders, trained, error);
-    }
-    if (result != OK)
-        selector_tensors_free(tensors);
-    return result;
+    for (size_t k = 0; k < count; k++)
+        TRY(add_coder(tensors, k, coders[k], error));
+    return OK;
+}
+
+status selector_tensors_add_thresholds(struct selector_tensors *tensors, const float *thresholds, size_t count,
+                                       struct error *error)
+{
+    float *values;
+    TRY(selector_tensors_add(tensors, thresholds_name, 1, &count, &values, error));
+    memcpy(values, thresholds, count * sizeof *thresholds);
+    return OK;
 }
 
 void selector_tensors_free(struct selector_tensors *tensors)
 {
+    for (size_t i = 0; i < tensors->count; i++) {
+        free((char *)(uintptr_t)tensors->list[i].name);
+        free((void *)(uintptr_t)tensors->list[i].data);
+    }
     free(tensors->list);
-    free(tensors->names);
-    free(tensors->values);
     *tensors = (struct selector_tensors){0};
 }
 
@@ -97,30 +109,46 @@ static status check_finite(const struct safetensors *file, const struct safetens
     return OK;
 }
 
-status selector_file_check(const struct safetensors *file, size_t width, size_t code, size_t *trained,
-                           struct error *error)
+status selector_file_array(const struct safetensors *file, const char *name, int rank, const size_t *shape,
+                           const float **values, struct error *error)
 {
-    const size_t shapes[CODER_TENSORS][2] = {{code, width}, {code}, {width, code}, {width}};
+    const struct safetensor *found;
+    TRY(safetensors_expect(file, name, SAFETENSOR_F32, rank, shape, &found, error));
+    TRY(check_finite(file, found, error));
+    *values = found->data;
+    return OK;
+}
+
+status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
+                                struct error *error)
+{
     const struct safetensor *found;
     TRY(find_thresholds(file, &found, error));
     *trained = found->shape[0];
-    for (size_t i = 0; i < *trained * CODER_TENSORS; i++) {
+    *thresholds = found->data;
+    return OK;
+}
+
+status selector_file_check(const struct safetensors *file, size_t width, size_t code, size_t more, size_t *trained,
+                           struct error *error)
+{
+    const size_t shapes[CODER_TENSORS][2] = {{code, width}, {code}, {width, code}, {width}};
+    const float *values;
+    TRY(selector_file_thresholds(file, &values, trained, error));
+    for (size_t i = 0; i < (*trained + more) * CODER_TENSORS; i++) {
         size_t which = i % CODER_TENSORS;
-        struct selector_tensor_name name = name_of(i / CODER_TENSORS, which);
-        TRY(safetensors_expect(file, name.text, SAFETENSOR_F32, which % 2 == 0 ? 2 : 1, shapes[which], &found, error));
-        TRY(check_finite(file, found, error));
+        TRY(selector_file_array(file, name_of(i / CODER_TENSORS, which).text, which % 2 == 0 ? 2 : 1, shapes[which],
+                                &values, error));
     }
     return OK;
 }
 
-status selector_file_read(const struct safetensors *file, struct autoencoder *const *coders, float *thresholds,
-                          size_t trained, struct error *error)
+status selector_file_read(const struct safetensors *file, struct autoencoder *const *coders, size_t count,
+                          struct error *error)
 {
-    const struct safetensor *found = safetensors_find(file, thresholds_name);
-    memcpy(thresholds, found->data, trained * sizeof *thresholds);
-    for (size_t i = 0; i < trained * CODER_TENSORS; i++) {
+    for (size_t i = 0; i < count * CODER_TENSORS; i++) {
         struct parameters *group = coders[i / CODER_TENSORS]->parameters;
-        found = safetensors_find(file, name_of(i / CODER_TENSORS, i % CODER_TENSORS).text);
+        const struct safetensor *found = safetensors_find(file, name_of(i / CODER_TENSORS, i % CODER_TENSORS).text);
         TRY(parameters_upload(group, &group->list[i % CODER_TENSORS], found->data, error));
     }
     return OK;

@@ -1,12 +1,14 @@
-/* The selector's tensors in a file of adapters, as a PyTorch user would name them: selector.K.encoder.weight [code, width],
- * .encoder.bias, .decoder.weight [width, code], .decoder.bias of the K-th task, and selector.thresholds [coders].
+/* The selector's tensors in a file of adapters. Those of autoencoders are called as a PyTorch user would name them:
+ * selector.K.encoder.weight [code, width], .encoder.bias, .decoder.weight [width, code], .decoder.bias of the K-th task;
+ * every selector has selector.thresholds [trained tasks], which may be infinite. adapters/README.md lists the others.
  *
- *     struct selector_tensors tensors;
- *     TRY(selector_tensors_create(&tensors, coders, thresholds, trained, error));   // … tensors.list to the writer …
+ *     struct selector_tensors tensors = {0};
+ *     TRY(selector_tensors_add_thresholds(&tensors, thresholds, trained, error));
+ *     TRY(selector_tensors_add_coders(&tensors, coders, trained, error));   // … tensors.list to the writer …
  *     selector_tensors_free(&tensors);
  *
- *     TRY(selector_file_check(file, width, code, &trained, error));    // before memory is taken for the coders
- *     TRY(selector_file_read(file, coders, thresholds, trained, error));
+ *     TRY(selector_file_check(file, width, code, 0, &trained, error));  // before memory is taken for the coders
+ *     TRY(selector_file_read(file, coders, trained, error));
  */
 #ifndef MTIL_ADAPTERS_FILES_SELECTOR_FILE_H
 #define MTIL_ADAPTERS_FILES_SELECTOR_FILE_H
@@ -16,23 +18,33 @@
 
 struct selector_tensors {
     size_t count;
-    struct safetensor *list;
-    struct selector_tensor_name *names; /* storage */
-    float *values;
+    struct safetensor *list; /* with names and values of their own */
 };
 
-/* Copies of the first `trained` coders and their thresholds, on the host; nothing to free after a failure. */
-status selector_tensors_create(struct selector_tensors *tensors, struct autoencoder *const *coders,
-                               const float *thresholds, size_t trained, struct error *error);
-void selector_tensors_free(struct selector_tensors *tensors);
+/* A tensor whose *values [product of shape] the caller fills in. */
+status selector_tensors_add(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
+                            float **values, struct error *error);
+status selector_tensors_add_coders(struct selector_tensors *tensors, struct autoencoder *const *coders, size_t count,
+                                   struct error *error);
+status selector_tensors_add_thresholds(struct selector_tensors *tensors, const float *thresholds, size_t count,
+                                       struct error *error);
+void selector_tensors_free(struct selector_tensors *tensors); /* also after a failure */
 
-/* How many coders the file has: all must be there, with these sizes and finite values, and a threshold each, which may
- * be infinite. */
-status selector_file_check(const struct safetensors *file, size_t width, size_t code, size_t *trained,
+/* A tensor of this shape with finite values, which are borrowed from the file. */
+status selector_file_array(const struct safetensors *file, const char *name, int rank, const size_t *shape,
+                           const float **values, struct error *error);
+
+/* thresholds [trained], borrowed: numbers, of which some may be infinite. */
+status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
+                                struct error *error);
+
+/* How many tasks the file has autoencoders for: all must be there, with these sizes and finite values, and a threshold
+ * each. After them come `more` without a threshold. */
+status selector_file_check(const struct safetensors *file, size_t width, size_t code, size_t more, size_t *trained,
                            struct error *error);
 
-/* Into coders of the same sizes, thresholds [trained]; the file was checked. */
-status selector_file_read(const struct safetensors *file, struct autoencoder *const *coders, float *thresholds,
-                          size_t trained, struct error *error);
+/* Into coders of the same sizes; the file was checked. */
+status selector_file_read(const struct safetensors *file, struct autoencoder *const *coders, size_t count,
+                          struct error *error);
 
 #endif

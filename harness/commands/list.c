@@ -11,6 +11,7 @@
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
 #include "harness/methods/methods.h"
+#include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
 
 /* One thing that a suite can name. NULL: it has none. */
@@ -157,6 +158,13 @@ static void list_models(struct listing *listing)
                                        "shapes"});
 }
 
+static void list_selectors(struct listing *listing)
+{
+    const struct selector_kind *kind;
+    for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
+        add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
+}
+
 static const struct kind {
     const char *name, *title;
     void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
@@ -164,7 +172,8 @@ static const struct kind {
     {"combiners", "source", list_combiners}, {"datasets", "source", list_datasets},
     {"freezing", "source", list_freezing},   {"methods", "publication", list_methods},
     {"models", "what it is", list_models},   {"policies", "source", list_policies},
-    {"schedules", "when", list_schedules},   {"suites", "summary", list_suites},
+    {"schedules", "when", list_schedules},   {"selectors", "source", list_selectors},
+    {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -202,7 +211,7 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|methods|models|policies|suites",
+    .arguments = "combiners|datasets|methods|models|policies|selectors|suites",
     .summary = "list what a suite can name",
     .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
                "a suite, the table of a paper that it reproduces, and its rows.\n",

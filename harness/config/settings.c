@@ -8,6 +8,7 @@
 #include "harness/config/settings_data.h"
 #include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
+#include "harness/selectors/selectors.h"
 
 static const struct option model_options[] = {
     {.name = "weights",
@@ -153,7 +154,10 @@ const struct suite_section settings_sections[] = {
      .used = method_reads},
     {.name = "training", .options = training_options, .incidental = "epochs=0"},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
-    {.name = "selector", .options = selector_options, .used = method_reads},
+    {.name = "selector",
+     .options = selector_options,
+     .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
+     .used = method_reads},
     {.name = "evaluation", .options = evaluation_options},
     {.name = "tasks",
      .options = task_options,
@@ -173,6 +177,9 @@ const struct suite_section settings_sections[] = {
 bool settings_incidental(const char *key, const char *value)
 {
     const struct method *method;
+    const struct option *path = strncmp(key, "selector.", 9) == 0 ? options_find(selector_options, key + 9) : NULL;
+    if (path != NULL && option_is_path(path))
+        return true;
     for (size_t i = 0; strncmp(key, "method.", 7) == 0 && (method = method_at(i)) != NULL; i++) {
         const struct option *option = options_find(method->options, key + 7);
         if (option != NULL && option_is_path(option))
@@ -221,7 +228,7 @@ static status check(const struct settings *s, struct error *error)
 static status check_routers(const struct settings *s, const struct suite *suite, struct error *error)
 {
     bool one = strcmp(options_text(suite_options(suite, "adapter"), "routers"), "one") == 0;
-    if (!method_uses(s->method, s->method_options, "selector") || one == (s->selector.kind == SELECTOR_NONE))
+    if (!method_uses(s->method, s->method_options, "selector") || one == (s->selector.kind->route == ROUTE_ONE))
         return OK;
     return error_set(error, ERROR_ARGUMENT,
                      one ? "suite: adapter.routers: one leaves the selector nothing to choose; set selector.kind=none"
@@ -248,13 +255,15 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(check(s, error));
     TRY(check_routers(s, suite, error));
+    if (settings_select(s))
+        TRY(selector_settings_check(&s->selector, error));
     return adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
                                error);
 }
 
 bool settings_select(const struct settings *s)
 {
-    return s->selector.kind != SELECTOR_NONE && method_uses(s->method, s->method_options, "selector");
+    return s->selector.kind->route != ROUTE_ONE && method_uses(s->method, s->method_options, "selector");
 }
 
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name)

@@ -6,6 +6,7 @@
 
 #include "harness/evaluate/class_features.h"
 #include "harness/evaluate/routing.h"
+#include "harness/selectors/selectors.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
 #include "models/class_head.h"
@@ -66,7 +67,7 @@ void evaluator_destroy(struct evaluator *evaluator)
         return;
     for (size_t j = 0; evaluator->sets != NULL && j < evaluator->experiment->data.task_count; j++) {
         struct test_set *set = &evaluator->sets[j];
-        for (size_t k = 0; set->errors != NULL && k < evaluator->coders; k++)
+        for (size_t k = 0; set->errors != NULL && k <= evaluator->coders; k++)
             free(set->errors[k]);
         free(set->errors);
         free(set->labels);
@@ -348,32 +349,54 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
     return OK;
 }
 
-/* Chooses the router of every image before anything is computed. */
-static status choose_routers(struct evaluator *evaluator, size_t checkpoint, size_t j, struct error *error)
+/* Those that are not there, or are out of date. */
+static status take_errors(struct selector *selector, struct test_set *set, const struct stop *stop, struct error *error)
 {
-    struct test_set *set = &evaluator->sets[j];
-    const struct experiment *e = evaluator->experiment;
-    if (evaluator->selector ==
-        NULL) { /* the data names the task, or there is one router; without any, zero-shot CLIP */
-        int router = adapters_router(&e->model.adapters->settings, j);
-        for (size_t i = 0; i < set->n; i++)
-            set->router[i] = j <= checkpoint || e->settings.selector.kind == SELECTOR_NONE ? (int16_t)router : -1;
-        return OK;
-    }
-    for (size_t k = 0; k < evaluator->selector->trained; k++) {
-        if (set->errors[k] != NULL)
+    struct selector_images images = {.n = set->n,
+                                     .means = set->means,
+                                     .features = set->features,
+                                     .dataset = set->task->dataset,
+                                     .split = SPLIT_TEST,
+                                     .stop = stop};
+    bool changed = selector_errors_changed(selector, set->errors_after);
+    for (size_t k = 0; k <= selector->tasks; k++) {
+        if (!selector_wants(selector, k) || (set->errors[k] != NULL && !changed))
             continue;
         float *errors = malloc(array_size(set->n, sizeof *errors));
         if (errors == NULL)
             return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", set->n);
-        status result = selector_errors(evaluator->selector, k, set->means, set->n, errors, error);
+        status result = selector_errors(selector, k, &images, errors, error);
         if (result != OK) {
             free(errors);
             return result;
         }
+        free(set->errors[k]);
         set->errors[k] = errors;
     }
-    selector_choose(evaluator->selector, (const float *const *)set->errors, set->n, set->router);
+    set->errors_after = selector->trained;
+    return OK;
+}
+
+static void give_router(struct test_set *set, int router)
+{
+    for (size_t i = 0; i < set->n; i++)
+        set->router[i] = (int16_t)router;
+}
+
+/* Chooses the router of every image before anything is computed. */
+static status choose_routers(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
+                             struct error *error)
+{
+    struct test_set *set = &evaluator->sets[j];
+    struct selector *selector = evaluator->selector;
+    const struct experiment *e = evaluator->experiment;
+    if (selector == NULL) { /* the data names the task, or there is one router; without any, zero-shot CLIP */
+        bool has = j <= checkpoint || e->settings.selector.kind->route == ROUTE_ONE;
+        give_router(set, has ? adapters_router(&e->model.adapters->settings, j) : -1);
+        return OK;
+    }
+    TRY(take_errors(selector, set, stop, error));
+    selector_choose(selector, (const float *const *)set->errors, set->n, set->router);
     return OK;
 }
 
@@ -439,15 +462,13 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
         return scored_predictions(evaluator, &evaluator->sets[j], error);
     if (e->model.groups & GROUPS_TOWERS || e->model.adapters == NULL)
         return evaluator_without_adapters(evaluator, j, stop, error);
-    TRY(choose_routers(evaluator, checkpoint, j, error));
+    TRY(choose_routers(evaluator, checkpoint, j, stop, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);
 }
 
 status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, const struct stop *stop,
                              struct error *error)
 {
-    struct test_set *set = &evaluator->sets[j];
-    for (size_t i = 0; i < set->n; i++)
-        set->router[i] = (int16_t)router;
-    return predict_routed(evaluator, set, stop, error);
+    give_router(&evaluator->sets[j], router);
+    return predict_routed(evaluator, &evaluator->sets[j], stop, error);
 }

@@ -22,7 +22,8 @@ struct test_set {
     float *means, *features; /* frozen: [n, image_width], [n, embed] */
     uint16_t *zero_shot;     /* predictions of zero-shot CLIP */
     struct cached_images routed;
-    float **errors; /* [coders] autoencoder errors [n], NULL: not computed yet */
+    float **errors;      /* [coders + 1] the selector's errors [n], NULL: not computed yet */
+    size_t errors_after; /* tasks that it was trained for when they were */
     /* of the last evaluation */
     uint16_t *predicted;
     int16_t *router;
@@ -33,7 +34,7 @@ struct test_set {
 struct evaluator {
     struct experiment *experiment;
     struct selector *selector;
-    size_t coders; /* the selector's */
+    size_t coders; /* tasks of the selector; one more for errors of unrelated images */
     struct feature_cache *cache;
     struct label_space labels;
     struct shared_features shared; /* of zero-shot CLIP */

@@ -9,6 +9,7 @@
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/routing.h"
 #include "harness/run/tasks.h"
+#include "harness/selectors/selectors.h"
 #include "models/class_head.h"
 
 struct predictor {
@@ -122,7 +123,7 @@ static status upload_images(struct experiment *e, const uint8_t *pixels, const u
     return OK;
 }
 
-/* As harness/selectors/selector.c computes them for a run. */
+/* As harness/selectors/frozen_features.c computes them for a run. */
 static status encode_frozen(const struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
                             struct error *error)
 {
@@ -174,8 +175,10 @@ static status select_routers(struct predictor *p, const uint8_t *pixels, size_t 
     }
     if (p->selector == NULL)
         return OK;
-    for (size_t k = 0; k < p->selector->trained; k++)
-        TRY(selector_errors(p->selector, k, f->means, n, f->errors[k], error));
+    struct selector_images images = {.n = n, .means = f->means, .features = f->frozen, .stop = p->settings.stop};
+    for (size_t k = 0; k <= p->selector->tasks; k++)
+        if (selector_wants(p->selector, k))
+            TRY(selector_errors(p->selector, k, &images, f->errors[k], error));
     selector_choose(p->selector, (const float *const *)f->errors, n, f->router);
     selector_least_errors(p->selector, (const float *const *)f->errors, n, f->least);
     return OK;
@@ -315,7 +318,7 @@ static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n
 static status take_features(struct features *f, const struct predictor *p, size_t n, struct error *error)
 {
     const struct clip_dimensions *d = &p->e->model.clip->dimensions;
-    size_t coders = p->selector != NULL ? p->selector->trained : 0;
+    size_t coders = p->selector != NULL ? p->selector->tasks + 1 : 0;
     *f = (struct features){.frozen = malloc(array_size(n, d->embed * sizeof *f->frozen)),
                            .means = malloc(array_size(n, d->image_width * sizeof *f->means)),
                            .routed = malloc(array_size(n, d->embed * sizeof *f->routed)),
@@ -332,7 +335,7 @@ static status take_features(struct features *f, const struct predictor *p, size_
 
 static void free_features(struct features *f, const struct predictor *p)
 {
-    for (size_t k = 0; f->errors != NULL && p->selector != NULL && k < p->selector->trained; k++)
+    for (size_t k = 0; f->errors != NULL && p->selector != NULL && k <= p->selector->tasks; k++)
         free(f->errors[k]);
     free(f->errors);
     free(f->frozen);

@@ -14,7 +14,7 @@
 #include "harness/evaluate/shared_files.h"
 #include "harness/run/archive.h"
 #include "harness/run/weights.h"
-#include "harness/selectors/selector.h"
+#include "harness/selectors/frozen_features.h"
 
 /* --- Origin of the numbers --- */
 

@@ -28,7 +28,7 @@ struct shared_features {
 status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error);
 void shared_features_close(struct shared_features *shared); /* of zeros is allowed */
 
-/* frozen_features (selector.h) of a task's whole test set. */
+/* frozen_features (frozen_features.h) of a task's whole test set. */
 status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,
                             const struct stop *stop, struct error *error);
 

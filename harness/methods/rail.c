@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
-#include "harness/selectors/selector.h"
+#include "harness/selectors/frozen_features.h"
 #include "models/clip/cost.h"
 
 /* Number of the task's first class among those of all tasks. */

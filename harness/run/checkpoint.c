@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "harness/run/passage.h"
 #include "harness/scenario/joint.h"
+#include "harness/selectors/selectors.h"
 #include "harness/train/trained.h"
 
 static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
@@ -54,13 +55,10 @@ static status pass_adapters(const struct passage *p, struct adapters *adapters, 
 
 static status pass_selector(const struct passage *p, struct selector *selector, size_t trained, struct error *error)
 {
-    for (size_t k = 0; k < trained; k++) {
-        char prefix[32];
-        snprintf(prefix, sizeof prefix, "selector.%zu", k);
-        TRY(pass_parameters(p, prefix, selector->coders[k]->parameters, false, error));
-    }
     size_t tasks = selector->experiment->data.task_count;
     selector->trained = trained;
+    selector->prepared = trained > 0;
+    TRY(selector->kind->keep(selector, p, trained, error));
     return passage_host(p, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
 }
 

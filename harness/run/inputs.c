@@ -112,7 +112,7 @@ static status add_files(const struct reading *r, struct error *error)
     return result;
 }
 
-/* --- Files and folders that the method's options name --- */
+/* --- Files and folders that the options of method and selector name --- */
 
 static status add_folder(const struct reading *r, const char *kind, const char *path, struct error *error)
 {
@@ -161,6 +161,22 @@ static status add_method(const struct reading *r, struct error *error)
             result = check_method_input(r, option, path, error);
         if (result != OK)
             return result == ERROR_STOPPED ? result : error_context(error, "method.%s", option->name);
+    }
+    return OK;
+}
+
+static status add_selector(const struct reading *r, struct error *error)
+{
+    const struct options *options = suite_options(r->suite, "selector");
+    for (const struct option *option = selector_options; settings_select(r->settings) && option->name != NULL;
+         option++) {
+        const char *path = option_is_path(option) ? options_text(options, option->name) : NULL;
+        if (path == NULL)
+            continue;
+        status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
+                                                    : add_folder(r, option->name, path, error);
+        if (result != OK)
+            return result == ERROR_STOPPED ? result : error_context(error, "selector.%s", option->name);
     }
     return OK;
 }
@@ -246,6 +262,7 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
     size_t count = options_list_size(suite_options(suite, "data"), "order");
     TRY(add_files(&r, error));
     TRY(add_method(&r, error));
+    TRY(add_selector(&r, error));
     for (size_t k = 0; k < count; k++)
         TRY(add_dataset(&r, k, count, error));
     return inputs_identify(inputs, suite_settings_hash(suite), inputs->hash, error);
@@ -273,6 +290,7 @@ status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error
     add_options(&text, suite_options(suite, "model"), NULL);
     add_options(&text, data, NULL);
     add_paths(&text, suite_options(suite, "method"));
+    add_paths(&text, suite_options(suite, "selector"));
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {
         const char *name = options_list_item(data, "order", k);
         text_add(&text, "%s:\n", name);
@@ -297,6 +315,8 @@ char *inputs_describe(const struct input_row *row, const struct experiment *e)
             return path_format("the %s of %s (%s)", datasets[i].words, task != NULL ? task : "a task", row->path);
     if (options_find(e->settings.method->options, row->kind) != NULL)
         return path_format("method.%s (%s)", row->kind, row->path);
+    if (options_find(selector_options, row->kind) != NULL)
+        return path_format("selector.%s (%s)", row->kind, row->path);
     if (strcmp(row->kind, "configuration") == 0)
         return path_format("the heads or the activation of the model (%s, and the configuration beside it)", row->path);
     return path_format("model.%s, the file %s,", row->kind, row->path);

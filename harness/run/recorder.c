@@ -9,6 +9,7 @@
 #include "harness/run/program.h"
 #include "harness/run/run_folder.h"
 #include "harness/scenario/label_split.h"
+#include "harness/selectors/selectors.h"
 #include "harness/train/trained.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
@@ -17,8 +18,8 @@ static const char *selection_name(const struct experiment *e)
 {
     if (!settings_select(&e->settings))
         return "none";
-    if (e->settings.selector.kind == SELECTOR_ORACLE)
-        return "oracle";
+    if (e->settings.selector.kind->route != ROUTE_BY_ERRORS)
+        return e->settings.selector.kind->name;
     return e->settings.selector.decision == DECIDE_PER_BATCH ? "per_batch" : "per_image";
 }
 
@@ -49,9 +50,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .setting = e->settings.setting,
         .method = e->settings.method->name,
         .policy = method_uses(s->method, s->method_options, "merge") ? s->merge.policy->name : "none",
-        .selector = !settings_select(s)                 ? "none"
-                    : s->selector.kind == SELECTOR_CLIP ? "clip"
-                                                        : "oracle",
+        .selector = settings_select(s) ? s->selector.kind->name : "none",
         .selection = selection_name(e),
         .order = e->settings.order,
         .model = model,

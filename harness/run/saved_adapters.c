@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/files/adapter_file.h"
-#include "adapters/files/selector_file.h"
+#include "harness/selectors/selectors.h"
 #include "models/files/clip_digest.h"
 
 /* --- Writing --- */
@@ -33,11 +33,21 @@ static status describe(struct adapter_card *card, const struct experiment *e, co
         TRY(describe_task(&card->tasks[k], &e->data.tasks[k], e->settings.method->alone ? k == task : k <= task,
                           error));
     if (selector != NULL) {
-        card->code = e->settings.selector.code;
+        card->selector = selector->kind->name;
+        card->code = selector->coders != NULL ? selector->code : 0;
+        card->unrelated = selector->unrelated;
         card->per_batch = selector->decision == DECIDE_PER_BATCH;
         card->decision_batch = selector->decision_batch;
     }
     return OK;
+}
+
+static status add_selector(struct selector_tensors *tensors, const struct selector *selector, struct error *error)
+{
+    if (selector == NULL)
+        return OK;
+    TRY(selector->kind->write(selector, tensors, error));
+    return selector_tensors_add_thresholds(tensors, selector->thresholds, selector->trained, error);
 }
 
 static status write_described(const struct experiment *e, const struct selector *selector,
@@ -46,9 +56,7 @@ static status write_described(const struct experiment *e, const struct selector 
     struct adapter_card_metadata metadata;
     struct selector_tensors tensors = {0};
     TRY(adapter_card_metadata(&metadata, card, error));
-    status result = OK;
-    if (selector != NULL)
-        result = selector_tensors_create(&tensors, selector->coders, selector->thresholds, selector->trained, error);
+    status result = add_selector(&tensors, selector, error);
     if (result == OK)
         result = adapters_save(e->model.adapters,
                                &(struct adapter_extra){.tensors = tensors.list,

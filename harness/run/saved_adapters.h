@@ -5,7 +5,7 @@
  *     struct saved_adapters saved;
  *     TRY(saved_adapters_open(&saved, path, error));
  *     TRY(saved_adapters_load(&saved, clip, &arena, routers, count, &adapters, error));
- *     if (saved.card.code > 0)
+ *     if (saved.card.selector != NULL)
  *         TRY(selector_open(&selector, experiment, saved.file, &saved.card, error));
  *     saved_adapters_close(&saved);
  */

@@ -17,6 +17,7 @@
 #include "harness/run/saved_adapters.h"
 #include "harness/run/tasks_survey.h"
 #include "harness/scenario/joint.h"
+#include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
 #include "harness/train/guard.h"
 #include "harness/train/trainer.h"
@@ -322,7 +323,7 @@ static status open_run(struct run *r, struct error *error)
     TRY(choose_folder(r, error));
     TRY(directory_create(r->folder, error));
     TRY(lock_folder(r, error));
-    if (settings_select(s) && s->selector.kind == SELECTOR_CLIP)
+    if (settings_select(s) && s->selector.kind->route == ROUTE_BY_ERRORS)
         TRY(selector_create(&r->selector, r->e, error));
     return evaluator_create(&r->evaluator, r->e, r->selector, error);
 }

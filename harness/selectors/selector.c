@@ -1,29 +1,52 @@
-#include "harness/selectors/selector.h"
+#include "harness/selectors/selectors.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/files/selector_file.h"
-#include "harness/train/batches.h"
-#include "harness/train/guard.h"
+#include "core/text.h"
+#include "harness/selectors/autoencoders.h"
+#include "harness/selectors/frozen_features.h"
 
-static status create(struct selector **result, struct experiment *e, size_t tasks, size_t code,
-                     enum parameters_mode mode, struct error *error)
+#define ENTRY(name) &selector_##name,
+static const struct selector_kind *const kinds[] = {SELECTORS(ENTRY)};
+#undef ENTRY
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const struct selector_kind *selector_kind_at(size_t index)
+{
+    return index < KINDS ? kinds[index] : NULL;
+}
+
+status selector_kind_find(const struct selector_kind **kind, const char *name, struct error *error)
+{
+    const char *names[KINDS];
+    for (size_t i = 0; i < KINDS; i++) {
+        names[i] = kinds[i]->name;
+        if (strcmp(names[i], name) == 0) {
+            *kind = kinds[i];
+            return OK;
+        }
+    }
+    return error_unknown_word(error, "selector", "kind", name, names, KINDS);
+}
+
+/* --- Opening --- */
+
+static status create(struct selector **result, const struct selector *description, enum parameters_mode mode,
+                     struct error *error)
 {
     struct selector *selector = calloc(1, sizeof *selector);
     if (selector == NULL)
         return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
-    selector->experiment = e;
-    selector->tasks = tasks;
-    selector->coders = calloc(tasks, sizeof *selector->coders);
-    selector->thresholds = calloc(tasks, sizeof *selector->thresholds);
-    status made = selector->coders != NULL && selector->thresholds != NULL
+    *selector = *description;
+    selector->thresholds = calloc(selector->tasks, sizeof *selector->thresholds);
+    status made = selector->thresholds != NULL
                       ? OK
-                      : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", tasks);
-    for (size_t k = 0; made == OK && k < tasks; k++)
-        made = autoencoder_create(&selector->coders[k], e->model.backend, &e->model.memory,
-                                  e->model.clip->dimensions.image_width, code, mode, error);
+                      : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", selector->tasks);
+    if (made == OK)
+        made = selector->kind->open(selector, mode, error);
     if (made != OK) {
         selector_destroy(selector);
         return made;
@@ -35,27 +58,62 @@ static status create(struct selector **result, struct experiment *e, size_t task
 status selector_create(struct selector **selector, struct experiment *e, struct error *error)
 {
     const struct selector_settings *s = &e->settings.selector;
-    TRY(create(selector, e, e->data.task_count, s->code, PARAMETERS_TRAINED, error));
-    (*selector)->decision = s->decision;
-    (*selector)->decision_batch = s->decision_batch;
+    return create(selector,
+                  &(struct selector){.kind = s->kind,
+                                     .experiment = e,
+                                     .settings = *s,
+                                     .tasks = e->data.task_count,
+                                     .decision = s->decision,
+                                     .decision_batch = s->decision_batch,
+                                     .code = s->code,
+                                     .unrelated = s->unrelated != NULL},
+                  PARAMETERS_TRAINED, error);
+}
+
+/* How many tasks the file's selector was trained for. */
+static status find_trained(const struct safetensors *file, const struct adapter_card *card, const float **thresholds,
+                           size_t *trained, struct error *error)
+{
+    TRY(selector_file_thresholds(file, thresholds, trained, error));
+    if (*trained == 0 || *trained > card->task_count || !card->tasks[*trained - 1].trained)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected selector.thresholds for the first trained ones of its %zu tasks, found %zu",
+                         safetensors_path(file), card->task_count, *trained);
     return OK;
 }
 
 status selector_open(struct selector **result, struct experiment *e, const struct safetensors *file,
                      const struct adapter_card *card, struct error *error)
 {
+    const struct selector_kind *kind;
     struct selector *selector;
+    const float *thresholds;
     size_t tasks;
-    TRY(selector_file_check(file, e->model.clip->dimensions.image_width, card->code, &tasks, error));
-    if (tasks == 0 || tasks > card->task_count || !card->tasks[tasks - 1].trained)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: expected selector.thresholds for the first trained ones of its %zu tasks, found %zu",
-                         safetensors_path(file), card->task_count, tasks);
-    TRY(create(&selector, e, tasks, card->code, PARAMETERS_FROZEN, error));
-    selector->trained = tasks;
-    selector->decision = card->per_batch ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE;
-    selector->decision_batch = card->decision_batch;
-    status read = selector_file_read(file, selector->coders, selector->thresholds, tasks, error);
+    if (selector_kind_find(&kind, card->selector, error) != OK)
+        return error_context(error, "%s", safetensors_path(file));
+    if (kind->route != ROUTE_BY_ERRORS || (card->code > 0) != (kind->before != NULL))
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: metadata selector: expected a kind that chooses, with a code if it has autoencoders, found "
+            "%s and a code of %zu",
+            safetensors_path(file), kind->name, card->code);
+    TRY(find_trained(file, card, &thresholds, &tasks, error));
+    if (card->code > 0)
+        TRY(selector_file_check(file, coders_width(kind, e), card->code, card->unrelated, &tasks, error));
+    TRY(create(&selector,
+               &(struct selector){.kind = kind,
+                                  .experiment = e,
+                                  .settings = e->settings.selector,
+                                  .tasks = tasks,
+                                  .trained = tasks,
+                                  .decision = card->per_batch ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
+                                  .decision_batch = card->decision_batch,
+                                  .code = card->code,
+                                  .unrelated = card->unrelated,
+                                  .prepared = true},
+               PARAMETERS_FROZEN, error));
+    memcpy(selector->thresholds, thresholds, tasks * sizeof *thresholds);
+    status read = kind->read(selector, file, error);
     if (read != OK) {
         selector_destroy(selector);
         return read;
@@ -68,73 +126,12 @@ void selector_destroy(struct selector *selector)
 {
     if (selector == NULL)
         return;
-    for (size_t k = 0; selector->coders != NULL && k < selector->tasks; k++)
-        autoencoder_destroy(selector->coders[k]);
-    free(selector->coders);
+    selector->kind->close(selector);
     free(selector->thresholds);
     free(selector);
 }
 
-/* The next batch: means [count, width] and, unless NULL, features [count, embed]. */
-static status encode_next(struct experiment *e, struct batches *batches, float *means, float *features, size_t *count,
-                          struct error *error)
-{
-    struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
-    struct batch batch;
-    struct tower_pass pass;
-    struct tensor output, mean;
-    arena_reset(&e->model.step_memory);
-    TRY(batches_take(batches, &batch, error));
-    *count = batch.count;
-    TRY(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &output,
-                           error));
-    TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
-    batches_advance(batches);
-    if (features != NULL)
-        TRY(e->model.backend->ops->download(e->model.backend, features, output.data, tensor_bytes(&output), error));
-    return e->model.backend->ops->download(e->model.backend, means, mean.data, tensor_bytes(&mean), error);
-}
-
-static status encode_all(struct experiment *e, struct batches *batches, const struct loader_settings *settings,
-                         size_t n, float *means, float *features, const struct stop *stop, struct error *error)
-{
-    size_t width = e->model.clip->dimensions.image_width, embed = e->model.clip->dimensions.embed;
-    struct guarded_images images = {.dataset = settings->dataset, .split = settings->split, .items = settings->items};
-    for (; images.first < n; images.first += images.n) {
-        if (stop_requested(stop))
-            return error_set(error, ERROR_STOPPED, "stopped while features were computed");
-        float *mean = means + images.first * width,
-              *feature = features != NULL ? features + images.first * embed : NULL;
-        TRY(encode_next(e, batches, mean, feature, &images.n, error));
-        images.width = width;
-        images.features = mean;
-        TRY(guard_images(&images, error));
-        images.width = embed;
-        images.features = feature;
-        TRY(feature != NULL ? guard_images(&images, error) : OK);
-    }
-    return OK;
-}
-
-status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items,
-                       size_t n, float *means, float *features, const struct stop *stop, struct error *error)
-{
-    size_t batch = experiment_evaluation_batch(e);
-    struct loader_settings settings = {.dataset = dataset,
-                                       .split = split,
-                                       .items = items,
-                                       .item_count = n,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
-                                       .batch = batch,
-                                       /* Training images are read once, test images for every row of the accuracy
-                                        * matrix. */
-                                       .cache = split == SPLIT_TEST ? e->data.cache : NULL};
-    struct batches *batches;
-    TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
-    status result = encode_all(e, batches, &settings, n, means, features, stop, error);
-    batches_close(batches);
-    return result;
-}
+/* --- Thresholds --- */
 
 static int compare_floats(const void *a, const void *b)
 {
@@ -151,73 +148,26 @@ static float quantile(float *values, size_t n, double share)
     return values[low] + (float)(position - (double)low) * (values[high] - values[low]);
 }
 
-static status upload_rows(struct experiment *e, const float *rows, size_t n, struct tensor *tensor, struct error *error)
+status selector_set_threshold(struct selector *selector, size_t k, const struct selector_images *held_out,
+                              struct error *error)
 {
-    TRY(tensor_take(tensor, &e->model.step_memory, TENSOR_F32, "selector features", 2,
-                    (size_t[]){n, e->model.clip->dimensions.image_width}, error));
-    return e->model.backend->ops->upload(e->model.backend, tensor->data, rows, tensor_bytes(tensor), error);
-}
-
-/* n rows of features, drawn epoch by epoch. */
-static status train_coder(struct experiment *e, struct autoencoder *coder, const struct task *task,
-                          const float *features, size_t n, struct error *error)
-{
-    const struct selector_settings *s = &e->settings.selector;
-    size_t width = e->model.clip->dimensions.image_width, batch = s->batch < n ? s->batch : n,
-           per_epoch = (n + batch - 1) / batch;
-    uint32_t *order = malloc(array_size(n, sizeof *order));
-    float *rows = malloc(array_size(batch * width, sizeof *rows));
-    status result =
-        order != NULL && rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
-    struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
-    for (size_t i = 0; result == OK && i < s->iterations; i++) {
-        if (stop_requested(e->stop)) {
-            result =
-                error_set(error, ERROR_STOPPED, "stopped while the selector of %s was trained", task->settings.name);
-            break;
-        }
-        size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch,
-               drops = epoch / 10;
-        struct tensor tensor;
-        float loss;
-        struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)task->index, 16 + (uint32_t)epoch);
-        if (first == 0)
-            rng_permutation(&rng, n, order);
-        for (size_t k = 0; k < count; k++)
-            memcpy(rows + k * width, features + order[first + k] * width, width * sizeof *rows);
-        arena_reset(&e->model.step_memory);
-        result = upload_rows(e, rows, count, &tensor, error);
-        NEXT(result, experiment_set_step(e, task->index, i, s->rate * pow(0.1, (double)drops), error));
-        NEXT(result,
-             autoencoder_train_step(coder, &e->model.step_memory, &tensor, e->model.state, &rule, &loss, error));
-        if (result == OK && !isfinite(loss))
-            result =
-                error_set(error, ERROR_ARGUMENT,
-                          "%s: iteration %zu of the selector: its loss is %g; lower selector.learning_rate (now at %g)",
-                          task->settings.name, i + 1, (double)loss, s->rate);
+    const struct selector_settings *s = &selector->settings;
+    double fixed = s->threshold > 0 ? s->threshold : selector->kind->threshold;
+    if (fixed > 0 || held_out->n == 0) {
+        selector->thresholds[k] = fixed > 0 ? (float)fixed : INFINITY;
+        return OK;
     }
-    free(rows);
-    free(order);
+    float *errors = malloc(array_size(held_out->n, sizeof *errors));
+    if (errors == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", held_out->n);
+    status result = selector_errors(selector, k, held_out, errors, error);
+    if (result == OK)
+        selector->thresholds[k] = quantile(errors, held_out->n, s->quantile);
+    free(errors);
     return result;
 }
 
-/* The loss after the last step is not computed. */
-static status check_coder(const struct experiment *e, const struct autoencoder *coder, const struct task *task,
-                          struct error *error)
-{
-    const struct parameters *group = coder->parameters;
-    for (size_t i = 0; i < group->count; i++) {
-        bool finite;
-        TRY(guard_finite(e, group->values + group->list[i].offset, group->list[i].size, &finite, error));
-        if (!finite)
-            return error_set(
-                error, ERROR_ARGUMENT,
-                "%s: the selector's %s is not finite after its training; lower selector.learning_rate (now at "
-                "%g)",
-                task->settings.name, group->list[i].name, e->settings.selector.rate);
-    }
-    return OK;
-}
+/* --- Training --- */
 
 /* Of a task's shuffled training images: those that the iterations can reach, and a held-out tenth. */
 struct selector_items {
@@ -225,15 +175,15 @@ struct selector_items {
     size_t used, held_out;
 };
 
-static status choose_items(const struct experiment *e, const struct task *task, struct selector_items *chosen,
+static status choose_items(const struct selector *selector, const struct task *task, struct selector_items *chosen,
                            struct error *error)
 {
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1,
-           most = e->settings.selector.iterations * e->settings.selector.batch;
+           most = selector->kind->most(&selector->settings);
     chosen->items = malloc(array_size(n, sizeof *chosen->items));
     if (chosen->items == NULL)
         return error_set(error, ERROR_MEMORY, "selector: no memory for %zu items", n);
-    struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
+    struct rng rng = rng_make(selector->experiment->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
     rng_permutation(&rng, n, chosen->items);
     chosen->held_out = n > 1 ? held_out : 0;
     chosen->used = n - chosen->held_out < most ? n - chosen->held_out : most;
@@ -242,70 +192,80 @@ static status choose_items(const struct experiment *e, const struct task *task, 
     return OK;
 }
 
-static status set_threshold(struct selector *selector, const struct task *task, const float *held_out, size_t n,
-                            struct error *error)
+status selector_fit(struct selector *selector, const struct task *task, const struct selector_images *images,
+                    size_t used, struct error *error)
 {
-    const struct selector_settings *s = &selector->experiment->settings.selector;
-    if (s->threshold > 0 || n == 0) {
-        selector->thresholds[task->index] = s->threshold > 0 ? (float)s->threshold : INFINITY;
-        return OK;
-    }
-    float *errors = malloc(array_size(n, sizeof *errors));
-    if (errors == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", n);
-    status result = selector_errors(selector, task->index, held_out, n, errors, error);
-    if (result == OK)
-        selector->thresholds[task->index] = quantile(errors, n, s->quantile);
-    free(errors);
-    return result;
-}
-
-status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used,
-                    size_t held_out, struct error *error)
-{
-    struct experiment *e = selector->experiment;
-    struct autoencoder *coder = selector->coders[task->index];
-    TRY(autoencoder_initialize(coder, e->seed, (uint32_t)task->index, error));
-    TRY(parameters_reset(coder->parameters, error));
-    TRY(train_coder(e, coder, task, features, used, error));
-    TRY(check_coder(e, coder, task, error));
-    TRY(set_threshold(selector, task, features + used * e->model.clip->dimensions.image_width, held_out, error));
+    if (!selector->prepared && selector->kind->before != NULL)
+        TRY(selector->kind->before(selector, error));
+    selector->prepared = true;
+    TRY(selector->kind->fit(selector, task, images, used, error));
     selector->trained = task->index + 1;
     return OK;
 }
 
-status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
+static status train_on(struct selector *selector, const struct task *task, struct selector_images *images, size_t used,
+                       struct error *error)
 {
     struct experiment *e = selector->experiment;
-    struct selector_items chosen = {0};
-    TRY(choose_items(e, task, &chosen, error));
-    size_t n = chosen.used + chosen.held_out;
-    float *means = malloc(array_size(n, e->model.clip->dimensions.image_width * sizeof *means));
-    status result = means != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
-    NEXT(result, frozen_features(e, task->dataset, SPLIT_TRAIN, chosen.items, n, means, NULL, stop, error));
-    NEXT(result, selector_fit(selector, task, means, chosen.used, chosen.held_out, error));
+    const struct clip_dimensions *d = &e->model.clip->dimensions;
+    bool frozen = selector->kind->features != FEATURES_PIXELS, whole = selector->kind->features == FEATURES_IMAGE;
+    float *means = malloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
+          *features = malloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
+    int32_t *labels = malloc(array_size(images->n, sizeof *labels));
+    status result = means != NULL && features != NULL && labels != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", images->n);
+    for (size_t i = 0; result == OK && i < images->n; i++)
+        labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, images->items[i]);
+    if (frozen)
+        NEXT(result, frozen_features(e, task->dataset, SPLIT_TRAIN, images->items, images->n, means,
+                                     whole ? features : NULL, images->stop, error));
+    images->means = means;
+    images->features = features;
+    images->labels = labels;
+    NEXT(result, selector_fit(selector, task, images, used, error));
     free(means);
+    free(features);
+    free(labels);
+    return result;
+}
+
+status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
+{
+    struct selector_items chosen = {0};
+    status result = choose_items(selector, task, &chosen, error);
+    NEXT(result, train_on(selector, task,
+                          &(struct selector_images){.n = chosen.used + chosen.held_out,
+                                                    .dataset = task->dataset,
+                                                    .split = SPLIT_TRAIN,
+                                                    .items = chosen.items,
+                                                    .stop = stop},
+                          chosen.used, error));
     free(chosen.items);
     return result;
 }
 
-status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors,
+/* --- Errors and the choice --- */
+
+bool selector_errors_changed(const struct selector *selector, size_t trained)
+{
+    return selector->kind->shared && trained != selector->trained;
+}
+
+bool selector_wants(const struct selector *selector, size_t k)
+{
+    return k < selector->trained || (k == selector->tasks && selector->unrelated);
+}
+
+status selector_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                        struct error *error)
 {
-    enum { ROWS = 4096 };
-    struct experiment *e = selector->experiment;
-    size_t width = e->model.clip->dimensions.image_width;
-    for (size_t first = 0; first < n; first += ROWS) {
-        size_t count = n - first < ROWS ? n - first : ROWS;
-        struct tensor tensor;
-        arena_reset(&e->model.step_memory);
-        TRY(upload_rows(e, features + first * width, count, &tensor, error));
-        TRY(autoencoder_errors(selector->coders[k], &e->model.step_memory, &tensor, errors + first, error));
-    }
-    if (not_finite_at(errors, n) < n)
-        return error_set(error, ERROR_FORMAT, "selector: the errors of the autoencoder of %s are not finite",
-                         e->data.tasks[k].settings.name);
-    return OK;
+    TRY(selector->kind->errors(selector, k, images, errors, error));
+    if (not_finite_at(errors, images->n) == images->n)
+        return OK;
+    const struct data *data = &selector->experiment->data;
+    return error_set(error, ERROR_FORMAT, "selector: the errors of %s are not finite",
+                     k < data->task_count ? data->tasks[k].settings.name : "unrelated images");
 }
 
 size_t selector_together(const struct selector *selector)
@@ -313,16 +273,20 @@ size_t selector_together(const struct selector *selector)
     return selector->decision == DECIDE_PER_BATCH ? selector->decision_batch : 1;
 }
 
-/* Of images first … last − 1, under every trained autoencoder. */
+static float mean_of(const float *errors, size_t first, size_t last)
+{
+    double total = 0;
+    for (size_t i = first; i < last; i++)
+        total += (double)errors[i];
+    return (float)(total / (double)(last - first));
+}
+
+/* Of images first … last − 1, under every task that competes. */
 static void mean_errors(const struct selector *selector, const float *const *errors, size_t first, size_t last,
                         float means[SETTINGS_TASKS])
 {
-    for (size_t k = 0; k < selector->trained; k++) {
-        double total = 0;
-        for (size_t i = first; i < last; i++)
-            total += (double)errors[k][i];
-        means[k] = (float)(total / (double)(last - first));
-    }
+    for (size_t k = 0; k < selector->trained; k++)
+        means[k] = mean_of(errors[k], first, last);
 }
 
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers)
@@ -333,6 +297,8 @@ void selector_choose(const struct selector *selector, const float *const *errors
         float means[SETTINGS_TASKS];
         mean_errors(selector, errors, first, last, means);
         int choice = autoencoder_choice(means, selector->thresholds, selector->trained);
+        if (choice >= 0 && selector->unrelated && mean_of(errors[selector->tasks], first, last) <= means[choice])
+            choice = -1;
         for (size_t i = first; i < last; i++)
             routers[i] = (int16_t)choice;
     }

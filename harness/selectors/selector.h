@@ -1,61 +1,84 @@
-/* Chooses the router of an image by one autoencoder per task on the mean patch features of the frozen tower
- * (README.md).
+/* Chooses the router of an image by an error per task, of which the smallest wins (README.md).
  *
  *     TRY(selector_create(&selector, experiment, error));
- *     TRY(selector_train(selector, task, error));                        // after the task
- *     TRY(selector_errors(selector, k, features, n, errors, error));      // [n] of autoencoder k
- *     selector_choose(selector, errors, n, routers);                      // [n] router or −1
+ *     TRY(selector_train(selector, task, stop, error));                  // after the task
+ *     TRY(selector_errors(selector, k, &images, errors, error));         // [n] of task k
+ *     selector_choose(selector, errors, n, routers);                     // [n] router or −1
  */
 #ifndef MTIL_HARNESS_SELECTORS_SELECTOR_H
 #define MTIL_HARNESS_SELECTORS_SELECTOR_H
 
 #include "adapters/experts/autoencoder.h"
 #include "adapters/files/adapter_card.h"
+#include "adapters/files/selector_file.h"
 #include "harness/run/experiment.h"
 
 struct selector {
+    const struct selector_kind *kind;
     struct experiment *experiment;
+    struct selector_settings settings;
     size_t tasks;
-    size_t trained;              /* autoencoders 0 … trained − 1 compete */
-    struct autoencoder **coders; /* [tasks] */
-    float *thresholds;           /* [tasks] */
+    size_t trained;    /* tasks 0 … trained − 1 compete */
+    float *thresholds; /* [tasks] */
     enum selector_decision decision;
     size_t decision_batch;
+    struct autoencoder **coders; /* [tasks + 1], the last one of unrelated images; NULL: the kind has none */
+    size_t code;                 /* their hidden units */
+    bool unrelated;              /* there is that last one, and its errors compete as those of number `tasks` */
+    bool prepared;               /* the kind's `before` is done */
+    void *state;                 /* the kind's own */
 };
 
-/* An untrained selector, with the experiment's tasks and settings. */
+/* Images as a selector sees them: frozen features of all n on the host, or the images themselves, for those that read
+ * others. */
+struct selector_images {
+    size_t n;
+    const float *means, *features; /* [n, image_width], [n, embed]; unnormalised */
+    const int32_t *labels;         /* [n] of training images; test images have none */
+    const struct dataset *dataset;
+    enum split split;
+    const uint32_t *items; /* NULL: the first n of the split */
+    const struct stop *stop;
+};
+
+const struct selector_kind *selector_kind_at(size_t index); /* NULL past the last one */
+status selector_kind_find(const struct selector_kind **kind, const char *name, struct error *error);
+
+/* An untrained selector, with the experiment's tasks and settings, of a kind that goes by errors. */
 status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
 
 /* The selector saved with adapters: with their tasks and decision, whatever the experiment's are. The card of the
- * file must have one. */
+ * file must have one. AlexNet's weights are not in the file: they come from the experiment's settings. */
 status selector_open(struct selector **selector, struct experiment *experiment, const struct safetensors *file,
                      const struct adapter_card *card, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
 
-/* Trains the task's autoencoder on nine tenths of its training images and sets the threshold by the rest. */
+/* Learns the task from nine tenths of its training images and sets its threshold by the rest. */
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
 
-/* The same from features [used + held_out, width] on the host: the first `used` rows train, the others set the
- * threshold. */
-status selector_fit(struct selector *selector, const struct task *task, const float *features, size_t used,
-                    size_t held_out, struct error *error);
+/* The same from given images: the first `used` of them train, the others set the threshold. */
+status selector_fit(struct selector *selector, const struct task *task, const struct selector_images *images,
+                    size_t used, struct error *error);
 
-/* errors [n] of autoencoder k, from features [n, width] on the host. */
-status selector_errors(struct selector *selector, size_t k, const float *features, size_t n, float *errors,
+/* Whether the errors of task k may have changed since `trained` tasks were trained. */
+bool selector_errors_changed(const struct selector *selector, size_t trained);
+
+/* errors [n] of task k, or of unrelated images (k = tasks). */
+status selector_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                        struct error *error);
 
-/* routers [n] from errors [trained][n], per image or per consecutive decision_batch images. */
+/* routers [n] from errors [tasks + 1][n], per image or per consecutive decision_batch images. */
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
 size_t selector_together(const struct selector *selector); /* images per decision: 1 or decision_batch */
 
-/* least [n]: the smallest error of each image, or of the mean of its decision batch; infinity if no autoencoder gave
- * a finite error. */
+/* Whether errors number k are wanted. */
+bool selector_wants(const struct selector *selector, size_t k);
+
+/* least [n]: the smallest error of each image, or of the mean of its decision batch; infinity if none is finite. */
 void selector_least_errors(const struct selector *selector, const float *const *errors, size_t n, float *least);
 
-/* Frozen features of n items of a split (NULL: all), decoded on the way: means [n, image_width] and, unless NULL,
- * features [n, embed], unnormalised, on the host. */
-status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split,
-                       const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
-                       struct error *error);
+/* The threshold of task k, as the settings have it: a fixed one, or the quantile of the errors of its held-out images. */
+status selector_set_threshold(struct selector *selector, size_t k, const struct selector_images *held_out,
+                              struct error *error);
 
 #endif

@@ -1,12 +1,15 @@
-#include "harness/selectors/selector_options.h"
+#include "harness/selectors/selectors.h"
+
+#define CHOICE(name) "|" #name
+static const char choices[] = SELECTORS(CHOICE);
+#undef CHOICE
 
 const struct option selector_options[] = {
     {.name = "kind",
      .type = OPTION_CHOICE,
-     .choices = "oracle|clip|none",
+     .choices = choices + 1,
      .fallback = "clip",
-     .help =
-         "who names the task at test time: the data, or autoencoders on frozen features; none: there is one router"},
+     .help = "what chooses the router of a test image; see mtil list selectors"},
     {.name = "decision",
      .type = OPTION_CHOICE,
      .choices = "per_image|per_batch",
@@ -59,7 +62,19 @@ const struct option selector_options[] = {
      .minimum = 0,
      .maximum = 1e9,
      .fallback = "0",
-     .help = "fixed threshold of all tasks; 0: the quantile"},
+     .help = "fixed threshold of all tasks; 0: the quantile, or 0.0655 with kind: alexnet"},
+    {.name = "shrinkage",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "0.1",
+     .help = "share of the covariance that is replaced by its mean variance, with kind: gaussian"},
+    {.name = "alexnet",
+     .type = OPTION_FILE,
+     .help = "AlexNet's weights under torchvision's names, a safetensors file; kind: alexnet needs it"},
+    {.name = "unrelated",
+     .type = OPTION_FOLDER,
+     .help = "folder of images of no task: their autoencoder competes, too, and its win means zero-shot CLIP"},
     {0}};
 
 static size_t whole(const struct options *options, const char *name)
@@ -69,7 +84,7 @@ static size_t whole(const struct options *options, const char *name)
 
 struct selector_settings selector_settings_of(const struct options *o)
 {
-    return (struct selector_settings){.kind = (enum selector_kind)options_choice(o, "kind"),
+    return (struct selector_settings){.kind = selector_kind_at(options_choice(o, "kind")),
                                       .decision = (enum selector_decision)options_choice(o, "decision"),
                                       .decision_batch = whole(o, "decision_batch"),
                                       .code = whole(o, "code"),
@@ -78,5 +93,22 @@ struct selector_settings selector_settings_of(const struct options *o)
                                       .rate = options_real(o, "learning_rate"),
                                       .l2 = options_real(o, "l2"),
                                       .quantile = options_real(o, "quantile"),
-                                      .threshold = options_real(o, "threshold")};
+                                      .threshold = options_real(o, "threshold"),
+                                      .shrinkage = options_real(o, "shrinkage"),
+                                      .alexnet = options_text(o, "alexnet"),
+                                      .unrelated = options_text(o, "unrelated")};
+}
+
+status selector_settings_check(const struct selector_settings *s, struct error *error)
+{
+    if (s->kind->features == FEATURES_PIXELS && s->alexnet == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: selector.kind %s needs AlexNet's weights: set selector.alexnet to a safetensors file "
+                         "with torchvision's names (features.0.weight … features.10.bias)",
+                         s->kind->name);
+    if (s->unrelated != NULL && s->kind->before == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: selector.unrelated is for selectors of autoencoders (clip, alexnet), found kind %s",
+                         s->kind->name);
+    return OK;
 }

@@ -4,17 +4,26 @@
 
 #include "core/option.h"
 
-enum selector_kind { SELECTOR_ORACLE, SELECTOR_CLIP, SELECTOR_NONE };
+/* A new selector is a file in this folder and a line here (selectors.h). */
+#define SELECTORS(X) X(clip) X(alexnet) X(gaussian) X(text) X(oracle) X(none)
+
+struct selector_kind;
 enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
 
 struct selector_settings {
-    enum selector_kind kind;
+    const struct selector_kind *kind;
     enum selector_decision decision;
     size_t decision_batch, code, iterations, batch;
-    double rate, l2, quantile, threshold; /* threshold 0: the quantile of each task's own held-out loss */
+    double rate, l2, quantile,
+        threshold; /* threshold 0: the kind's own, or the quantile of each task's held-out errors */
+    double shrinkage;
+    const char *alexnet, *unrelated; /* paths; NULL: not given */
 };
 
 extern const struct option selector_options[];
 struct selector_settings selector_settings_of(const struct options *options);
+
+/* What the kind needs and does not have, or has and does not use: ERROR_ARGUMENT. */
+status selector_settings_check(const struct selector_settings *settings, struct error *error);
 
 #endif

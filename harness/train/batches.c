@@ -19,7 +19,7 @@ struct batches {
 
 static size_t image_bytes(const struct batches *b)
 {
-    size_t r = b->experiment->model.clip->dimensions.resolution;
+    size_t r = (size_t)b->settings.resolution;
     return r * r * 3;
 }
 
@@ -109,7 +109,7 @@ static void place(const struct batches *b, size_t total, struct batch *batch)
 static status take_room(const struct batches *b, struct arena *arena, enum tensor_type type, struct batch *batch,
                         struct tensor *labels, struct error *error)
 {
-    size_t r = b->experiment->model.clip->dimensions.resolution, n = batch->count;
+    size_t r = (size_t)b->settings.resolution, n = batch->count;
     if (batch->images.data == NULL)
         TRY(tensor_take(&batch->images, arena, type, "images", 4,
                         type == TENSOR_U8 ? (size_t[]){n, r, r, 3} : (size_t[]){n, 3, r, r}, error));

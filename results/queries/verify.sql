@@ -55,7 +55,7 @@ WHERE router >= runs.tasks;
 SELECT 'thresholds', run, 'rows', runs.tasks,
        (SELECT count(*) FROM selector_thresholds AS own WHERE own.run = runs.run) AS there
 FROM runs
-WHERE status = 'finished' AND selector = 'clip' AND there <> runs.tasks;
+WHERE status = 'finished' AND selector IN ('clip', 'alexnet', 'gaussian', 'text') AND there <> runs.tasks;
 
 WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
 SELECT 'experts', run, 'task ' || task || ', ' || encoder || ' block ' || block, experts || ' experts',

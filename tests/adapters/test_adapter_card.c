@@ -59,6 +59,7 @@ static void a_card_comes_back_as_it_was(void **state)
                                    .tasks = tasks,
                                    .model = "ViT-B-16",
                                    .model_digest = "0123456789abcdef",
+                                   .selector = "clip",
                                    .code = 7,
                                    .per_batch = true,
                                    .decision_batch = 5,
@@ -78,7 +79,9 @@ static void a_card_comes_back_as_it_was(void **state)
     expect_names(&card.tasks[0].templates, templates, 2);
     assert_string_equal(card.model, "ViT-B-16");
     assert_string_equal(card.model_digest, "0123456789abcdef");
+    assert_string_equal(card.selector, "clip");
     assert_int_equal(card.code, 7);
+    assert_false(card.unrelated);
     assert_true(card.per_batch);
     assert_int_equal(card.decision_batch, 5);
     assert_true(card.one_router);
@@ -90,6 +93,28 @@ static void a_card_comes_back_as_it_was(void **state)
     safetensors_close(file);
 }
 
+/* A kind without autoencoders, and one with an autoencoder of unrelated images. */
+static void every_kind_of_selector_comes_back(void **state)
+{
+    static const struct adapter_card cards[] = {
+        {.selector = "gaussian", .decision_batch = 128},
+        {.selector = "alexnet", .code = 3, .unrelated = true, .per_batch = true, .decision_batch = 2}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct adapter_card_metadata metadata;
+        struct adapter_card card;
+        must(adapter_card_metadata(&metadata, &cards[i], &error));
+        struct safetensors *file = write_metadata(metadata.list, metadata.count);
+        adapter_card_metadata_free(&metadata);
+        must(adapter_card_read(&card, file, &error));
+        assert_string_equal(card.selector, cards[i].selector);
+        assert_true(card.code == cards[i].code && card.unrelated == cards[i].unrelated &&
+                    card.per_batch == cards[i].per_batch && card.decision_batch == cards[i].decision_batch);
+        adapter_card_free(&card);
+        safetensors_close(file);
+    }
+}
+
 static void a_file_of_another_program_has_an_empty_card(void **state)
 {
     (void)state;
@@ -97,7 +122,7 @@ static void a_file_of_another_program_has_an_empty_card(void **state)
     struct safetensors *file = write_metadata((const struct safetensors_metadata[]){{"format", "pt"}}, 1);
     must(adapter_card_read(&card, file, &error));
     assert_int_equal(card.task_count, 0);
-    assert_int_equal(card.code, 0);
+    assert_null(card.selector);
     assert_null(card.model_digest);
     assert_string_equal(adapter_card_tasks(&card).text, "none");
     adapter_card_free(&card);
@@ -181,28 +206,33 @@ static void a_selector_comes_back_under_clear_names(void **state)
     (void)state;
     struct device d;
     struct autoencoder *coders[CODERS], *others[CODERS];
-    struct selector_tensors tensors;
+    struct selector_tensors tensors = {0};
     const struct safetensor *found;
     const float thresholds[CODERS] = {0.25f, INFINITY};
-    float read[CODERS];
+    const float *read;
     size_t trained;
     device_open(&d, 1);
     open_coders(&d, coders, 1);
     open_coders(&d, others, 2);
-    must(selector_tensors_create(&tensors, coders, thresholds, CODERS, &error));
+    must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
+    must(selector_tensors_add_thresholds(&tensors, thresholds, CODERS, &error));
     must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
     selector_tensors_free(&tensors);
     struct safetensors *file = open_file();
     must(safetensors_expect(file, "selector.1.encoder.weight", SAFETENSOR_F32, 2, (size_t[]){CODE, WIDTH}, &found,
                             &error));
     must(safetensors_expect(file, "selector.0.decoder.bias", SAFETENSOR_F32, 1, (size_t[]){WIDTH}, &found, &error));
-    must(selector_file_check(file, WIDTH, CODE, &trained, &error));
+    must(selector_file_check(file, WIDTH, CODE, 0, &trained, &error));
     assert_int_equal(trained, CODERS);
-    must(selector_file_read(file, others, read, trained, &error));
-    assert_memory_equal(read, thresholds, sizeof read);
+    must(selector_file_read(file, others, trained, &error));
+    must(selector_file_thresholds(file, &read, &trained, &error));
+    assert_memory_equal(read, thresholds, sizeof thresholds);
+    /* one more without a threshold is asked for, and not there */
+    assert_int_equal(selector_file_check(file, WIDTH, CODE, 1, &trained, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "selector.2.encoder.weight"));
     for (size_t k = 0; k < CODERS; k++)
         expect_same(&d, coders[k], others[k]);
-    assert_int_equal(selector_file_check(file, WIDTH + 1, CODE, &trained, &error), ERROR_FORMAT);
+    assert_int_equal(selector_file_check(file, WIDTH + 1, CODE, 0, &trained, &error), ERROR_FORMAT);
     assert_non_null(strstr(error.message, "selector.0.encoder.weight"));
     safetensors_close(file);
     close_coders(coders);
@@ -226,13 +256,14 @@ static void damaged_selectors_are_refused(void **state)
     device_open(&d, 1);
     open_coders(&d, coders, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct selector_tensors tensors;
-        must(selector_tensors_create(&tensors, coders, (const float[CODERS]){0.1f, 0.2f}, CODERS, &error));
+        struct selector_tensors tensors = {0};
+        must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
+        must(selector_tensors_add_thresholds(&tensors, (const float[CODERS]){0.1f, 0.2f}, CODERS, &error));
         *(float *)(uintptr_t)tensors.list[cases[i].tensor].data = cases[i].value;
         must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
         selector_tensors_free(&tensors);
         struct safetensors *file = open_file();
-        assert_int_equal(selector_file_check(file, WIDTH, CODE, &trained, &error), ERROR_FORMAT);
+        assert_int_equal(selector_file_check(file, WIDTH, CODE, 0, &trained, &error), ERROR_FORMAT);
         for (size_t w = 0; w < 2; w++)
             if (strstr(error.message, cases[i].words[w]) == NULL)
                 fail_msg("'%s' is not in: %s", cases[i].words[w], error.message);
@@ -252,7 +283,7 @@ static void a_coder_that_is_missing_is_named(void **state)
     size_t trained;
     must(safetensors_write(path, &tensor, 1, NULL, 0, &error));
     struct safetensors *file = open_file();
-    assert_int_equal(selector_file_check(file, WIDTH, CODE, &trained, &error), ERROR_FORMAT);
+    assert_int_equal(selector_file_check(file, WIDTH, CODE, 0, &trained, &error), ERROR_FORMAT);
     assert_non_null(strstr(error.message, "'selector.0.encoder.weight' is missing"));
     safetensors_close(file);
 }
@@ -261,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_card_comes_back_as_it_was),
+        cmocka_unit_test(every_kind_of_selector_comes_back),
         cmocka_unit_test(a_file_of_another_program_has_an_empty_card),
         cmocka_unit_test(what_is_not_as_it_should_be_is_refused),
         cmocka_unit_test(a_selector_comes_back_under_clear_names),

@@ -53,7 +53,7 @@ static bool understand(struct adapter_choice *choice, enum router_words words, c
 static status check_choice(const struct adapter_choice *choice, struct error *error)
 {
     const struct adapter_card *card = &choice->saved.card;
-    if (choice->router == ROUTER_AUTO && card->code == 0)
+    if (choice->router == ROUTER_AUTO && card->selector == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: holds no selector (its run had selector.kind: oracle, or another program wrote it); "
                          "expected --router with one of its routers instead of auto",
@@ -73,7 +73,7 @@ static status check_choice(const struct adapter_choice *choice, struct error *er
 
 static status choose(struct adapter_choice *choice, enum router_words words, const char *word, struct error *error)
 {
-    if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.card.code > 0)
+    if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.card.selector != NULL)
         word = "auto";
     if (word == NULL && choice->saved.card.one_router)
         word = "0";

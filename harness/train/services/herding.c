@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/array.h"
-#include "harness/selectors/selector.h"
+#include "harness/selectors/frozen_features.h"
 
 static status add_picks(struct exemplars *exemplars, const float *features, size_t n, size_t width, struct error *error)
 {

@@ -58,19 +58,17 @@ static int open_selector(const struct safetensors *file, size_t code)
     struct error error;
     struct backend *backend = cpu(&arena);
     size_t trained;
-    if (selector_file_check(file, dimensions.image_width, code, &trained, &error) != OK || trained == 0)
+    if (selector_file_check(file, dimensions.image_width, code, 0, &trained, &error) != OK || trained == 0)
         return 0;
     struct autoencoder **coders = calloc(trained, sizeof *coders);
-    float *thresholds = calloc(trained, sizeof *thresholds);
-    status result = coders != NULL && thresholds != NULL ? OK : ERROR_MEMORY;
+    status result = coders != NULL ? OK : ERROR_MEMORY;
     for (size_t k = 0; result == OK && k < trained; k++)
         result =
             autoencoder_create(&coders[k], backend, &arena, dimensions.image_width, code, PARAMETERS_FROZEN, &error);
-    int failed = result == OK && selector_file_read(file, coders, thresholds, trained, &error) != OK;
+    int failed = result == OK && selector_file_read(file, coders, trained, &error) != OK;
     for (size_t k = 0; coders != NULL && k < trained; k++)
         autoencoder_destroy(coders[k]);
     free(coders);
-    free(thresholds);
     return failed;
 }
 

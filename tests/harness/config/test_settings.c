@@ -13,6 +13,7 @@
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
 #include "harness/methods/methods.h"
+#include "harness/selectors/selectors.h"
 #include "results/store.h"
 
 static struct error error;
@@ -66,7 +67,7 @@ static void defaults(void **state)
     assert_int_equal(s.merge.every, 100);
     assert_int_equal(s.merge.moments, MOMENTS_KEEP);
     assert_string_equal(s.method->name, "moe_adapters");
-    assert_int_equal(s.selector.kind, SELECTOR_CLIP);
+    assert_ptr_equal(s.selector.kind, selector_kind_at(0));
     assert_int_equal(s.selector.decision, DECIDE_PER_IMAGE);
     assert_int_equal(s.selector.decision_batch, 128);
     assert_int_equal(s.selector.iterations, 300);
@@ -348,7 +349,8 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("data: {order: [nist]}\n", NULL, (const char *const[]){"nist", "mnist", NULL});
     expect_refused("data: {order: []}\n", NULL, (const char *const[]){"data.order", NULL});
     expect_refused("data: {order: [dtd, dtd]}\n", NULL, (const char *const[]){"dtd", "repeated", NULL});
-    expect_refused("selector: {kind: clip}\n", "selector.kind=alexnet", (const char *const[]){"kind", "oracle", NULL});
+    expect_refused("selector: {kind: clip}\n", "selector.kind=alex",
+                   (const char *const[]){"kind", "alexnet", "oracle", NULL});
     expect_refused("training: {batch: many}\n", NULL, (const char *const[]){"test.yaml:1", "batch", "many", NULL});
     expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
 }

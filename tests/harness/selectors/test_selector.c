@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/selectors/selector.h"
+#include "harness/selectors/frozen_features.h"
+#include "harness/selectors/selectors.h"
 #include "tests/harness/small_run.h"
 
 /* --- The decision --- */
@@ -17,8 +18,12 @@ static void decide(struct decision *d, size_t trained, enum selector_decision de
                    const float errors[3][5], int16_t routers[5])
 {
     const float *rows[3] = {errors[0], errors[1], errors[2]};
-    d->selector = (struct selector){
-        .trained = trained, .thresholds = d->thresholds, .decision = decision, .decision_batch = together};
+    d->selector = (struct selector){.kind = &selector_clip,
+                                    .tasks = 3,
+                                    .trained = trained,
+                                    .thresholds = d->thresholds,
+                                    .decision = decision,
+                                    .decision_batch = together};
     memset(routers, 0x55, 5 * sizeof *routers);
     selector_choose(&d->selector, rows, 5, routers);
 }
@@ -123,7 +128,7 @@ static void held_out_images_are_training_images(void **state)
     must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
     must(frozen_features(run.experiment, run.experiment->data.tasks[2].dataset, SPLIT_TRAIN, NULL, 40, means, NULL,
                          NULL, &error));
-    must(selector_errors(selector, 2, means, 40, errors, &error));
+    must(selector_errors(selector, 2, &(struct selector_images){.n = 40, .means = means}, errors, &error));
     qsort(errors, 40, sizeof *errors, compare);
     size_t least = 40, largest = 40;
     for (size_t i = 0; i < 40; i++) {
@@ -175,13 +180,15 @@ static void separable_features_find_their_router(void **state)
     must(selector_create(&selector, run.experiment, &error));
     for (size_t k = 0; k < 3; k++) {
         draw_features(k, 0, FIT + HELD_OUT, features);
-        must(selector_fit(selector, &run.experiment->data.tasks[k], features, FIT, HELD_OUT, &error));
+        must(selector_fit(selector, &run.experiment->data.tasks[k],
+                          &(struct selector_images){.n = FIT + HELD_OUT, .means = features}, FIT, &error));
     }
     for (size_t task = 0; task < 3; task++) {
         size_t right = 0;
         draw_features(task, 1000, NEW, features);
         for (size_t k = 0; k < 3; k++)
-            must(selector_errors(selector, k, features, NEW, errors[k], &error));
+            must(selector_errors(selector, k, &(struct selector_images){.n = NEW, .means = features}, errors[k],
+                                 &error));
         selector_choose(selector, rows, NEW, routers);
         for (size_t i = 0; i < NEW; i++) { /* its own or, for the hundredth above the threshold, none */
             assert_true(routers[i] == (int16_t)task || routers[i] == -1);
@@ -212,8 +219,10 @@ static void threshold_is_the_quantile_of_the_held_out_rows(void **state)
     for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
         small_run_reopen(&run, 3, (const char *const[]){shares[q].override, NULL});
         must(selector_create(&selector, run.experiment, &error));
-        must(selector_fit(selector, &run.experiment->data.tasks[1], features, FIT, 101, &error));
-        must(selector_errors(selector, 1, features + FIT * 64, 101, errors, &error));
+        must(selector_fit(selector, &run.experiment->data.tasks[1],
+                          &(struct selector_images){.n = FIT + 101, .means = features}, FIT, &error));
+        must(selector_errors(selector, 1, &(struct selector_images){.n = 101, .means = features + FIT * 64}, errors,
+                             &error));
         qsort(errors, 101, sizeof *errors, compare);
         size_t low = (size_t)shares[q].position;
         double expected = shares[q].position == (double)low ? (double)errors[low]

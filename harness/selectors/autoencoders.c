@@ -1,0 +1,368 @@
+#include "harness/selectors/autoencoders.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/selectors/frozen_features.h"
+#include "harness/train/batches.h"
+#include "harness/train/guard.h"
+#include "models/alexnet.h"
+
+enum {
+    UNRELATED_ITERATIONS = 1000,
+    UNRELATED_TASK = SETTINGS_TASKS /* in place of a task's number, for what is drawn */
+};
+
+struct state {
+    struct autoencoder *learner; /* is trained, then copied to where its task's is kept; NULL: nothing is trained */
+    struct alexnet *alexnet;     /* FEATURES_PIXELS */
+};
+
+size_t coders_width(const struct selector_kind *kind, const struct experiment *e)
+{
+    return kind->features == FEATURES_PIXELS ? ALEXNET_WIDTH : e->model.clip->dimensions.image_width;
+}
+
+static size_t width_of(const struct selector *selector)
+{
+    return coders_width(selector->kind, selector->experiment);
+}
+
+size_t coders_most(const struct selector_settings *s)
+{
+    return s->iterations * s->batch;
+}
+
+/* --- State --- */
+
+static status open_alexnet(struct selector *selector, struct error *error)
+{
+    struct state *state = selector->state;
+    struct experiment *e = selector->experiment;
+    const char *path = selector->settings.alexnet;
+    if (selector->kind->features != FEATURES_PIXELS)
+        return OK;
+    if (path == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "the adapters' selector looks at images with AlexNet, whose weights are not in their file: "
+                         "name a router with --router, or use mtil eval with a suite that has selector.alexnet");
+    return alexnet_load(&state->alexnet, e->model.backend, &e->model.memory, path, error);
+}
+
+status coders_open(struct selector *selector, enum parameters_mode mode, struct error *error)
+{
+    struct experiment *e = selector->experiment;
+    struct state *state = calloc(1, sizeof *state);
+    selector->state = state;
+    selector->coders = calloc(selector->tasks + 1, sizeof(struct autoencoder *));
+    if (state == NULL || selector->coders == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu autoencoders", selector->tasks);
+    TRY(open_alexnet(selector, error));
+    for (size_t k = 0; k < selector->tasks + selector->unrelated; k++)
+        TRY(autoencoder_create(&selector->coders[k], e->model.backend, &e->model.memory, width_of(selector),
+                               selector->code, PARAMETERS_FROZEN, error));
+    return mode == PARAMETERS_TRAINED ? autoencoder_create(&state->learner, e->model.backend, &e->model.memory,
+                                                           width_of(selector), selector->code, mode, error)
+                                      : OK;
+}
+
+void coders_close(struct selector *selector)
+{
+    struct state *state = selector->state;
+    for (size_t k = 0; selector->coders != NULL && k <= selector->tasks; k++)
+        autoencoder_destroy(selector->coders[k]);
+    free(selector->coders);
+    if (state != NULL) {
+        autoencoder_destroy(state->learner);
+        alexnet_destroy(state->alexnet);
+    }
+    free(state);
+}
+
+/* --- Rows of features --- */
+
+/* Of listed images, batch after batch. */
+struct source {
+    const struct selector *selector;
+    const struct selector_images *images;
+    float *rows;             /* FEATURES_PATCHES: host [batch, width] */
+    uint32_t *items;         /* FEATURES_PIXELS: the images of a pass in its order */
+    struct batches *batches; /* of that pass */
+};
+
+static void close_source(struct source *source)
+{
+    batches_close(source->batches);
+    free(source->items);
+    free(source->rows);
+}
+
+static status open_source(struct source *source, const struct selector *selector, const struct selector_images *images,
+                          size_t batch, struct error *error)
+{
+    bool pixels = selector->kind->features == FEATURES_PIXELS;
+    *source = (struct source){
+        .selector = selector,
+        .images = images,
+        .rows = malloc(array_size(pixels ? 1 : batch, width_of(selector) * sizeof *source->rows)),
+        .items = malloc(array_size(pixels ? images->n : 1, sizeof *source->items)),
+    };
+    return source->rows != NULL && source->items != NULL
+               ? OK
+               : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
+}
+
+static size_t place_of(const uint32_t *order, size_t i)
+{
+    return order != NULL ? order[i] : i;
+}
+
+static status begin_pass(struct source *source, const uint32_t *order, size_t n, size_t batch, struct error *error)
+{
+    const struct selector_images *images = source->images;
+    for (size_t i = 0; i < n; i++) {
+        size_t place = place_of(order, i);
+        source->items[i] = images->items != NULL ? images->items[place] : (uint32_t)place;
+    }
+    batches_close(source->batches);
+    source->batches = NULL;
+    return batches_open(&source->batches, source->selector->experiment,
+                        &(struct loader_settings){.dataset = images->dataset,
+                                                  .split = images->split,
+                                                  .items = source->items,
+                                                  .item_count = n,
+                                                  .resolution = ALEXNET_RESOLUTION,
+                                                  .batch = batch},
+                        0, (n + batch - 1) / batch, error);
+}
+
+static status next_of_pass(struct source *source, struct tensor *tensor, struct error *error)
+{
+    struct experiment *e = source->selector->experiment;
+    const struct state *state = source->selector->state;
+    struct batch batch;
+    TRY(batches_take(source->batches, &batch, error));
+    TRY(alexnet_features(state->alexnet, &e->model.step_memory, &batch.images, tensor, error));
+    batches_advance(source->batches);
+    return OK;
+}
+
+/* Images first … first + count − 1 of a pass over n images in the given order (NULL: as they are), in the step's
+ * arena, which is reset. count is `batch`, less at the end of a pass. */
+static status take_rows(struct source *source, const uint32_t *order, size_t n, size_t batch, size_t first,
+                        size_t count, struct tensor *tensor, struct error *error)
+{
+    struct experiment *e = source->selector->experiment;
+    size_t width = width_of(source->selector);
+    if (source->selector->kind->features == FEATURES_PIXELS) {
+        if (first == 0)
+            TRY(begin_pass(source, order, n, batch, error));
+        arena_reset(&e->model.step_memory);
+        return next_of_pass(source, tensor, error);
+    }
+    for (size_t i = 0; i < count; i++)
+        memcpy(source->rows + i * width, source->images->means + place_of(order, first + i) * width,
+               width * sizeof *source->rows);
+    arena_reset(&e->model.step_memory);
+    TRY(tensor_take(tensor, &e->model.step_memory, TENSOR_F32, "selector features", 2, (size_t[]){count, width},
+                    error));
+    return e->model.backend->ops->upload(e->model.backend, tensor->data, source->rows, tensor_bytes(tensor), error);
+}
+
+status coders_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
+                     struct error *error)
+{
+    enum { ROWS = 4096 };
+    struct experiment *e = selector->experiment;
+    size_t batch = selector->kind->features == FEATURES_PIXELS ? experiment_evaluation_batch(e) : ROWS;
+    struct source source;
+    status result = open_source(&source, selector, images, batch, error);
+    for (size_t first = 0; result == OK && first < images->n; first += batch) {
+        size_t count = images->n - first < batch ? images->n - first : batch;
+        struct tensor tensor;
+        if (stop_requested(images->stop))
+            result = error_set(error, ERROR_STOPPED, "stopped while a selector looked at images");
+        NEXT(result, take_rows(&source, NULL, images->n, batch, first, count, &tensor, error));
+        NEXT(result, autoencoder_errors(selector->coders[k], &e->model.step_memory, &tensor, errors + first, error));
+    }
+    close_source(&source);
+    return result;
+}
+
+/* --- Training --- */
+
+/* Whose autoencoder it is. */
+struct subject {
+    const char *name;
+    size_t number; /* of the task, for what is drawn */
+    size_t coder;  /* which one it becomes */
+    size_t iterations;
+};
+
+static status refuse_loss(const struct selector *selector, const struct subject *subject, size_t i, float loss,
+                          struct error *error)
+{
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: iteration %zu of the selector: its loss is %g; lower selector.learning_rate (now at %g)",
+                     subject->name, i + 1, (double)loss, selector->settings.rate);
+}
+
+/* On the first n images, drawn epoch by epoch. */
+static status learn_steps(struct selector *selector, const struct subject *subject, struct source *source, size_t n,
+                          uint32_t *order, struct error *error)
+{
+    struct experiment *e = selector->experiment;
+    const struct selector_settings *s = &selector->settings;
+    struct state *state = selector->state;
+    size_t batch = s->batch < n ? s->batch : n, per_epoch = (n + batch - 1) / batch;
+    struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
+    for (size_t i = 0; i < subject->iterations; i++) {
+        size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch;
+        struct tensor tensor;
+        float loss;
+        struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)subject->number, 16 + (uint32_t)epoch);
+        if (stop_requested(e->stop) || stop_requested(source->images->stop))
+            return error_set(error, ERROR_STOPPED, "stopped while the selector of %s was trained", subject->name);
+        if (first == 0)
+            rng_permutation(&rng, n, order);
+        TRY(take_rows(source, order, n, batch, first, count, &tensor, error));
+        TRY(experiment_set_step(e, subject->number, i, s->rate * pow(0.1, (double)(epoch / 10)), error));
+        TRY(autoencoder_train_step(state->learner, &e->model.step_memory, &tensor, e->model.state, &rule, &loss,
+                                   error));
+        if (!isfinite(loss))
+            return refuse_loss(selector, subject, i, loss, error);
+    }
+    return OK;
+}
+
+/* The loss after the last step is not computed. */
+static status check_learner(const struct selector *selector, const struct subject *subject, struct error *error)
+{
+    const struct state *state = selector->state;
+    const struct parameters *group = state->learner->parameters;
+    for (size_t i = 0; i < group->count; i++) {
+        bool finite;
+        TRY(guard_finite(selector->experiment, group->values + group->list[i].offset, group->list[i].size, &finite,
+                         error));
+        if (!finite)
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "%s: the selector's %s is not finite after its training; lower selector.learning_rate (now at "
+                "%g)",
+                subject->name, group->list[i].name, selector->settings.rate);
+    }
+    return OK;
+}
+
+/* From the first n images. */
+static status learn(struct selector *selector, const struct subject *subject, const struct selector_images *images,
+                    size_t n, struct error *error)
+{
+    struct state *state = selector->state;
+    struct backend *backend = selector->experiment->model.backend;
+    struct parameters *learner = state->learner->parameters, *kept = selector->coders[subject->coder]->parameters;
+    struct source source;
+    uint32_t *order = malloc(array_size(n + 1, sizeof *order));
+    status result =
+        order != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for the order of %zu images", n);
+    NEXT(result, open_source(&source, selector, images, selector->settings.batch, error));
+    NEXT(result, autoencoder_initialize(state->learner, selector->experiment->seed, (uint32_t)subject->number, error));
+    NEXT(result, parameters_reset(learner, error));
+    NEXT(result, learn_steps(selector, subject, &source, n, order, error));
+    if (order != NULL)
+        close_source(&source);
+    free(order);
+    NEXT(result, check_learner(selector, subject, error));
+    NEXT(result, backend->ops->copy(backend, parameters_write_all(kept), learner->values,
+                                    learner->values_count * sizeof(float), error));
+    return result;
+}
+
+status coders_fit(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
+                  struct error *error)
+{
+    struct selector_images held_out = *images;
+    TRY(learn(selector,
+              &(struct subject){.name = task->settings.name,
+                                .number = task->index,
+                                .coder = task->index,
+                                .iterations = selector->settings.iterations},
+              images, used, error));
+    held_out.n -= used;
+    held_out.means = images->means != NULL ? images->means + used * width_of(selector) : NULL;
+    held_out.items = images->items != NULL ? images->items + used : NULL;
+    return selector_set_threshold(selector, task->index, &held_out, error);
+}
+
+/* --- Images of no task --- */
+
+static status learn_unrelated(struct selector *selector, const struct dataset *dataset, struct error *error)
+{
+    struct experiment *e = selector->experiment;
+    size_t all = dataset_size(dataset, SPLIT_TRAIN), most = UNRELATED_ITERATIONS * selector->settings.batch,
+           n = all < most ? all : most;
+    uint32_t *items = malloc(array_size(all + 1, sizeof *items));
+    float *means = malloc(array_size(n + 1, e->model.clip->dimensions.image_width * sizeof *means));
+    struct selector_images images = {
+        .n = n, .means = means, .dataset = dataset, .split = SPLIT_TRAIN, .items = items, .stop = e->stop};
+    struct rng rng = rng_make(e->seed, RNG_SELECTOR, UNRELATED_TASK, 15);
+    status result = items != NULL && means != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "selector.unrelated: no memory for %zu images", n);
+    if (result == OK)
+        rng_permutation(&rng, all, items);
+    if (selector->kind->features == FEATURES_PATCHES)
+        NEXT(result, frozen_features(e, dataset, SPLIT_TRAIN, items, n, means, NULL, e->stop, error));
+    NEXT(result, learn(selector,
+                       &(struct subject){.name = "selector.unrelated",
+                                         .number = UNRELATED_TASK,
+                                         .coder = selector->tasks,
+                                         .iterations = UNRELATED_ITERATIONS},
+                       &images, n, error));
+    free(means);
+    free(items);
+    return result;
+}
+
+status coders_before(struct selector *selector, struct error *error)
+{
+    struct dataset *dataset;
+    if (!selector->unrelated)
+        return OK;
+    TRY(dataset_of_images(&dataset, selector->settings.unrelated, error));
+    status result = learn_unrelated(selector, dataset, error);
+    dataset_close(dataset);
+    return result;
+}
+
+/* --- Files --- */
+
+status coders_keep(struct selector *selector, const struct passage *p, size_t trained, struct error *error)
+{
+    for (size_t k = 0; k <= selector->tasks; k++) {
+        char name[48];
+        if (k >= trained && (k < selector->tasks || trained == 0 || !selector->unrelated))
+            continue;
+        snprintf(name, sizeof name, "selector.%zu.values", k);
+        TRY(passage_weights(p, name, selector->coders[k]->parameters, error));
+    }
+    return OK;
+}
+
+status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+{
+    struct autoencoder **coders = malloc((selector->trained + 1) * sizeof *coders);
+    if (coders == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory to save %zu autoencoders", selector->trained);
+    memcpy(coders, selector->coders, selector->trained * sizeof *coders);
+    coders[selector->trained] = selector->coders[selector->tasks];
+    status result = selector_tensors_add_coders(tensors, coders, selector->trained + selector->unrelated, error);
+    free(coders);
+    return result;
+}
+
+status coders_read(struct selector *selector, const struct safetensors *file, struct error *error)
+{
+    return selector_file_read(file, selector->coders, selector->tasks + selector->unrelated, error);
+}

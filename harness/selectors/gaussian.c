@@ -1,0 +1,291 @@
+/* One Gaussian per class, all with the same covariance: the error is the squared Mahalanobis distance to the nearest class
+ * mean of the task (Lee et al. 2018, "A Simple Unified Framework for Detecting Out-of-Distribution Samples", arXiv
+ * 1807.03888, equations 1 and 2). A new task changes the covariance and with it all distances and thresholds, so some
+ * held-out features of every task are kept.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/selectors/prototypes.h"
+
+enum { HELD_OUT = 256 /* images of a task that set its threshold, at most */ };
+
+struct state {
+    struct prototypes prototypes; /* first: the class means, whitened */
+    double *scatter; /* [width, width] Σ (x − class mean)(x − class mean)ᵀ of all training images so far */
+    double images;
+    size_t *classes, *held_out; /* [tasks] */
+    float **means, **held;      /* [tasks] [classes, width] and [held_out, width], on the sphere */
+};
+
+/* --- State --- */
+
+static size_t most(const struct selector_settings *settings)
+{
+    (void)settings;
+    return SIZE_MAX;
+}
+
+static status open_gaussian(struct selector *selector, enum parameters_mode mode, struct error *error)
+{
+    size_t n = selector->tasks, width = selector->experiment->model.clip->dimensions.embed;
+    struct state *s = calloc(1, sizeof *s);
+    (void)mode;
+    if (s == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
+    selector->state = s;
+    s->scatter = calloc(width * width, sizeof *s->scatter);
+    s->classes = calloc(n, sizeof *s->classes);
+    s->held_out = calloc(n, sizeof *s->held_out);
+    s->means = calloc(n, sizeof *s->means);
+    s->held = calloc(n, sizeof *s->held);
+    if (s->scatter == NULL || s->classes == NULL || s->held_out == NULL || s->means == NULL || s->held == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for a covariance of %zu features", width);
+    return prototypes_open(&s->prototypes, selector, true, error);
+}
+
+static void close_gaussian(struct selector *selector)
+{
+    struct state *s = selector->state;
+    if (s == NULL)
+        return;
+    for (size_t k = 0; k < selector->tasks; k++) {
+        free(s->means != NULL ? s->means[k] : NULL);
+        free(s->held != NULL ? s->held[k] : NULL);
+    }
+    prototypes_close(&s->prototypes);
+    free(s->scatter);
+    free(s->classes);
+    free(s->held_out);
+    free(s->means);
+    free(s->held);
+    free(s);
+}
+
+/* --- Covariance --- */
+
+/* matrix [n, n] = L Lᵀ, L in its lower triangle; false: it is not positive definite. */
+static bool factorise(double *matrix, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double rest = matrix[i * n + j];
+            for (size_t k = 0; k < j; k++)
+                rest -= matrix[i * n + k] * matrix[j * n + k];
+            if (i == j && !(rest > 0))
+                return false;
+            matrix[i * n + j] = i == j ? sqrt(rest) : rest / matrix[j * n + j];
+        }
+    return true;
+}
+
+/* L⁻¹ of a lower triangle, row by row: L⁻¹ L = 1. */
+static void invert(const double *lower, size_t n, double *inverse, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            double rest = i == j;
+            for (size_t k = j; k < i; k++)
+                rest -= lower[i * n + k] * inverse[k * n + j];
+            inverse[i * n + j] = j > i ? 0 : rest / lower[i * n + i];
+            out[i * n + j] = (float)inverse[i * n + j];
+        }
+}
+
+/* (1 − s) · scatter / images + s · (mean variance) · 1; where there is no variance at all, 1. */
+static void estimate(const struct state *s, double shrinkage, double *covariance)
+{
+    size_t width = s->prototypes.width;
+    double trace = 0;
+    for (size_t i = 0; i < width; i++)
+        trace += s->scatter[i * width + i] / s->images;
+    for (size_t i = 0; i < width * width; i++)
+        covariance[i] = trace > 0 ? (1 - shrinkage) * s->scatter[i] / s->images : 0;
+    for (size_t i = 0; i < width; i++)
+        covariance[i * width + i] += trace > 0 ? shrinkage * trace / (double)width : 1;
+}
+
+static status whiten(struct selector *selector, struct error *error)
+{
+    struct state *s = selector->state;
+    size_t width = s->prototypes.width;
+    double *covariance = malloc(array_size(width * width, sizeof *covariance)),
+           *inverse = malloc(array_size(width * width, sizeof *inverse));
+    status result = covariance != NULL && inverse != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "selector: no memory for a covariance of %zu features", width);
+    if (result == OK) {
+        estimate(s, selector->settings.shrinkage, covariance);
+        if (factorise(covariance, width))
+            invert(covariance, width, inverse, s->prototypes.whitening);
+        else
+            result = error_set(error, ERROR_ARGUMENT,
+                               "selector: %.0f images do not determine the covariance of %zu features; raise "
+                               "selector.shrinkage (now at %g)",
+                               s->images, width, selector->settings.shrinkage);
+    }
+    free(inverse);
+    free(covariance);
+    return result;
+}
+
+/* --- A task --- */
+
+static status take_rows(float **rows, size_t count, size_t width, struct error *error)
+{
+    free(*rows);
+    *rows = calloc(array_size(count + 1, width), sizeof **rows);
+    return *rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", count);
+}
+
+/* The means of the classes that have images among the rows [n, width], one below the other in task k's; place [classes]:
+ * the row of each. */
+static status class_means(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n, size_t *place,
+                          size_t classes, struct error *error)
+{
+    size_t width = s->prototypes.width, *counts = calloc(classes, sizeof *counts);
+    double *sums = calloc(array_size(classes, width), sizeof *sums);
+    status result = counts != NULL && sums != NULL
+                        ? take_rows(&s->means[k], classes, width, error)
+                        : error_set(error, ERROR_MEMORY, "selector: no memory for %zu classes", classes);
+    for (size_t i = 0; result == OK && i < n; i++) {
+        counts[labels[i]]++;
+        for (size_t j = 0; j < width; j++)
+            sums[(size_t)labels[i] * width + j] += (double)rows[i * width + j];
+    }
+    s->classes[k] = 0;
+    for (size_t c = 0; result == OK && c < classes; c++) {
+        if (counts[c] == 0)
+            continue;
+        place[c] = s->classes[k]++;
+        for (size_t j = 0; j < width; j++)
+            s->means[k][place[c] * width + j] = (float)(sums[c * width + j] / (double)counts[c]);
+    }
+    free(sums);
+    free(counts);
+    return result;
+}
+
+static void add_scatter(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n,
+                        const size_t *place, double *gap)
+{
+    size_t width = s->prototypes.width;
+    for (size_t i = 0; i < n; i++) {
+        const float *mean = s->means[k] + place[labels[i]] * width;
+        for (size_t j = 0; j < width; j++)
+            gap[j] = (double)rows[i * width + j] - (double)mean[j];
+        for (size_t j = 0; j < width; j++)
+            for (size_t l = 0; l <= j; l++)
+                s->scatter[j * width + l] += gap[j] * gap[l];
+    }
+    for (size_t j = 0; j < width; j++)
+        for (size_t l = 0; l < j; l++)
+            s->scatter[l * width + j] = s->scatter[j * width + l];
+    s->images += (double)n;
+}
+
+static status learn(struct state *s, size_t k, const float *features, const int32_t *labels, size_t n, size_t classes,
+                    struct error *error)
+{
+    size_t width = s->prototypes.width, *place = calloc(classes, sizeof *place);
+    float *rows = malloc(array_size(n + 1, width * sizeof *rows));
+    double *gap = malloc(width * sizeof *gap);
+    status result = place != NULL && rows != NULL && gap != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
+    if (result == OK) {
+        prototypes_normalise(features, n, width, rows);
+        result = class_means(s, k, rows, labels, n, place, classes, error);
+    }
+    if (result == OK)
+        add_scatter(s, k, rows, labels, n, place, gap);
+    free(gap);
+    free(rows);
+    free(place);
+    return result;
+}
+
+/* The class means of the first `trained` tasks in the new metric. Subtracting their mean keeps the numbers small. */
+static status place_means(struct state *s, size_t trained, struct error *error)
+{
+    struct prototypes *p = &s->prototypes;
+    size_t width = p->width, classes = 0;
+    for (size_t k = 0; k < trained; k++)
+        classes += s->classes[k];
+    for (size_t j = 0; j < width; j++) {
+        double total = 0;
+        for (size_t k = 0; k < trained; k++)
+            for (size_t c = 0; c < s->classes[k]; c++)
+                total += (double)s->means[k][c * width + j];
+        p->mean[j] = (float)(total / (double)classes);
+    }
+    for (size_t k = 0; k < trained; k++) {
+        TRY(prototypes_take(p, k, s->classes[k], error));
+        for (size_t i = 0; i < s->classes[k] * width; i++) {
+            const float *w = p->whitening + i % width * width, *x = s->means[k] + i / width * width;
+            double total = 0;
+            for (size_t j = 0; j < width; j++)
+                total += (double)w[j] * ((double)x[j] - (double)p->mean[j]);
+            p->points[k][i] = (float)total;
+        }
+    }
+    return OK;
+}
+
+/* Everything that follows from what is kept. */
+static status derive(struct selector *selector, size_t trained, struct error *error)
+{
+    struct state *s = selector->state;
+    if (trained == 0)
+        return OK;
+    TRY(whiten(selector, error));
+    TRY(place_means(s, trained, error));
+    for (size_t k = 0; k < trained; k++)
+        TRY(selector_set_threshold(selector, k, &(struct selector_images){.n = s->held_out[k], .features = s->held[k]},
+                                   error));
+    return OK;
+}
+
+static status fit(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
+                  struct error *error)
+{
+    struct state *s = selector->state;
+    size_t k = task->index, width = s->prototypes.width, held_out = images->n - used;
+    s->held_out[k] = held_out < HELD_OUT ? held_out : HELD_OUT;
+    TRY(learn(s, k, images->features, images->labels, used, dataset_classes(task->dataset), error));
+    TRY(take_rows(&s->held[k], s->held_out[k], width, error));
+    prototypes_normalise(images->features + used * width, s->held_out[k], width, s->held[k]);
+    return derive(selector, k + 1, error);
+}
+
+static status keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error)
+{
+    struct state *s = selector->state;
+    size_t width = s->prototypes.width;
+    TRY(passage_host(passage, "selector.images", SAFETENSOR_F64, 1, &s->images, error));
+    TRY(passage_host(passage, "selector.scatter", SAFETENSOR_F64, width * width, s->scatter, error));
+    TRY(prototypes_keep_rows(
+        &(struct kept_rows){.name = "means", .width = width, .counts = s->classes, .rows = s->means}, passage, trained,
+        error));
+    TRY(prototypes_keep_rows(
+        &(struct kept_rows){.name = "held_out", .width = width, .counts = s->held_out, .rows = s->held}, passage,
+        trained, error));
+    return passage->saving ? OK : derive(selector, trained, error);
+}
+
+const struct selector_kind selector_gaussian = {
+    .name = "gaussian",
+    .source = "Mahalanobis distance to the nearest class mean (Lee et al., NeurIPS 2018, arXiv 1807.03888)",
+    .formula = "error = min over classes c of (x - mean_c)' S^-1 (x - mean_c), S the shrunk covariance of all classes",
+    .route = ROUTE_BY_ERRORS,
+    .features = FEATURES_IMAGE,
+    .shared = true,
+    .most = most,
+    .open = open_gaussian,
+    .close = close_gaussian,
+    .fit = fit,
+    .errors = prototypes_errors,
+    .keep = keep,
+    .write = prototypes_write,
+    .read = prototypes_read};

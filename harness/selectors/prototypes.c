@@ -1,0 +1,219 @@
+#include "harness/selectors/prototypes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- State --- */
+
+status prototypes_open(struct prototypes *p, const struct selector *selector, bool whitens, struct error *error)
+{
+    *p = (struct prototypes){.width = selector->experiment->model.clip->dimensions.embed,
+                             .tasks = selector->tasks,
+                             .counts = calloc(selector->tasks, sizeof *p->counts),
+                             .points = calloc(selector->tasks, sizeof *p->points),
+                             .whitens = whitens,
+                             .scale = 1};
+    if (whitens) {
+        p->whitening = calloc(p->width * p->width, sizeof *p->whitening);
+        p->mean = calloc(p->width, sizeof *p->mean);
+    }
+    return p->counts != NULL && p->points != NULL && (!whitens || (p->whitening != NULL && p->mean != NULL))
+               ? OK
+               : error_set(error, ERROR_MEMORY, "selector: no memory for the prototypes of %zu tasks", p->tasks);
+}
+
+void prototypes_close(struct prototypes *p)
+{
+    for (size_t k = 0; p->points != NULL && k < p->tasks; k++)
+        free(p->points[k]);
+    free(p->points);
+    free(p->counts);
+    free(p->whitening);
+    free(p->mean);
+    *p = (struct prototypes){0};
+}
+
+status prototypes_take(struct prototypes *p, size_t k, size_t count, struct error *error)
+{
+    free(p->points[k]);
+    p->counts[k] = 0;
+    p->points[k] = malloc(array_size(count + 1, p->width * sizeof **p->points));
+    if (p->points[k] == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu prototypes", count);
+    p->counts[k] = count;
+    return OK;
+}
+
+void prototypes_normalise(const float *rows, size_t n, size_t width, float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        double squares = 0;
+        for (size_t j = 0; j < width; j++)
+            squares += (double)rows[i * width + j] * (double)rows[i * width + j];
+        double norm = sqrt(squares);
+        for (size_t j = 0; j < width; j++)
+            out[i * width + j] = (float)(norm > 0 ? (double)rows[i * width + j] / norm : 0);
+    }
+}
+
+/* --- Distances --- */
+
+static double square(const float *row, size_t width)
+{
+    double total = 0;
+    for (size_t j = 0; j < width; j++)
+        total += (double)row[j] * (double)row[j];
+    return total;
+}
+
+/* out [n, m] = a [n, width] · bᵀ, b [m, width]; all on the host. */
+static status multiply(struct experiment *e, const float *a, size_t n, const float *b, size_t m, size_t width,
+                       float *out, struct error *error)
+{
+    const struct backend_ops *ops = e->model.backend->ops;
+    struct arena *arena = &e->model.step_memory;
+    struct tensor left, right, product;
+    arena_reset(arena);
+    TRY(tensor_take(&left, arena, TENSOR_F32, "selector features", 2, (size_t[]){n, width}, error));
+    TRY(tensor_take(&right, arena, TENSOR_F32, "selector prototypes", 2, (size_t[]){m, width}, error));
+    TRY(tensor_take(&product, arena, TENSOR_F32, "selector products", 2, (size_t[]){n, m}, error));
+    TRY(ops->upload(e->model.backend, left.data, a, tensor_bytes(&left), error));
+    TRY(ops->upload(e->model.backend, right.data, b, tensor_bytes(&right), error));
+    TRY(ops->gemm(e->model.backend,
+                  &(struct gemm){.a = matrix_of(&left),
+                                 .b = matrix_of(&right),
+                                 .transpose_b = true,
+                                 .out = matrix_of(&product),
+                                 .exact = true},
+                  error));
+    return ops->download(e->model.backend, out, product.data, tensor_bytes(&product), error);
+}
+
+/* ‖x − p‖² = ‖x‖² + ‖p‖² − 2 x · p, which rounding can bring below 0. */
+static void nearest(const struct prototypes *p, size_t k, const float *rows, size_t n, const float *products,
+                    float *errors)
+{
+    for (size_t i = 0; i < n; i++) {
+        double least = INFINITY, own = square(rows + i * p->width, p->width);
+        for (size_t c = 0; c < p->counts[k]; c++) {
+            double distance =
+                own + square(p->points[k] + c * p->width, p->width) - 2 * (double)products[i * p->counts[k] + c];
+            least = distance < least ? distance : least;
+        }
+        errors[i] = (float)(p->scale * (least > 0 ? least : 0));
+    }
+}
+
+/* rows [n, width] on the sphere, whitened if that is wanted; other: room of the same size. */
+static status place(const struct prototypes *p, struct experiment *e, const float *features, size_t n, float *rows,
+                    float *other, struct error *error)
+{
+    prototypes_normalise(features, n, p->width, p->whitens ? other : rows);
+    if (!p->whitens)
+        return OK;
+    for (size_t i = 0; i < n * p->width; i++)
+        other[i] -= p->mean[i % p->width];
+    return multiply(e, other, n, p->whitening, p->width, p->width, rows, error);
+}
+
+status prototypes_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
+                         struct error *error)
+{
+    enum { ROWS = 1024 };
+    const struct prototypes *p = selector->state;
+    float *rows = malloc(array_size(ROWS, p->width * sizeof *rows)),
+          *other = malloc(array_size(ROWS, p->width * sizeof *other)),
+          *products = malloc(array_size(ROWS, (p->counts[k] + 1) * sizeof *products));
+    status result = rows != NULL && other != NULL && products != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "selector: no memory for %d features", ROWS);
+    for (size_t first = 0; result == OK && first < images->n; first += ROWS) {
+        size_t n = images->n - first < ROWS ? images->n - first : ROWS;
+        result = place(p, selector->experiment, images->features + first * p->width, n, rows, other, error);
+        NEXT(result, multiply(selector->experiment, rows, n, p->points[k], p->counts[k], p->width, products, error));
+        if (result == OK)
+            nearest(p, k, rows, n, products, errors + first);
+    }
+    free(products);
+    free(other);
+    free(rows);
+    return result;
+}
+
+/* --- Files --- */
+
+static status write_array(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
+                          const float *values, struct error *error)
+{
+    float *copy;
+    TRY(selector_tensors_add(tensors, name, rank, shape, &copy, error));
+    memcpy(copy, values, shape[0] * (rank > 1 ? shape[1] : 1) * sizeof *copy);
+    return OK;
+}
+
+status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+{
+    const struct prototypes *p = selector->state;
+    for (size_t k = 0; k < selector->trained; k++) {
+        char name[48];
+        snprintf(name, sizeof name, "selector.%zu.prototypes", k);
+        TRY(write_array(tensors, name, 2, (size_t[]){p->counts[k], p->width}, p->points[k], error));
+    }
+    if (!p->whitens)
+        return OK;
+    TRY(write_array(tensors, "selector.mean", 1, &p->width, p->mean, error));
+    return write_array(tensors, "selector.whitening", 2, (size_t[]){p->width, p->width}, p->whitening, error);
+}
+
+static status read_points(struct prototypes *p, size_t k, const struct safetensors *file, struct error *error)
+{
+    char name[48];
+    const float *values;
+    snprintf(name, sizeof name, "selector.%zu.prototypes", k);
+    const struct safetensor *found = safetensors_find(file, name);
+    size_t count = found != NULL && found->rank == 2 ? found->shape[0] : 1;
+    if (count == 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected at least one prototype, found none",
+                         safetensors_path(file), name);
+    TRY(selector_file_array(file, name, 2, (size_t[]){count, p->width}, &values, error));
+    TRY(prototypes_take(p, k, count, error));
+    memcpy(p->points[k], values, count * p->width * sizeof *values);
+    return OK;
+}
+
+status prototypes_read(struct selector *selector, const struct safetensors *file, struct error *error)
+{
+    struct prototypes *p = selector->state;
+    const float *values;
+    for (size_t k = 0; k < selector->tasks; k++)
+        TRY(read_points(p, k, file, error));
+    if (!p->whitens)
+        return OK;
+    TRY(selector_file_array(file, "selector.mean", 1, &p->width, &values, error));
+    memcpy(p->mean, values, p->width * sizeof *values);
+    TRY(selector_file_array(file, "selector.whitening", 2, (size_t[]){p->width, p->width}, &values, error));
+    memcpy(p->whitening, values, p->width * p->width * sizeof *values);
+    return OK;
+}
+
+status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *p, size_t trained, struct error *error)
+{
+    for (size_t k = 0; k < trained; k++) {
+        char name[64];
+        uint64_t count = kept->counts[k];
+        snprintf(name, sizeof name, "selector.%zu.%s.count", k, kept->name);
+        TRY(passage_host(p, name, SAFETENSOR_U64, 1, &count, error));
+        if (!p->saving) {
+            free(kept->rows[k]);
+            kept->counts[k] = count;
+            kept->rows[k] = malloc(array_size(count + 1, kept->width * sizeof **kept->rows));
+            if (kept->rows[k] == NULL)
+                return error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", kept->counts[k]);
+        }
+        snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
+        TRY(passage_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));
+    }
+    return OK;
+}

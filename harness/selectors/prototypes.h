@@ -1,0 +1,48 @@
+/* What selectors of prototypes share: some points per task in the space of CLIP's image features, and the distance of an
+ * image to the nearest of them. Images are compared on the unit sphere; with a whitening, x becomes W (x − mean) first.
+ *
+ *     error(x) = scale · min over the task's points p of ‖x − p‖²
+ */
+#ifndef MTIL_HARNESS_SELECTORS_PROTOTYPES_H
+#define MTIL_HARNESS_SELECTORS_PROTOTYPES_H
+
+#include "harness/selectors/selectors.h"
+
+/* Host memory; begins the state of a selector of prototypes. */
+struct prototypes {
+    size_t width, tasks;
+    size_t *counts; /* [tasks]; 0: not learned yet */
+    float **points; /* [tasks] [counts, width], whitened */
+    bool whitens;
+    float *whitening, *mean; /* W [width, width], mean [width]; NULL before the first task, and unless it whitens */
+    double scale;
+};
+
+status prototypes_open(struct prototypes *prototypes, const struct selector *selector, bool whitens,
+                       struct error *error);
+void prototypes_close(struct prototypes *prototypes); /* of zeros is allowed */
+
+/* Room for the points of task k; what it had is gone. */
+status prototypes_take(struct prototypes *prototypes, size_t k, size_t count, struct error *error);
+
+/* out [n, width] = rows / ‖row‖ */
+void prototypes_normalise(const float *rows, size_t n, size_t width, float *out);
+
+/* The functions of struct selector_kind that need no more than points. */
+status prototypes_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
+                         struct error *error);
+status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
+status prototypes_read(struct selector *selector, const struct safetensors *file, struct error *error);
+
+/* Rows [counts[k], width] of every task so far, "selector.K.NAME", with their counts, "selector.NAME"; takes memory when
+ * it restores. */
+struct kept_rows {
+    const char *name;
+    size_t width;
+    size_t *counts; /* [tasks] */
+    float **rows;   /* [tasks] */
+};
+status prototypes_keep_rows(const struct kept_rows *rows, const struct passage *passage, size_t trained,
+                            struct error *error);
+
+#endif

@@ -1,0 +1,72 @@
+/* Class names: the frozen text features of a task's classes are its prototypes, and the error is 1 − the cosine to the
+ * nearest one. Nothing is trained; the held-out images set the threshold.
+ */
+#include <stdlib.h>
+
+#include "harness/evaluate/class_features.h"
+#include "harness/selectors/prototypes.h"
+
+static size_t most(const struct selector_settings *settings)
+{
+    (void)settings;
+    return 0;
+}
+
+static status open_text(struct selector *selector, enum parameters_mode mode, struct error *error)
+{
+    struct prototypes *p = calloc(1, sizeof *p);
+    (void)mode;
+    if (p == NULL)
+        return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
+    selector->state = p;
+    TRY(prototypes_open(p, selector, false, error));
+    p->scale = 0.5; /* ‖x − p‖² / 2 = 1 − x · p on the sphere */
+    return OK;
+}
+
+static void close_text(struct selector *selector)
+{
+    if (selector->state != NULL)
+        prototypes_close(selector->state);
+    free(selector->state);
+}
+
+static status fit(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
+                  struct error *error)
+{
+    struct experiment *e = selector->experiment;
+    struct prototypes *p = selector->state;
+    struct arena_mark mark = arena_mark(&e->model.task_memory);
+    struct selector_images held_out = *images;
+    struct tensor features;
+    TRY(class_features(e, task, -1, &e->model.task_memory, NULL, &features, error));
+    TRY(prototypes_take(p, task->index, features.shape[0], error));
+    TRY(e->model.backend->ops->download(e->model.backend, p->points[task->index], features.data,
+                                        tensor_bytes(&features), error));
+    arena_release(&e->model.task_memory, mark);
+    held_out.n -= used;
+    held_out.features = images->features + used * p->width;
+    return selector_set_threshold(selector, task->index, &held_out, error);
+}
+
+static status keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error)
+{
+    struct prototypes *p = selector->state;
+    return prototypes_keep_rows(
+        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points}, passage,
+        trained, error);
+}
+
+const struct selector_kind selector_text = {.name = "text",
+                                            .source = "cosine to the nearest class name (CLIP, arXiv 2103.00020)",
+                                            .formula = "error = 1 - max over classes c of cos(image, text_c)",
+                                            .route = ROUTE_BY_ERRORS,
+                                            .features = FEATURES_IMAGE,
+                                            .most = most,
+                                            .open = open_text,
+                                            .close = close_text,
+                                            .fit = fit,
+                                            .errors = prototypes_errors,
+                                            .keep = keep,
+                                            .write = prototypes_write,
+                                            .read = prototypes_read};

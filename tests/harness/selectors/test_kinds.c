@@ -1,0 +1,390 @@
+/* What every kind of selector computes, and that resume files and files of adapters keep it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/class_features.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/saved_adapters.h"
+#include "harness/selectors/frozen_features.h"
+#include "harness/selectors/selectors.h"
+#include "tests/harness/small_run.h"
+#include "tests/models/alexnet_file.h"
+
+enum { WIDTH = 16, FIT = 60, HELD_OUT = 20, CLASSES = 3 };
+
+/* --- Gaussian --- */
+
+/* Rows around a point per class, with a variance of their own in every direction. */
+static void draw_rows(size_t task, float *features, int32_t *labels)
+{
+    struct rng rng = rng_make(9, RNG_TEST, (uint32_t)task, 0);
+    for (size_t i = 0; i < FIT + HELD_OUT; i++) {
+        labels[i] = (int32_t)(i % (task + 2));
+        for (size_t j = 0; j < WIDTH; j++)
+            features[i * WIDTH + j] = (j % 5 == (size_t)labels[i] + task ? 3.0f : 1.0f) +
+                                      0.1f * (float)(1 + j) * rng_normal(&rng, i * WIDTH + j);
+    }
+}
+
+static void unit_row(const float *row, double *out)
+{
+    double squares = 0;
+    for (size_t j = 0; j < WIDTH; j++)
+        squares += (double)row[j] * (double)row[j];
+    for (size_t j = 0; j < WIDTH; j++)
+        out[j] = (double)row[j] / sqrt(squares);
+}
+
+/* What the selector is to know of the tasks so far, worked out here. */
+struct expected {
+    size_t images;
+    double scatter[WIDTH][WIDTH], means[2][CLASSES][WIDTH];
+};
+
+static void expect_task(struct expected *x, size_t task, const float *features, const int32_t *labels)
+{
+    double row[WIDTH];
+    size_t counts[CLASSES] = {0};
+    for (size_t i = 0; i < FIT; i++) {
+        unit_row(features + i * WIDTH, row);
+        counts[labels[i]]++;
+        for (size_t j = 0; j < WIDTH; j++)
+            x->means[task][labels[i]][j] += row[j];
+    }
+    for (size_t c = 0; c < task + 2; c++)
+        for (size_t j = 0; j < WIDTH; j++)
+            x->means[task][c][j] /= (double)counts[c];
+    for (size_t i = 0; i < FIT; i++) {
+        unit_row(features + i * WIDTH, row);
+        for (size_t j = 0; j < WIDTH; j++)
+            for (size_t l = 0; l < WIDTH; l++)
+                x->scatter[j][l] += (row[j] - x->means[task][labels[i]][j]) * (row[l] - x->means[task][labels[i]][l]);
+    }
+    x->images += FIT;
+}
+
+/* gapᵀ covariance⁻¹ gap by elimination. */
+static double mahalanobis(const struct expected *x, double shrinkage, const double *gap)
+{
+    double m[WIDTH][WIDTH + 1], trace = 0, total = 0;
+    for (size_t i = 0; i < WIDTH; i++)
+        trace += x->scatter[i][i] / (double)x->images;
+    for (size_t i = 0; i < WIDTH; i++) {
+        for (size_t j = 0; j < WIDTH; j++)
+            m[i][j] = (1 - shrinkage) * x->scatter[i][j] / (double)x->images + (i == j) * shrinkage * trace / WIDTH;
+        m[i][WIDTH] = gap[i];
+    }
+    for (size_t i = 0; i < WIDTH; i++)
+        for (size_t k = 0; k < WIDTH; k++)
+            for (size_t j = WIDTH + 1; k != i && j-- > i;)
+                m[k][j] -= m[k][i] / m[i][i] * m[i][j];
+    for (size_t i = 0; i < WIDTH; i++)
+        total += gap[i] * m[i][WIDTH] / m[i][i];
+    return total;
+}
+
+static double nearest_mean(const struct expected *x, size_t task, double shrinkage, const float *features)
+{
+    double row[WIDTH], least = INFINITY;
+    unit_row(features, row);
+    for (size_t c = 0; c < task + 2; c++) {
+        double gap[WIDTH];
+        for (size_t j = 0; j < WIDTH; j++)
+            gap[j] = row[j] - x->means[task][c][j];
+        least = fmin(least, mahalanobis(x, shrinkage, gap));
+    }
+    return least;
+}
+
+/* Class means of each task, one covariance of all tasks so far: errors and thresholds of the first task are others after
+ * the second. */
+static void gaussian_is_the_distance_to_the_nearest_class_mean(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    static float features[2][(FIT + HELD_OUT) * WIDTH];
+    int32_t labels[FIT + HELD_OUT];
+    struct expected x = {0};
+    float errors[HELD_OUT], before = 0;
+    small_run_open(
+        &run, 1,
+        (const char *const[]){"selector.kind=gaussian", "selector.shrinkage=0.2", "selector.quantile=1", NULL});
+    assert_int_equal(run.experiment->model.clip->dimensions.embed, WIDTH);
+    must(selector_create(&selector, run.experiment, &error));
+    for (size_t task = 0; task < 2; task++) {
+        draw_rows(task, features[task], labels);
+        must(selector_fit(selector, &run.experiment->data.tasks[task],
+                          &(struct selector_images){.n = FIT + HELD_OUT, .features = features[task], .labels = labels},
+                          FIT, &error));
+        expect_task(&x, task, features[task], labels);
+        for (size_t k = 0; k <= task; k++) {
+            const float *held_out = features[k] + (size_t)FIT * WIDTH;
+            double largest = 0;
+            must(selector_errors(selector, k, &(struct selector_images){.n = HELD_OUT, .features = held_out}, errors,
+                                 &error));
+            for (size_t i = 0; i < HELD_OUT; i++) {
+                double expected = nearest_mean(&x, k, 0.2, held_out + i * WIDTH);
+                largest = fmax(largest, expected);
+                if (fabs((double)errors[i] - expected) > 1e-4 * expected)
+                    fail_msg("task %zu, row %zu: expected %g, found %g", k, i, expected, (double)errors[i]);
+            }
+            assert_true(fabs((double)selector->thresholds[k] - largest) < 1e-4 * largest);
+        }
+        assert_true(task == 0 || selector_errors_changed(selector, 1));
+        assert_true(task == 0 || selector->thresholds[0] != before);
+        before = selector->thresholds[0];
+    }
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+static void a_covariance_of_too_few_images_is_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    static float features[(FIT + HELD_OUT) * WIDTH];
+    int32_t labels[FIT + HELD_OUT];
+    small_run_open(&run, 1, (const char *const[]){"selector.kind=gaussian", "selector.shrinkage=0", NULL});
+    must(selector_create(&selector, run.experiment, &error));
+    draw_rows(0, features, labels);
+    struct selector_images images = {.n = 6, .features = features, .labels = labels};
+    assert_int_equal(selector_fit(selector, &run.experiment->data.tasks[0], &images, 5, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"5 images", "16 features", "selector.shrinkage", NULL});
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+/* --- Text --- */
+
+static void text_is_the_cosine_to_the_nearest_class_name(void **state)
+{
+    enum { N = 6 };
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    small_run_open(&run, 1, (const char *const[]){"selector.kind=text", "selector.quantile=0", NULL});
+    struct experiment *e = run.experiment;
+    const struct task *task = &e->data.tasks[2];
+    float means[N * 64], features[N * WIDTH], errors[N], all[24 * WIDTH], all_means[24 * 64], held[24];
+    size_t classes = dataset_classes(task->dataset);
+    struct tensor names;
+    must(selector_create(&selector, e, &error));
+    must(selector_train(selector, task, NULL, &error));
+    must(frozen_features(e, task->dataset, SPLIT_TEST, NULL, N, means, features, NULL, &error));
+    must(selector_errors(selector, 2, &(struct selector_images){.n = N, .features = features}, errors, &error));
+    must(class_features(e, task, -1, &e->model.task_memory, NULL, &names, &error));
+    float *text = small_run_values(&run, names.data, classes * WIDTH);
+    for (size_t i = 0; i < N; i++) {
+        double row[WIDTH], most = -1;
+        unit_row(features + i * WIDTH, row);
+        for (size_t c = 0; c < classes; c++) {
+            double cosine = 0;
+            for (size_t j = 0; j < WIDTH; j++)
+                cosine += row[j] * (double)text[c * WIDTH + j];
+            most = fmax(most, cosine);
+        }
+        if (fabs((double)errors[i] - (1 - most)) > 1e-5)
+            fail_msg("image %zu: expected %g, found %g", i, 1 - most, (double)errors[i]);
+    }
+    /* the threshold is an error of one of the training images */
+    must(frozen_features(e, task->dataset, SPLIT_TRAIN, NULL, 24, all_means, all, NULL, &error));
+    must(selector_errors(selector, 2, &(struct selector_images){.n = 24, .features = all}, held, &error));
+    size_t found = 0;
+    for (size_t i = 0; i < 24; i++)
+        found += fabsf(held[i] - selector->thresholds[2]) < 1e-6f;
+    assert_true(found > 0);
+    free(text);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+/* --- Images of no task --- */
+
+static void unrelated_images_mean_zero_shot(void **state)
+{
+    (void)state;
+    struct decision {
+        float errors[4][3];
+    } d = {{{0.2f, 0.5f, 0.4f}, {0.3f, 0.1f, 0.5f}, {0}, {0.1f, 0.4f, 0.4f}}};
+    const float *rows[4] = {d.errors[0], d.errors[1], NULL, d.errors[3]};
+    float thresholds[3] = {1, 1, 1};
+    int16_t routers[3];
+    struct selector selector = {
+        .kind = &selector_clip, .tasks = 3, .trained = 2, .thresholds = thresholds, .unrelated = true};
+    selector_choose(&selector, rows, 3, routers); /* the third is a tie */
+    assert_memory_equal(routers, ((int16_t[]){-1, 1, -1}), sizeof routers);
+    selector.unrelated = false;
+    selector_choose(&selector, rows, 3, routers);
+    assert_memory_equal(routers, ((int16_t[]){0, 1, 0}), sizeof routers);
+}
+
+/* The autoencoder of a folder's images finds them nearer than that of a task does. */
+static void a_folder_of_unrelated_images_competes(void **state)
+{
+    enum { PICTURES = 8 };
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    struct dataset *dataset;
+    float means[PICTURES * 64], own[PICTURES], other[PICTURES];
+    char folder[320];
+    small_run_open(&run, 1, NULL);
+    for (int i = 0; i < PICTURES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "foreign/%d.png", i);
+        scratch_write_png(&run.scratch, name, 20, 17, 0x070301u * (unsigned)(i + 1));
+    }
+    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(&run, "foreign"));
+    small_run_reopen(&run, 1, (const char *const[]){folder, NULL});
+    must(selector_create(&selector, run.experiment, &error));
+    must(selector_train(selector, &run.experiment->data.tasks[0], NULL, &error));
+    assert_true(selector_wants(selector, 0) && selector_wants(selector, SMALL_RUN_TASKS) &&
+                !selector_wants(selector, 1));
+    must(dataset_of_images(&dataset, small_run_file(&run, "foreign"), &error));
+    must(frozen_features(run.experiment, dataset, SPLIT_TRAIN, NULL, PICTURES, means, NULL, NULL, &error));
+    struct selector_images images = {.n = PICTURES, .means = means};
+    must(selector_errors(selector, 0, &images, own, &error));
+    must(selector_errors(selector, SMALL_RUN_TASKS, &images, other, &error));
+    for (size_t i = 0; i < PICTURES; i++)
+        assert_true(other[i] < own[i]);
+    dataset_close(dataset);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+/* --- AlexNet --- */
+
+static void alexnet_needs_its_weights(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct settings settings;
+    small_run_open(&run, 1, NULL);
+    settings = run.experiment->settings;
+    settings.selector.kind = &selector_alexnet;
+    assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"selector.alexnet", "features.0.weight", NULL});
+    settings.selector.kind = &selector_gaussian;
+    settings.selector.unrelated = "pictures";
+    assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"selector.unrelated", "gaussian", NULL});
+    small_run_close(&run);
+}
+
+/* --- Files --- */
+
+/* The errors of task 2's test images under tasks 0 and 1, and unrelated ones if there are any, of a selector. */
+static void take_errors(struct selector *selector, float errors[3][12])
+{
+    struct experiment *e = selector->experiment;
+    const struct dataset *dataset = e->data.tasks[2].dataset;
+    static float means[12 * 64], features[12 * WIDTH];
+    memset(errors, 0, 3 * sizeof *errors);
+    must(frozen_features(e, dataset, SPLIT_TEST, NULL, 12, means, features, NULL, &error));
+    struct selector_images images = {
+        .n = 12, .means = means, .features = features, .dataset = dataset, .split = SPLIT_TEST};
+    for (size_t k = 0; k < 2; k++)
+        must(selector_errors(selector, k, &images, errors[k], &error));
+    if (selector->unrelated)
+        must(selector_errors(selector, selector->tasks, &images, errors[2], &error));
+}
+
+static void expect_same_selector(struct selector *found, const struct selector *expected, float errors[3][12])
+{
+    float again[3][12];
+    assert_ptr_equal(found->kind, expected->kind);
+    assert_int_equal(found->trained, 2);
+    assert_memory_equal(found->thresholds, expected->thresholds, 2 * sizeof *found->thresholds);
+    take_errors(found, again);
+    assert_memory_equal(again, errors, sizeof again);
+}
+
+static void from_adapters(struct small_run *run, struct selector *selector, float errors[3][12])
+{
+    struct saved_adapters saved;
+    struct selector *opened;
+    must(saved_adapters_write(run->experiment, selector, 1, small_run_file(run, "adapters"), &error));
+    must(saved_adapters_open(&saved, small_run_file(run, "adapters"), &error));
+    assert_string_equal(saved.card.selector, selector->kind->name);
+    must(selector_open(&opened, run->experiment, saved.file, &saved.card, &error));
+    expect_same_selector(opened, selector, errors);
+    selector_destroy(opened);
+    if (selector->kind == &selector_alexnet) { /* whose weights are elsewhere */
+        run->experiment->settings.selector.alexnet = NULL;
+        assert_int_equal(selector_open(&opened, run->experiment, saved.file, &saved.card, &error), ERROR_ARGUMENT);
+        error_tells((const char *const[]){"AlexNet", "--router", NULL});
+    }
+    saved_adapters_close(&saved);
+}
+
+/* After two tasks the state goes on from a resume file with the same bits, and the third task gives what it would have
+ * given; and a file of adapters holds what choosing needs. */
+static void a_kind_survives(struct small_run *run, const char *const *overrides)
+{
+    struct selector *whole, *restored;
+    struct checkpoint_place place = {2, 0, 77}, found_place;
+    bool found;
+    float errors[3][12];
+    small_run_reopen(run, 1, overrides);
+    struct experiment *e = run->experiment;
+    must(selector_create(&whole, e, &error));
+    for (size_t k = 0; k < 2; k++)
+        must(selector_train(whole, &e->data.tasks[k], NULL, &error));
+    take_errors(whole, errors);
+    must(checkpoint_save(e, whole, small_run_file(run, "resume"), &place, &error));
+    must(selector_create(&restored, e, &error));
+    must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error));
+    expect_same_selector(restored, whole, errors);
+    must(selector_train(whole, &e->data.tasks[2], NULL, &error));
+    must(selector_train(restored, &e->data.tasks[2], NULL, &error));
+    assert_memory_equal(restored->thresholds, whole->thresholds, 3 * sizeof *whole->thresholds);
+    selector_destroy(whole);
+    from_adapters(
+        run,
+        (must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error)), restored),
+        errors);
+    selector_destroy(restored);
+}
+
+static void every_kind_survives_a_stop_and_is_saved(void **state)
+{
+    (void)state;
+    struct small_run run;
+    char folder[320], weights[320];
+    small_run_open(&run, 1, NULL);
+    for (unsigned i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "foreign/%u.png", i);
+        scratch_write_png(&run.scratch, name, 20, 17, 0x070301u * (i + 1));
+    }
+    struct alexnet_file file = alexnet_file_draw();
+    must(alexnet_file_write(&file, small_run_file(&run, "alexnet"), ALEXNET_FILE_TENSORS, &error));
+    free(file.values);
+    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(&run, "foreign"));
+    snprintf(weights, sizeof weights, "selector.alexnet=%s", small_run_file(&run, "alexnet"));
+    a_kind_survives(&run, (const char *const[]){"selector.kind=clip", folder, NULL});
+    a_kind_survives(&run, (const char *const[]){"selector.kind=gaussian", NULL});
+    a_kind_survives(&run, (const char *const[]){"selector.kind=text", NULL});
+    a_kind_survives(&run, (const char *const[]){"selector.kind=alexnet", weights, "selector.iterations=2",
+                                                "selector.batch=3", "selector.code=2", NULL});
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gaussian_is_the_distance_to_the_nearest_class_mean),
+        cmocka_unit_test(a_covariance_of_too_few_images_is_refused),
+        cmocka_unit_test(text_is_the_cosine_to_the_nearest_class_name),
+        cmocka_unit_test(unrelated_images_mean_zero_shot),
+        cmocka_unit_test(a_folder_of_unrelated_images_competes),
+        cmocka_unit_test(alexnet_needs_its_weights),
+        cmocka_unit_test(every_kind_survives_a_stop_and_is_saved),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
