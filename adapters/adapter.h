@@ -21,8 +21,14 @@ struct adapter_settings {
     float scale, dropout, noise_epsilon;
     enum expert_input input;
     struct adapter_place place;
+    bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
     float balance_weight;
+};
+
+/* The tensors of experts that are stacked along the first axis, by number in the tower's group. */
+struct expert_stack {
+    size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
 };
 
 /* The tensors of one block, by number in the tower's group; experts are stacked along the first axis. */
@@ -30,6 +36,7 @@ struct expert_bank {
     size_t block;                                      /* of the tower */
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
     size_t routers, noise;                             /* [T, d, E] each */
+    struct expert_stack shared;                        /* with settings.shared_expert: a stack of one */
     int32_t *used;                                     /* device [E], the experts' update flags */
     int32_t *counts, *frozen;                          /* device [E] */
 };
@@ -52,6 +59,7 @@ struct adapter_tower {
     struct expert_bank *banks;
     struct expert_pass *passes; /* by bank */
     int32_t *choices;           /* see adapters_keep_choices */
+    float *no_preference;       /* device [T, d] zeros: the router between the shared expert and itself */
     struct adapter_statistics statistics;
 };
 

@@ -46,6 +46,10 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
         const struct expert_bank *bank = &tower->banks[b];
         const size_t parts[PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
         digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
+        const size_t shared[PARTS] = {bank->shared.down_weight, bank->shared.down_bias, bank->shared.up_weight,
+                                      bank->shared.up_bias};
+        for (size_t i = 0; identity->adapters->settings.shared_expert && i < PARTS; i++)
+            digest = digest_quick(&changes[list[shared[i]].first_segment], sizeof *changes, digest);
         for (size_t k = 0; k < top_k; k++) {
             uint64_t expert[1 + PARTS] = {(uint64_t)chosen[b * top_k + k]};
             for (size_t i = 0; i < PARTS; i++)

@@ -57,6 +57,10 @@ const struct option adapter_options[] = {{.name = "experts",
                                           .choices = ADAPTED_TOWERS_CHOICES,
                                           .fallback = "both",
                                           .help = "towers with experts"},
+                                         {.name = "shared_expert",
+                                          .type = OPTION_BOOLEAN,
+                                          .fallback = "false",
+                                          .help = "one more expert in each block that every sample uses, with gate 1"},
                                          {.name = "balance_loss",
                                           .type = OPTION_CHOICE,
                                           .choices = "none|cv",
@@ -148,6 +152,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .dropout = (float)options_real(o, "dropout"),
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
                                     .input = (enum expert_input)options_choice(o, "expert_input")};
+    s->shared_expert = options_boolean(o, "shared_expert");
     s->balance = (enum balance_kind)options_choice(o, "balance_loss");
     s->balance_weight = (float)options_real(o, "balance_weight");
     s->place.towers = (enum adapted_towers)options_choice(o, "towers");

@@ -111,7 +111,7 @@ status statistics_see(const struct adapter_tower *tower, const struct block_site
     if (s->pairs != NULL)
         TRY(count_pairs(tower, site, chosen, chosen, s->pairs, bank, error));
     if (s->next != NULL && bank > 0)
-        TRY(count_pairs(tower, site, &tower->passes[bank - 1].dispatch, chosen, s->next, bank - 1, error));
+        TRY(count_pairs(tower, site, &tower->passes[bank - 1].routed.dispatch, chosen, s->next, bank - 1, error));
     return s->probes != NULL ? keep_probes(tower, site, bank, input, error) : OK;
 }
 

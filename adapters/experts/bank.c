@@ -7,11 +7,17 @@
 #include "adapters/statistics.h"
 #include "core/rng.h"
 
+/* Of the update: the experts', the routers' and the shared expert's, whatever the settings. */
+static size_t flags_per_block(const struct adapter_settings *s)
+{
+    return s->experts + s->tasks + s->shared_expert;
+}
+
 static status declare_bank(struct adapter_tower *tower, size_t index, struct error *error)
 {
     const struct adapter_settings *s = &tower->adapters->settings;
     struct expert_bank *bank = &tower->banks[index];
-    size_t e = s->experts, m = s->bottleneck, d = tower->width, t = s->tasks, flags = index * (e + t);
+    size_t e = s->experts, m = s->bottleneck, d = tower->width, t = s->tasks, flags = index * flags_per_block(s);
     char name[64];
     struct {
         size_t *index;
@@ -25,8 +31,13 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
         {&bank->up_bias, "up_proj.bias", 2, {e, d}, e, flags},
         {&bank->routers, "router_list", 3, {t, d, e}, t, flags + e},
         {&bank->noise, "w_noise_list", 3, {t, d, e}, t, flags + e},
+        {&bank->shared.down_weight, "shared.down_proj.weight", 3, {1, m, d}, 1, flags + e + t},
+        {&bank->shared.down_bias, "shared.down_proj.bias", 2, {1, m}, 1, flags + e + t},
+        {&bank->shared.up_weight, "shared.up_proj.weight", 3, {1, d, m}, 1, flags + e + t},
+        {&bank->shared.up_bias, "shared.up_proj.bias", 2, {1, d}, 1, flags + e + t},
     };
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+    size_t count = s->shared_expert ? sizeof tensors / sizeof *tensors : 6;
+    for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "%zu.%s", bank->block, tensors[i].name);
         TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
                            tensors[i].flag, tensors[i].index, error));
@@ -37,17 +48,22 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
 static status take_marks(struct adapter_tower *tower, struct arena *arena, struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
-    size_t experts = tower->adapters->settings.experts, tasks = tower->adapters->settings.tasks;
-    struct tensor marks;
+    const struct adapter_settings *s = &tower->adapters->settings;
+    size_t experts = s->experts;
+    struct tensor marks, zeros;
     TRY(tensor_take(&marks, arena, TENSOR_I32, "selection counts", 3, (size_t[]){2, tower->blocks, experts}, error));
     TRY(backend->ops->zero(backend, marks.data, tensor_bytes(&marks), error));
     for (size_t b = 0; b < tower->blocks; b++) { /* adapters_marks and adapters_read_marks count on this order */
         tower->banks[b].counts = (int32_t *)marks.data + b * experts;
         tower->banks[b].frozen = (int32_t *)marks.data + (tower->blocks + b) * experts;
         tower->banks[b].used =
-            tower->parameters->flags != NULL ? tower->parameters->flags + b * (experts + tasks) : NULL;
+            tower->parameters->flags != NULL ? tower->parameters->flags + b * flags_per_block(s) : NULL;
     }
-    return OK;
+    if (!s->shared_expert)
+        return OK;
+    TRY(tensor_take(&zeros, arena, TENSOR_F32, "no preference", 2, (size_t[]){s->tasks, tower->width}, error));
+    tower->no_preference = zeros.data;
+    return backend->ops->zero(backend, zeros.data, tensor_bytes(&zeros), error);
 }
 
 static status create_tower(struct adapters *adapters, enum tower which, const struct clip_dimensions *dimensions,
@@ -132,22 +148,30 @@ void adapters_destroy(struct adapters *adapters)
     free(adapters);
 }
 
+static status draw_down(struct adapter_tower *tower, size_t index, const struct rng *rng, struct error *error)
+{
+    const struct parameter *p = &tower->parameters->list[index];
+    float *values = malloc(array_size(p->size, sizeof *values)), bound = 1.0f / sqrtf((float)tower->width);
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "adapters: no memory to draw %zu values", p->size);
+    for (size_t i = 0; i < p->size; i++)
+        values[i] = bound * (2.0f * rng_uniform(rng, i) - 1.0f);
+    status result = parameters_upload(tower->parameters, p, values, error);
+    free(values);
+    return result;
+}
+
 status adapters_initialize(struct adapters *adapters, uint64_t seed, struct error *error)
 {
     for (int t = 0; t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
-        float bound = 1.0f / sqrtf((float)tower->width);
         for (size_t b = 0; b < tower->blocks; b++) {
-            const struct parameter *p = &tower->parameters->list[tower->banks[b].down_weight];
-            float *values = malloc(array_size(p->size, sizeof *values));
-            if (values == NULL)
-                return error_set(error, ERROR_MEMORY, "adapters: no memory to draw %zu values", p->size);
-            struct rng rng = rng_make(seed, RNG_INIT, 1 + (uint32_t)t, (uint32_t)tower->banks[b].block);
-            for (size_t i = 0; i < p->size; i++)
-                values[i] = bound * (2.0f * rng_uniform(&rng, i) - 1.0f);
-            status result = parameters_upload(tower->parameters, p, values, error);
-            free(values);
-            TRY(result);
+            const struct expert_bank *bank = &tower->banks[b];
+            struct rng rng = rng_make(seed, RNG_INIT, 1 + (uint32_t)t, (uint32_t)bank->block);
+            TRY(draw_down(tower, bank->down_weight, &rng, error));
+            rng = rng_make(seed, RNG_INIT, 1 + TOWERS + (uint32_t)t, (uint32_t)bank->block);
+            if (adapters->settings.shared_expert)
+                TRY(draw_down(tower, bank->shared.down_weight, &rng, error));
         }
     }
     return OK;
@@ -169,7 +193,7 @@ size_t adapters_count_values(const struct clip_dimensions *n, const struct adapt
     size_t widths[TOWERS] = {n->image_width, n->text_width}, total = 0;
     for (int t = 0; t < TOWERS; t++)
         total += adapter_place_count(&s->place, n, (enum tower)t) *
-                 (s->experts * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
+                 ((s->experts + s->shared_expert) * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
                   2 * s->tasks * widths[t] * s->experts);
     return total;
 }
@@ -211,6 +235,8 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
         for (size_t b = 0; b < tower->blocks; b++) {
             int32_t *router_flag = tower->banks[b].used + experts + router, one = 1;
             TRY(backend->ops->upload(backend, router_flag, &one, sizeof one, error));
+            if (adapters->settings.shared_expert)
+                TRY(backend->ops->upload(backend, tower->banks[b].used + experts + tasks, &one, sizeof one, error));
             TRY(backend->ops->zero(backend, tower->banks[b].counts, experts * sizeof(int32_t), error));
         }
         struct statistic statistic;

@@ -1,15 +1,61 @@
-/* Inside adapters/: what an expert layer keeps between its forward and its backward pass. */
+/* Inside adapters/: the experts of a block, who sends what to them, and what a forward pass keeps for its backward pass.
+ * expert.c is the kind of expert, router.c who decides, mixture.c the hook that puts both beside the MLP. */
 #ifndef MTIL_ADAPTERS_EXPERTS_EXPERT_H
 #define MTIL_ADAPTERS_EXPERTS_EXPERT_H
 
 #include "adapters/adapter.h"
 
-struct expert_pass {
+/* Experts of a block with the samples that each was given. A sample is `length` rows: all of an image or a prompt, or
+ * one token. */
+struct expert_layer {
+    const struct adapter_tower *tower;
+    struct expert_stack stack;
+    const int32_t *frozen; /* device [E], NULL: none is */
+    uint64_t numbers;      /* of its dropout: where they begin */
+    size_t length;
     struct dispatch dispatch;
-    float *noise_logits, *drawn; /* [B, E] */
-    struct tensor hidden;        /* [B · K · L, m] by slot, after ReLU and dropout */
-    /* Gradients of the balance loss, NULL without one: of gates [B, K], clean logits and noise logits [B, E] */
+    struct tensor hidden; /* [samples · K · length, m] by slot, after ReLU and dropout */
+};
+
+/* dispatch is to be filled by whoever routes; numbers: of the block's random numbers. */
+status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t samples, size_t length,
+                         size_t experts, size_t top_k, struct error *error);
+
+/* y += Σ_k g_k ε_k(x); x and y [samples · length, d] */
+status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+                            struct tensor *y, struct error *error);
+
+/* Gradients of the stack and of the gates (dgates [samples, K], set), and of the hidden units, which are taken from the
+ * arena for expert_layer_backward_input: dx += … */
+status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+                             const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error);
+status expert_layer_backward_input(const struct expert_layer *layer, const struct block_site *site,
+                                   const struct tensor *dhidden, struct tensor *dx, struct error *error);
+
+/* Who decides: what the router reads and what it left behind, per sample of the layer. */
+struct expert_pass {
+    struct expert_layer routed, shared;
+    struct tensor gate;          /* [samples, positions, d], of which the first position decides; x itself, or means */
+    const int32_t *router;       /* [samples] */
+    float *noise_logits, *drawn; /* [samples, E] */
+    /* Gradients of the balance loss, NULL without one: of gates [samples, K], clean logits and noise logits [samples, E] */
     float *balance_gates, *balance_logits, *balance_noise;
 };
+
+/* Fills the routed layer's dispatch from x [B, L, d]. */
+status router_forward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                      const struct tensor *x, struct expert_pass *pass, struct error *error);
+
+/* dgates [samples, K] is the gradient of the gates, and is changed. dx += … unless it has no data. */
+status router_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                       struct expert_pass *pass, float *dgates, const struct tensor *dx, struct error *error);
+
+/* The shared layer's dispatch: every sample with a router goes to the one expert, with gate 1. */
+status router_send_all(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
+                       struct expert_pass *pass, struct error *error);
+
+/* Where the random numbers of a block begin, apart from those of every other block: 2⁴⁰ numbers each, the upper half of
+ * them for its shared expert. */
+uint64_t expert_numbers(const struct block_site *site);
 
 #endif

@@ -9,7 +9,8 @@ enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2, OWN_KEYS = 8, NUMBERS_MOST = 102
 
 static size_t tensors_per_block(const struct adapters *adapters)
 {
-    return EXPERT_TENSORS * adapters->settings.experts + ROUTING_TENSORS * adapters->settings.tasks;
+    return EXPERT_TENSORS * (adapters->settings.experts + adapters->settings.shared_expert) +
+           ROUTING_TENSORS * adapters->settings.tasks;
 }
 
 size_t adapters_tensor_count(const struct adapters *adapters)
@@ -43,8 +44,14 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct ad
         snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual,
                  bank->block, expert, expert_names[which]);
         describe(tensor, &tower->parameters->list[numbers[which]], expert);
+    } else if ((k -= EXPERT_TENSORS * adapters->settings.experts) >= ROUTING_TENSORS * adapters->settings.tasks) {
+        const struct expert_stack *shared = &bank->shared;
+        const size_t numbers[] = {shared->down_weight, shared->down_bias, shared->up_weight, shared->up_bias};
+        k -= ROUTING_TENSORS * adapters->settings.tasks;
+        snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_shared.%s", visual,
+                 bank->block, expert_names[k]);
+        describe(tensor, &tower->parameters->list[numbers[k]], 0);
     } else {
-        k -= EXPERT_TENSORS * adapters->settings.experts;
         bool noise = k % ROUTING_TENSORS == 1;
         snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, bank->block,
                  noise ? "w_noise_list" : "router_list", k / ROUTING_TENSORS);
@@ -146,6 +153,8 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"blocks", blocks};
     if (s->place.towers != ADAPT_BOTH)
         metadata[count++] = (struct safetensors_metadata){"towers", adapted_towers_name(s->place.towers)};
+    if (s->shared_expert)
+        metadata[count++] = (struct safetensors_metadata){"shared_expert", "true"};
     for (size_t i = 0; i < extra->metadata_count; i++)
         metadata[count++] = extra->metadata[i];
     return safetensors_write(path, tensors, tensor_count, metadata, count, error);
@@ -223,7 +232,8 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
                                      struct error *error)
 {
     const char *top_k = safetensors_metadata_value(file, "top_k"), *scale = safetensors_metadata_value(file, "scale");
-    const char *input = safetensors_metadata_value(file, "expert_input");
+    const char *input = safetensors_metadata_value(file, "expert_input"),
+               *shared = safetensors_metadata_value(file, "shared_expert");
     int64_t k;
     double s;
     if (top_k != NULL) {
@@ -245,6 +255,9 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
                              safetensors_path(file), input);
         settings->input = strcmp(input, "post_ln") == 0 ? EXPERT_INPUT_POST_LN : EXPERT_INPUT_RESIDUAL;
     }
+    if (shared != NULL && strcmp(shared, settings->shared_expert ? "true" : "false") != 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata shared_expert is \"%s\", but the file has %s such expert",
+                         safetensors_path(file), shared, settings->shared_expert ? "a" : "no");
     return place_from_metadata(file, &settings->place, error);
 }
 
@@ -252,11 +265,13 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
                              struct error *error)
 {
     settings->experts = settings->tasks = settings->bottleneck = 0;
+    settings->shared_expert = false;
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const struct safetensor *t = safetensors_at(file, i);
         if (strncmp(t->name, prefix, strlen(prefix)) != 0)
             continue;
         long expert = number_after(t->name, ".adaptmlp_list."), router = number_after(t->name, ".router_list.");
+        settings->shared_expert = settings->shared_expert || strstr(t->name, ".adaptmlp_shared.") != NULL;
         if (expert >= 0 && (size_t)expert + 1 > settings->experts)
             settings->experts = (size_t)expert + 1;
         if (router >= 0 && (size_t)router + 1 > settings->tasks)

@@ -139,7 +139,9 @@ const struct suite_section settings_sections[] = {
      .options = adapter_options,
      .chooser = "freeze",
      .chosen = freeze_policy_keys,
-     .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|balance_loss=none|balance_weight=0.01",
+     /* what runs did before there were these keys */
+     .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
+                   "balance_weight=0.01",
      .used = method_reads},
     {.name = "merge",
      .options = merge_options,

@@ -59,7 +59,7 @@ static double training_cost(const struct experiment *e, const struct task *task)
     if (e->model.groups == GROUPS_NONE)
         return 0;
     if (e->model.groups & GROUP_ADAPTERS)
-        return steps * cost_adapter_step(n, batch, classes, positions, a->top_k, a->bottleneck);
+        return steps * cost_adapter_step(n, batch, classes, positions, a->top_k + a->shared_expert, a->bottleneck);
     return steps * ((e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
                     (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, classes, positions));
 }
@@ -68,10 +68,10 @@ static double training_cost(const struct experiment *e, const struct task *task)
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct adapter_settings *a = &e->settings.adapter;
     double image =
-        cost_images(n, 1) + (e->model.groups & GROUP_ADAPTERS
-                                 ? cost_image_experts(n, 1, e->settings.adapter.top_k, e->settings.adapter.bottleneck)
-                                 : 0);
+        cost_images(n, 1) +
+        (e->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, a->top_k + a->shared_expert, a->bottleneck) : 0);
     double images = (double)dataset_size(e->data.tasks[k].dataset, SPLIT_TEST);
     double checkpoints = e->model.groups == GROUPS_NONE                           ? 0
                          : e->settings.method->alone || e->settings.method->joint ? 1
@@ -99,7 +99,8 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         const struct task *task = joint_or(&e->data, k);
         estimate->training += training_cost(e, task);
         size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
-                                       e->settings.adapter.top_k, e->settings.adapter.bottleneck);
+                                       e->settings.adapter.top_k + e->settings.adapter.shared_expert,
+                                       e->settings.adapter.bottleneck);
         largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;
     }
     double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);

@@ -14,7 +14,8 @@ static void choose_evaluation_batch(struct experiment *e)
     enum { USUAL = 64, MOST = 512 };
     const struct adapter_settings *adapter = &e->settings.adapter;
     size_t left = e->model.backend->ops->memory_left(e->model.backend),
-           each = cost_evaluation_bytes(&e->model.clip->dimensions, 1, adapter->top_k, adapter->bottleneck),
+           each = cost_evaluation_bytes(&e->model.clip->dimensions, 1, adapter->top_k + adapter->shared_expert,
+                                        adapter->bottleneck),
            batch = MOST;
     while (batch > 1 && batch > left / 2 / each)
         batch /= 2;

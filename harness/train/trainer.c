@@ -197,7 +197,7 @@ static status add_need(const struct experiment *e, const struct task *task, stru
     const struct adapter_settings *adapter = &e->settings.adapter;
     size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
            bytes = cost_step_bytes(&e->model.clip->dimensions, images, e->prompts.count, e->prompts.positions,
-                                   adapter->top_k, adapter->bottleneck);
+                                   adapter->top_k + adapter->shared_expert, adapter->bottleneck);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
                          images, e->prompts.count, (bytes >> 20) + 1);
 }

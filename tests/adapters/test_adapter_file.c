@@ -313,10 +313,11 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
 static void choices_are_in_the_file(void **state)
 {
     (void)state;
-    struct adapter_settings cases[3] = {small_settings, small_settings, small_settings};
+    struct adapter_settings cases[4] = {small_settings, small_settings, small_settings, small_settings};
     cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
     cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = 1}, ADAPT_TEXT};
     cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
+    cases[3].shared_expert = true;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct small s;
         struct adapters *adapters = small_adapters_open(&s, 1, &cases[i]), *opened;
@@ -325,6 +326,7 @@ static void choices_are_in_the_file(void **state)
         const struct adapter_place *expected = &cases[i].place, *found = &opened->settings.place;
         assert_true(found->blocks.rule == expected->blocks.rule && found->blocks.n == expected->blocks.n &&
                     found->blocks.listed == expected->blocks.listed && found->towers == expected->towers);
+        assert_int_equal(opened->settings.shared_expert, cases[i].shared_expert);
         for (int t = 0; t < TOWERS; t++) {
             const float *features = features_of(&s, adapters, (enum tower)t);
             features_of(&s, opened, (enum tower)t);
@@ -347,6 +349,7 @@ static void choices_that_do_not_fit_are_refused(void **state)
         {{"blocks", "2"}, NULL, "adapter.blocks is 2"},
         {{"blocks", "first_two"}, NULL, "first_two"},
         {{"towers", "none"}, NULL, "\"none\""},
+        {{"shared_expert", "true"}, NULL, "no such expert"},
     };
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL), *opened;

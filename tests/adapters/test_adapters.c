@@ -1,4 +1,5 @@
 /* The experts' bank and hook: sizes, settings, what a step changes and what it leaves, gradients, bits. */
+#include "adapters/merge.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
@@ -222,6 +223,7 @@ static void check_gradients(const struct adapter_settings *settings)
 {
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, settings);
+    assert_int_equal(adapters_count_values(&small_dimensions, settings), adapters_values(adapters));
     small_loss(&s, true);
     for (int t = 0; t < TOWERS; t++) {
         struct parameters *group = adapters->towers[t].parameters;
@@ -248,6 +250,92 @@ static void gradients_match_differences(void **state)
     check_gradients(&settings);
     settings.top_k = settings.experts;
     check_gradients(&settings);
+}
+
+static void shared_expert_gradients_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.shared_expert = true;
+    settings.dropout = 0.25f;
+    settings.bottleneck = 20; /* no hidden unit so near 0 that a difference crosses it */
+    check_gradients(&settings);
+    settings.bottleneck = 12;
+    settings.input = EXPERT_INPUT_POST_LN;
+    check_gradients(&settings);
+}
+
+/* Moves the one expert of every block of `from` to the shared one of `to`. */
+static void share_experts(struct small *s, const struct adapters *from, const struct adapters *to)
+{
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < from->towers[t].blocks; b++) {
+            const struct parameters *group = from->towers[t].parameters;
+            const struct expert_stack *shared = &to->towers[t].banks[b].shared;
+            const size_t targets[] = {shared->down_weight, shared->down_bias, shared->up_weight, shared->up_bias};
+            size_t sources[4];
+            expert_tensors(from, (enum tower)t, b, sources);
+            for (int i = 0; i < 4; i++) {
+                size_t n = group->list[sources[i]].size;
+                const float *values =
+                    from_device(&s->d, parameters_weight(group, sources[i]).value, n * sizeof *values);
+                must(parameters_upload(to->towers[t].parameters, &to->towers[t].parameters->list[targets[i]], values,
+                                       &error));
+            }
+        }
+}
+
+/* The same as the only expert there is, which has gate 1 too, beside one that adds nothing; also for a sample without a
+ * router, which uses neither. */
+static void the_shared_expert_is_an_expert(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    settings.experts = settings.top_k = 1;
+    struct adapters *plain = small_adapters_open(&s, 2, &settings), *shared;
+    settings.shared_expert = true;
+    must(adapters_create(&shared, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
+    share_experts(&s, plain, shared);
+    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){1, -1, 0});
+    small_encode(&s);
+    size_t n = tensor_elements(&s.features[TOWER_IMAGE]);
+    const float *expected = from_device(&s.d, s.features[TOWER_IMAGE].data, n * sizeof *expected);
+    struct block_hook hook = adapters_hook(shared, TOWER_IMAGE);
+    s.hooks[TOWER_IMAGE] = &hook;
+    small_encode(&s);
+    expect_floats(&s.d, "features", s.features[TOWER_IMAGE].data, expected, n);
+    adapters_destroy(shared);
+    small_adapters_close(&s, plain);
+}
+
+/* Every step moves it, whatever is frozen; merging leaves it alone. */
+static void the_shared_expert_is_neither_frozen_nor_merged(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    settings.shared_expert = true;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    struct merge_plan plan = {.combiner = NULL};
+    struct expert_changes changes = {0};
+    must(merge_policy_find(&plan.policy, "most_used", &error));
+    const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
+    const struct parameter *p = &tower->parameters->list[tower->banks[1].shared.up_bias];
+    small_loss(&s, true);
+    const float *before = from_device(&s.d, tower->parameters->values + p->offset, p->size * sizeof *before);
+    must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &changes, &error));
+    must(adapters_freeze(adapters, settings.experts, &changes, &error));
+    expect_floats(&s.d, "after a merge", tower->parameters->values + p->offset, before, p->size);
+    for (int step = 1; step <= 2; step++) {
+        must(adapters_step(adapters, s.state, &small_rule, &error));
+        expect_integers(&s.d, "steps", tower->parameters->steps + p->first_segment, &step, 1);
+        small_loss(&s, true);
+    }
+    const float *after = from_device(&s.d, tower->parameters->values + p->offset, p->size * sizeof *after);
+    assert_memory_not_equal(after, before, p->size * sizeof *after);
+    expert_changes_free(&changes);
+    small_adapters_close(&s, adapters);
 }
 
 /* The balance loss changes the gradients of routers, noise matrices and all below by its own. */
@@ -293,6 +381,7 @@ static void bits_do_not_depend_on_threads(void **state)
     settings.dropout = 0.1f;
     settings.balance = BALANCE_CV;
     settings.balance_weight = 0.1f;
+    settings.shared_expert = true;
     for (size_t threads = 1; threads <= 3; threads++) {
         struct small s;
         struct adapters *adapters = small_adapters_open(&s, threads, &settings);
@@ -324,6 +413,9 @@ int main(void)
         cmocka_unit_test(step_changes_what_was_used_and_not_frozen),
         cmocka_unit_test(counts_are_per_task),
         cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(shared_expert_gradients_match_differences),
+        cmocka_unit_test(the_shared_expert_is_an_expert),
+        cmocka_unit_test(the_shared_expert_is_neither_frozen_nor_merged),
         cmocka_unit_test(balance_gradients_match_differences),
         cmocka_unit_test(balance_loss_is_added),
         cmocka_unit_test(bits_do_not_depend_on_threads),

@@ -18,6 +18,7 @@ static const struct choice {
     {.overrides = {"adapter.blocks=last_1"}},
     {.overrides = {"adapter.blocks=0", "adapter.towers=image"}},
     {.overrides = {"adapter.towers=text", "merge.policy=downstream"}},
+    {.overrides = {"adapter.shared_expert=true", "adapter.blocks=first_1"}},
     {.overrides = {"adapter.balance_loss=cv", "adapter.balance_weight=0.3"}, .shares_differ = true},
 };
 

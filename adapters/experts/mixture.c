@@ -1,0 +1,105 @@
+/* The hook: y += Σ_k g_k ε_k(x) over the experts that the router chose, and the shared one. */
+#include "adapters/experts/expert.h"
+#include "adapters/statistics.h"
+
+/* The place of the site's block among those with adapters; it is one of them. */
+static size_t bank_at(const struct adapter_tower *tower, const struct block_site *site)
+{
+    size_t b = 0;
+    while (tower->banks[b].block != site->block)
+        b++;
+    return b;
+}
+
+static status take_layers(struct adapter_tower *tower, size_t b, const struct block_site *site, const struct tensor *x,
+                          struct error *error)
+{
+    const struct adapter_settings *s = &tower->adapters->settings;
+    const struct expert_bank *bank = &tower->banks[b];
+    struct expert_pass *pass = &tower->passes[b];
+    pass->routed = (struct expert_layer){.tower = tower,
+                                         .stack = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
+                                         .frozen = bank->frozen,
+                                         .numbers = expert_numbers(site)};
+    pass->shared = (struct expert_layer){
+        .tower = tower, .stack = bank->shared, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
+    TRY(expert_layer_take(&pass->routed, site, x->shape[0], x->shape[1], s->experts, s->top_k, error));
+    if (tower->choices != NULL)
+        pass->routed.dispatch.chosen = tower->choices + b * x->shape[0] * s->top_k;
+    return s->shared_expert ? expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error) : OK;
+}
+
+static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
+                      struct tensor *y, struct error *error)
+{
+    struct adapter_tower *tower = state;
+    const struct adapter_settings *s = &tower->adapters->settings;
+    if (site->router == NULL)
+        return OK;
+    const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
+    size_t b = bank_at(tower, site);
+    struct expert_pass *pass = &tower->passes[b];
+    struct arena_mark start = arena_mark(site->arena);
+    TRY(take_layers(tower, b, site, x, error));
+    TRY(router_forward(tower, b, site, x, pass, error));
+    if (site->training)
+        TRY(statistics_see(tower, site, b, &pass->routed.dispatch, input, error));
+    TRY(expert_layer_forward(&pass->routed, site, input, y, error));
+    if (s->shared_expert) {
+        TRY(router_send_all(tower, site, x, pass, error));
+        TRY(expert_layer_forward(&pass->shared, site, input, y, error));
+    }
+    if (!site->training)
+        arena_release(site->arena, start);
+    return OK;
+}
+
+/* Of the shared expert, whose gates are 1 and stay so. */
+static status backward_shared(struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
+                              const struct tensor *dy, struct tensor *dinput, struct error *error)
+{
+    struct tensor dgates, dhidden;
+    TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 1, &pass->shared.dispatch.samples,
+                    error));
+    TRY(expert_layer_backward(&pass->shared, site, input, dy, dgates.data, &dhidden, error));
+    return dinput != NULL ? expert_layer_backward_input(&pass->shared, site, &dhidden, dinput, error) : OK;
+}
+
+static status backward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
+                       const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error)
+{
+    struct adapter_tower *tower = state;
+    const struct adapter_settings *s = &tower->adapters->settings;
+    if (site->router == NULL)
+        return OK;
+    bool post_ln = s->input == EXPERT_INPUT_POST_LN;
+    const struct tensor *input = post_ln ? ln2_x : x;
+    struct tensor dgates, dhidden, *dinput = dx->data == NULL ? NULL : post_ln ? dln2 : dx;
+    size_t b = bank_at(tower, site);
+    struct expert_pass *pass = &tower->passes[b];
+    const size_t shape[] = {pass->routed.dispatch.samples, s->top_k};
+    struct arena_mark mark = arena_mark(site->arena);
+    TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 2, shape, error));
+    TRY(expert_layer_backward(&pass->routed, site, input, dy, dgates.data, &dhidden, error));
+    TRY(router_backward(tower, b, site, pass, dgates.data, dx, error));
+    if (dinput != NULL)
+        TRY(expert_layer_backward_input(&pass->routed, site, &dhidden, dinput, error));
+    if (s->shared_expert)
+        TRY(backward_shared(pass, site, input, dy, dinput, error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
+struct block_hook adapters_hook(struct adapters *adapters, enum tower tower)
+{
+    bool trained = adapters->towers[tower].parameters->gradients != NULL;
+    uint64_t absent = ~(uint64_t)0;
+    for (size_t b = 0; b < adapters->towers[tower].blocks; b++)
+        absent &= ~((uint64_t)1 << adapters->towers[tower].banks[b].block);
+    return (struct block_hook){.state = &adapters->towers[tower],
+                               .place = BESIDE_MLP,
+                               .trained = trained && adapters_in_tower(adapters, tower),
+                               .absent = absent,
+                               .forward = forward,
+                               .backward = trained ? backward : NULL};
+}

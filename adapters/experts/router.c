@@ -1,0 +1,167 @@
+/* Noisy top-k: which experts a sample goes to, by what, and what that adds to the loss. */
+#include "adapters/experts/expert.h"
+
+static status take(struct tensor *tensor, const struct block_site *site, const char *name, size_t rows, size_t columns,
+                   struct error *error)
+{
+    return tensor_take(tensor, site->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error);
+}
+
+static bool is_balanced(const struct adapter_tower *tower, const struct block_site *site)
+{
+    return site->training && tower->adapters->settings.balance != BALANCE_NONE && tower->adapters->loss != NULL;
+}
+
+/* Memory that the backward pass reads. */
+static status take_kept(const struct adapter_tower *tower, const struct block_site *site, struct expert_pass *pass,
+                        struct error *error)
+{
+    const struct adapter_settings *s = &tower->adapters->settings;
+    size_t samples = pass->routed.dispatch.samples;
+    struct tensor noise, gates, logits;
+    TRY(take(&noise, site, "router noise", 2 * samples, s->experts, error));
+    pass->noise_logits = noise.data;
+    pass->drawn = pass->noise_logits + samples * s->experts;
+    pass->balance_gates = pass->balance_logits = pass->balance_noise = NULL;
+    if (!is_balanced(tower, site))
+        return OK;
+    TRY(take(&gates, site, "gates' share of the balance loss", samples, s->top_k, error));
+    TRY(take(&logits, site, "logits' share of the balance loss", 2 * samples, s->experts, error));
+    pass->balance_gates = gates.data;
+    pass->balance_logits = logits.data;
+    pass->balance_noise = pass->balance_logits + samples * s->experts;
+    return OK;
+}
+
+/* What decides: the first position of each sample. */
+static status look_at(const struct block_site *site, const struct tensor *x, struct expert_pass *pass,
+                      struct error *error)
+{
+    (void)error;
+    pass->gate = *x;
+    pass->router = site->router;
+    return OK;
+}
+
+static status run_router(const struct adapter_tower *tower, size_t bank, const struct block_site *site, size_t before,
+                         struct expert_pass *pass, struct error *error)
+{
+    const struct adapter_settings *s = &tower->adapters->settings;
+    const struct expert_bank *b = &tower->banks[bank];
+    return site->backend->ops->route(
+        site->backend,
+        &(struct route){.batch = pass->routed.dispatch.samples,
+                        .positions = pass->gate.shape[1],
+                        .width = tower->width,
+                        .experts = s->experts,
+                        .top_k = s->top_k,
+                        .routers = s->tasks,
+                        .x = pass->gate.data,
+                        .routers_value = parameters_weight(tower->parameters, b->routers).value,
+                        .noise_value = parameters_weight(tower->parameters, b->noise).value,
+                        .router = pass->router,
+                        .training = site->training,
+                        .noise = site->noise,
+                        .noise_base = expert_numbers(site) + before * s->experts,
+                        .state = site->state,
+                        .epsilon = s->noise_epsilon,
+                        .dispatch = &pass->routed.dispatch,
+                        .noise_logits = pass->noise_logits,
+                        .drawn = pass->drawn,
+                        .logits = pass->balance_logits,
+                        .counts = b->counts,
+                        .used = b->used,
+                        .frozen = b->frozen},
+        error);
+}
+
+/* What the routing of this batch adds to the loss; with its gradients, which the backward pass finds in pass. */
+static status add_balance(const struct adapter_tower *tower, const struct block_site *site,
+                          const struct expert_pass *pass, struct error *error)
+{
+    const struct adapters *adapters = tower->adapters;
+    if (!is_balanced(tower, site))
+        return OK;
+    return site->backend->ops->balance(
+        site->backend,
+        &(struct balance){.dispatch = &pass->routed.dispatch,
+                          .epsilon = adapters->settings.noise_epsilon,
+                          .weight = adapters->settings.balance_weight * adapters->loss_share,
+                          .logits = pass->balance_logits,
+                          .noise_logits = pass->noise_logits,
+                          .drawn = pass->drawn,
+                          .dnoise_logits = pass->balance_noise,
+                          .dgates = pass->balance_gates,
+                          .loss = adapters->loss},
+        error);
+}
+
+status router_forward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                      const struct tensor *x, struct expert_pass *pass, struct error *error)
+{
+    TRY(take_kept(tower, site, pass, error));
+    TRY(look_at(site, x, pass, error));
+    TRY(run_router(tower, bank, site, site->first, pass, error));
+    return add_balance(tower, site, pass, error);
+}
+
+static status add_gates(const struct block_site *site, const struct expert_pass *pass, float *dgates,
+                        struct error *error)
+{
+    return site->backend->ops->weighted_sum(
+        site->backend,
+        &(struct weighted_sum){.count = 2,
+                               .n = pass->routed.dispatch.samples * pass->routed.dispatch.top_k,
+                               .inputs = {dgates, pass->balance_gates},
+                               .weights = {1, 1},
+                               .out = dgates},
+        error);
+}
+
+status router_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                       struct expert_pass *pass, float *dgates, const struct tensor *dx, struct error *error)
+{
+    const struct dispatch *dispatch = &pass->routed.dispatch;
+    struct weight routers = parameters_weight(tower->parameters, tower->banks[bank].routers),
+                  noise = parameters_weight(tower->parameters, tower->banks[bank].noise);
+    if (pass->balance_gates != NULL)
+        TRY(add_gates(site, pass, dgates, error));
+    return site->backend->ops->route_backward(site->backend,
+                                              &(struct route_backward){.batch = dispatch->samples,
+                                                                       .positions = pass->gate.shape[1],
+                                                                       .width = tower->width,
+                                                                       .experts = dispatch->experts,
+                                                                       .top_k = dispatch->top_k,
+                                                                       .x = pass->gate.data,
+                                                                       .routers_value = routers.value,
+                                                                       .noise_value = noise.value,
+                                                                       .router = pass->router,
+                                                                       .dispatch = dispatch,
+                                                                       .noise_logits = pass->noise_logits,
+                                                                       .drawn = pass->drawn,
+                                                                       .dgates = dgates,
+                                                                       .dlogits = pass->balance_logits,
+                                                                       .dnoise_logits = pass->balance_noise,
+                                                                       .drouters = routers.gradient,
+                                                                       .dnoise = noise.gradient,
+                                                                       .dx = dx->data},
+                                              error);
+}
+
+/* A choice of one among one. */
+status router_send_all(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
+                       struct expert_pass *pass, struct error *error)
+{
+    return site->backend->ops->route(site->backend,
+                                     &(struct route){.batch = x->shape[0],
+                                                     .positions = x->shape[1],
+                                                     .width = tower->width,
+                                                     .experts = 1,
+                                                     .top_k = 1,
+                                                     .routers = tower->adapters->settings.tasks,
+                                                     .x = x->data,
+                                                     .routers_value = tower->no_preference,
+                                                     .router = site->router,
+                                                     .dispatch = &pass->shared.dispatch},
+                                     error);
+}
