@@ -111,6 +111,21 @@ void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
 
+/* What became of a merge (harness/train/services/merge_effects.h). */
+struct merge_effect {
+    enum tower tower;
+    size_t block, position, iteration; /* of the merge; position: among the changes of that block then */
+    size_t known;                   /* iteration after which this was known; one more than the task has: at its end */
+    size_t iterations;              /* that followed in the task, at most 50; of these: */
+    int64_t chosen, choices;        /* how often the merged expert was chosen, and all of the block together */
+    double loss_before, loss_after; /* means over up to 50 iterations; NAN: unknown */
+    double distance;                /* statistics_distance */
+};
+struct merge_effect_list {
+    size_t count;
+    struct merge_effect *effects;
+};
+
 /* What merging consists of: who is merged, and how. */
 struct merge_plan {
     const struct merge_policy *policy;
@@ -120,7 +135,8 @@ struct merge_plan {
     const struct merge_schedule *schedule; /* schedule/schedule.h; NULL: that of whoever calls adapters_merge */
     size_t every;                          /* iterations between merges, or as the schedule says */
     double least_fall;
-    float noise; /* standard deviation of what is added to a merged tensor, as a share of its own; 0: nothing */
+    bool analysis; /* whether to find out what becomes of merges; nothing that is computed depends on it */
+    float noise;   /* standard deviation of what is added to a merged tensor, as a share of its own; 0: nothing */
 };
 unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
 

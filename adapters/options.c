@@ -113,6 +113,10 @@ const struct option merge_options[] = {{.name = "policy",
                                         .help =
                                             "schedule plateau: share by which the mean loss has to fall for training "
                                             "to go on without a merge"},
+                                       {.name = "analysis",
+                                        .type = OPTION_BOOLEAN,
+                                        .fallback = "yes",
+                                        .help = "store what becomes of merges; results do not depend on it"},
                                        {.name = "moments",
                                         .type = OPTION_CHOICE,
                                         .choices = MERGE_MOMENTS_CHOICES,
@@ -220,6 +224,7 @@ status merge_plan_of(struct merge_plan *plan, const struct options *merge, const
     *plan = (struct merge_plan){.schedule = merge_schedule_at(options_choice(merge, "schedule")),
                                 .every = whole(merge, "every"),
                                 .least_fall = options_real(merge, "least_fall"),
+                                .analysis = options_boolean(merge, "analysis"),
                                 .moments = (enum merge_moments)options_choice(merge, "moments"),
                                 .policy_options = merge,
                                 .combiner_options = combine};

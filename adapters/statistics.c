@@ -1,5 +1,6 @@
 #include "adapters/statistics.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "adapters/experts/expert.h"
@@ -130,38 +131,87 @@ status statistics_square(const struct adapter_tower *tower, const struct step_gu
                                          error);
 }
 
-/* outputs [E, PROBES, d] of a block's experts on its probes, without their common factor, on the device. */
-static status expert_outputs(const struct adapter_tower *tower, size_t block, struct matrix outputs,
-                             struct matrix hidden, struct error *error)
+/* out [PROBES, d] of one of a block's experts on its probes, without the experts' common factor, on the device. */
+static status expert_output(const struct adapter_tower *tower, size_t block, size_t expert, struct matrix hidden,
+                            float *out, struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
     const struct expert_bank *bank = &tower->banks[block];
-    size_t experts = tower->adapters->settings.experts, m = tower->adapters->settings.bottleneck, d = tower->width;
+    size_t m = tower->adapters->settings.bottleneck, d = tower->width;
     const float *down = parameters_weight(tower->parameters, bank->down_weight).value,
                 *down_bias = parameters_weight(tower->parameters, bank->down_bias).value,
                 *up = parameters_weight(tower->parameters, bank->up_weight).value,
                 *up_bias = parameters_weight(tower->parameters, bank->up_bias).value;
-    float *probes = tower->statistics.probes + block * PROBES * d;
-    for (size_t e = 0; e < experts; e++) {
-        TRY(backend->ops->gemm(backend,
-                               &(struct gemm){.a = matrix_rows(probes, PROBES, d),
-                                              .b = matrix_rows((float *)down + e * m * d, m, d),
-                                              .transpose_b = true,
-                                              .exact = true,
-                                              .bias = down_bias + e * m,
-                                              .activation = ACTIVATION_RELU,
-                                              .out = hidden},
-                               error));
-        TRY(backend->ops->gemm(backend,
-                               &(struct gemm){.a = hidden,
-                                              .b = matrix_rows((float *)up + e * d * m, d, m),
-                                              .transpose_b = true,
-                                              .exact = true,
-                                              .bias = up_bias + e * d,
-                                              .out = matrix_rows((float *)outputs.data + e * PROBES * d, PROBES, d)},
-                               error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = matrix_rows(tower->statistics.probes + block * PROBES * d, PROBES, d),
+                                          .b = matrix_rows((float *)down + expert * m * d, m, d),
+                                          .transpose_b = true,
+                                          .exact = true,
+                                          .bias = down_bias + expert * m,
+                                          .activation = ACTIVATION_RELU,
+                                          .out = hidden},
+                           error));
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = hidden,
+                                             .b = matrix_rows((float *)up + expert * d * m, d, m),
+                                             .transpose_b = true,
+                                             .exact = true,
+                                             .bias = up_bias + expert * d,
+                                             .out = matrix_rows(out, PROBES, d)},
+                              error);
+}
+
+static status take_outputs(const struct adapter_tower *tower, size_t experts, struct arena *arena,
+                           struct tensor *outputs, struct tensor *hidden, struct error *error)
+{
+    TRY(tensor_take(outputs, arena, TENSOR_F32, "expert outputs", 2, (size_t[]){experts * PROBES, tower->width},
+                    error));
+    return tensor_take(hidden, arena, TENSOR_F32, "expert hidden units", 2,
+                       (size_t[]){PROBES, tower->adapters->settings.bottleneck}, error);
+}
+
+/* outputs [1 + sources, n], the merged expert's first. */
+static double mean_distance(const float *outputs, size_t sources, size_t n)
+{
+    double sum = 0, count = 0;
+    for (size_t s = 1; s <= sources; s++) {
+        double difference = 0, length = 0;
+        for (size_t i = 0; i < n; i++) {
+            difference += pow((double)outputs[i] - (double)outputs[s * n + i], 2);
+            length += pow((double)outputs[s * n + i], 2);
+        }
+        sum += length != 0 ? sqrt(difference / length) : 0;
+        count += length != 0;
     }
-    return OK;
+    return count > 0 && isfinite(sum) ? sum / count : (double)NAN;
+}
+
+static status outputs_of_merge(const struct adapter_tower *tower, const struct merge *merge, struct arena *arena,
+                               float *host, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    struct tensor outputs, hidden;
+    TRY(take_outputs(tower, 1 + merge->sources, arena, &outputs, &hidden, error));
+    for (size_t i = 0; i <= merge->sources; i++)
+        TRY(expert_output(tower, merge->block, (size_t)(i == 0 ? merge->target : merge->source[i - 1]),
+                          matrix_of(&hidden), (float *)outputs.data + i * PROBES * tower->width, error));
+    return backend->ops->download(backend, host, outputs.data, tensor_bytes(&outputs), error);
+}
+
+status statistics_distance(const struct adapter_tower *tower, const struct merge *merge, struct arena *arena,
+                           double *distance, struct error *error)
+{
+    size_t n = PROBES * tower->width;
+    float *outputs = malloc(array_size(1 + merge->sources, n * sizeof *outputs));
+    if (outputs == NULL)
+        return error_set(error, ERROR_MEMORY, "merge: no memory for the experts' outputs");
+    struct arena_mark mark = arena_mark(arena);
+    status result = outputs_of_merge(tower, merge, arena, outputs, error);
+    arena_release(arena, mark);
+    if (result == OK)
+        *distance = mean_distance(outputs, merge->sources, n);
+    free(outputs);
+    return result;
 }
 
 static status similarity_of_blocks(const struct adapter_tower *tower, struct arena *arena, float *outputs,
@@ -170,11 +220,10 @@ static status similarity_of_blocks(const struct adapter_tower *tower, struct are
     struct backend *backend = tower->adapters->backend;
     size_t experts = tower->adapters->settings.experts, d = tower->width;
     struct tensor device, hidden;
-    TRY(tensor_take(&device, arena, TENSOR_F32, "expert outputs", 2, (size_t[]){experts * PROBES, d}, error));
-    TRY(tensor_take(&hidden, arena, TENSOR_F32, "expert hidden units", 2,
-                    (size_t[]){PROBES, tower->adapters->settings.bottleneck}, error));
+    TRY(take_outputs(tower, experts, arena, &device, &hidden, error));
     for (size_t b = 0; b < tower->blocks; b++) {
-        TRY(expert_outputs(tower, b, matrix_of(&device), matrix_of(&hidden), error));
+        for (size_t e = 0; e < experts; e++)
+            TRY(expert_output(tower, b, e, matrix_of(&hidden), (float *)device.data + e * PROBES * d, error));
         TRY(backend->ops->download(backend, outputs, device.data, tensor_bytes(&device), error));
         merge_similarity(experts, PROBES, d, outputs, similarity + b * experts * experts);
     }

@@ -35,6 +35,12 @@ status statistics_see(const struct adapter_tower *tower, const struct block_site
 /* Before an update: adds the squares of the gradients, unless the step is held. */
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error);
 
+/* How far what a merge made is from its sources s, by their outputs f [PROBES, d] on the block's probes: the mean over the
+ * sources of ‖f − f_s‖ / ‖f_s‖ (Frobenius norms). Sources whose output is zero do not count; NAN: none counts, or there is
+ * something that is not finite. The arena is released again. */
+status statistics_distance(const struct adapter_tower *tower, const struct merge *merge, struct arena *arena,
+                           double *distance, struct error *error);
+
 /* similarity [blocks, E, E] on the host, from the probes and the experts as they are. */
 status statistics_similarity(const struct adapter_tower *tower, float *similarity, struct error *error);
 

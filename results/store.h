@@ -253,6 +253,19 @@ struct expert_event_row {
 status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row,
                               struct error *error);
 
+/* What became of a merge in the `iterations` that followed in its task, at most 50; NAN: unknown. */
+struct merge_effect_row {
+    int64_t task, iteration; /* of the merge, */
+    const char *encoder;
+    int64_t block, position;    /* as in its expert_event_row */
+    int64_t known;              /* after which iteration; one more than the task has: at its end */
+    int64_t iterations, chosen; /* samples that chose the merged expert, */
+    int64_t choices;            /* and that chose any of the block */
+    double loss_before, loss_after, distance;
+};
+status store_add_merge_effect(struct store *store, int64_t run, const struct merge_effect_row *row,
+                              struct error *error);
+
 /* Test images of `task` sent to each router; counts[0] is zero-shot CLIP, counts[1 + t] router t. Zeros are not
  * kept. */
 struct router_choices_row {

@@ -147,7 +147,8 @@ const struct suite_section settings_sections[] = {
      .options = merge_options,
      .chooser = "policy",
      .chosen = merge_policy_keys,
-     .incidental = "schedule=every|target=least_used|noise=0.01|least_fall=0.01", /* what runs did before these keys */
+     .incidental = "schedule=every|target=least_used|noise=0.01|least_fall=0.01" /* what runs did before these keys */
+                   "|analysis",
      .used = method_reads},
     {.name = "combine",
      .options = combine_options,

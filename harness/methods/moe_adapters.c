@@ -4,17 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 #include "harness/train/services/loss_mean.h"
+#include "harness/train/services/merge_effects.h"
 
 struct state {
     void *policy; /* state of the merge policy; NULL: none */
     struct schedule_state schedule;
     struct loss_mean loss; /* where the schedule needs it */
+    struct merge_effects *effects;
 };
 
 /* An iteration that is left out takes back its selection counts, but not what its forward pass added to the others; and
@@ -40,7 +42,10 @@ static status open_policy(struct method_run *run, struct error *error)
     struct state *state = run->state;
     const struct merge_plan *plan = &e->settings.merge;
     TRY(check_skipping(e, error));
-    TRY(adapters_collect(e->model.adapters, merge_needs(plan), run->memory, error));
+    bool analysis = plan->analysis && plan->policy->plan != NULL && plan->policy != &policy_none;
+    TRY(adapters_collect(e->model.adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
+    if (analysis && e->work.rank == 0)
+        TRY(merge_effects_open(&state->effects, e, run->memory, error));
     if (plan->schedule->needs_loss)
         TRY(loss_mean_open(&state->loss, e, run->memory, error));
     if (plan->policy->state_size == 0)
@@ -65,6 +70,7 @@ static void close_policy(struct method_run *run)
 {
     struct state *state = run->state;
     free(state->policy);
+    merge_effects_close(state->effects);
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
@@ -75,6 +81,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     if (!resumed) {
         TRY(adapters_begin_task(e->model.adapters, task->index, error));
         state->schedule = (struct schedule_state){0};
+        merge_effects_begin_task(state->effects);
         if (plan->schedule->needs_loss)
             TRY(loss_mean_clear(&state->loss, e, error));
     }
@@ -113,23 +120,37 @@ static status is_due(struct method_run *run, const struct task *task, size_t ite
     return OK;
 }
 
+/* iteration: of the merge; 0 in the call stands for the end of the task. */
+static status merge(struct method_run *run, const struct merge_call *call, size_t iteration, struct error *error)
+{
+    struct experiment *e = run->experiment;
+    struct state *state = run->state;
+    size_t first = e->changes.count;
+    TRY(merge_effects_look(state->effects, e, iteration, error));
+    TRY(adapters_merge(e->model.adapters, &e->settings.merge, call, &e->changes, error));
+    return merge_effects_add(state->effects, e, iteration, first, error);
+}
+
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
     struct experiment *e = run->experiment;
     const struct merge_plan *plan = &e->settings.merge;
     const struct merge_call call = make_call(run, task, iteration);
     bool due;
+    TRY(merge_effects_step(((struct state *)run->state)->effects, e, iteration, error));
     if (plan->policy->after_step != NULL)
         return plan->policy->after_step(e->model.adapters, &call, error);
     TRY(is_due(run, task, iteration, &due, error));
-    return due ? adapters_merge(e->model.adapters, plan, &call, &e->changes, error) : OK;
+    return due ? merge(run, &call, iteration, error) : OK;
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct experiment *e = run->experiment;
     const struct merge_call call = make_call(run, task, 0);
-    TRY(adapters_merge(e->model.adapters, &e->settings.merge, &call, &e->changes, error));
+    size_t iterations = task->settings.iterations;
+    TRY(merge(run, &call, iterations, error));
+    TRY(merge_effects_end_task(((struct state *)run->state)->effects, e, iterations, error));
     return adapters_freeze(e->model.adapters, &e->settings.freeze, call.rng, &e->changes, error);
 }
 
@@ -142,6 +163,7 @@ static status keep(struct method_run *run, const struct passage *passage, struct
         TRY(passage_host(passage, "schedule.state", SAFETENSOR_F64, DOUBLES, &state->schedule, error));
         TRY(loss_mean_keep(&state->loss, "schedule.loss", passage, error));
     }
+    TRY(merge_effects_keep(state->effects, passage, error));
     if (plan->policy->state_size == 0)
         return OK;
     return passage_host(passage, "merge.state", SAFETENSOR_U8, plan->policy->state_size, state->policy, error);

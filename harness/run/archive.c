@@ -116,6 +116,16 @@ status archive_get_device(const struct archive *archive, struct backend *backend
     return backend->ops->upload(backend, device, found->data, count * safetensor_type_size(type), error);
 }
 
+bool archive_has(const struct archive *archive, const char *name)
+{
+    if (archive->file != NULL)
+        return safetensors_find(archive->file, name) != NULL;
+    for (size_t i = 0; i < archive->count; i++)
+        if (strcmp(archive->tensors[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 const char *archive_metadata(const struct archive *archive, const char *key)
 {
     return safetensors_metadata_value(archive->file, key);

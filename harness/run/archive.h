@@ -34,6 +34,7 @@ status archive_get(const struct archive *archive, const char *name, enum safeten
                    void *values, struct error *error);
 status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,
                           enum safetensor_type type, size_t count, void *device, struct error *error);
+bool archive_has(const struct archive *archive, const char *name);            /* with any type and count */
 const char *archive_metadata(const struct archive *archive, const char *key); /* NULL: absent */
 
 #endif

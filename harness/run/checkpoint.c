@@ -47,8 +47,13 @@ static status pass_adapters(const struct passage *p, struct adapters *adapters, 
         TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks.n, marks.counts, error));
         TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks.n, marks.frozen, error));
         struct statistic s;
-        for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &s); i++)
+        char name[96];
+        for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &s); i++) {
+            snprintf(name, sizeof name, "%s.%s", names[t], s.name);
+            if (s.of_leader && !p->saving && !archive_has(p->archive, name)) /* merge.analysis was off */
+                continue;
             TRY(pass_array(p, names[t], s.name, s.integers ? SAFETENSOR_I32 : SAFETENSOR_F32, s.n, s.data, error));
+        }
     }
     return OK;
 }

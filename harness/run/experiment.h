@@ -30,9 +30,10 @@ struct experiment {
     struct method_run method; /* state NULL: nothing is trained */
     size_t evaluation_batch;
     struct distributed_work work;
-    struct replicas *replicas;       /* the other ranks; NULL: none */
-    const struct recorded *recorded; /* stands in for datasets and texts, in replays; NULL: nothing does */
-    struct expert_changes changes;   /* merges, skips and freezes not yet recorded */
+    struct replicas *replicas;        /* the other ranks; NULL: none */
+    const struct recorded *recorded;  /* stands in for datasets and texts, in replays; NULL: nothing does */
+    struct expert_changes changes;    /* merges, skips and freezes not yet recorded */
+    struct merge_effect_list effects; /* likewise */
     /* inputs of the text features of the current task, in the task's arena */
     struct texts prompts;
     struct {

@@ -44,6 +44,7 @@ void model_close_method(struct experiment *e)
 void model_close(struct experiment *e)
 {
     expert_changes_free(&e->changes);
+    free(e->effects.effects);
     model_close_method(e);
     adapters_destroy(e->model.adapters);
     clip_destroy(e->model.clip);

@@ -267,6 +267,29 @@ static status record_freezes(const struct recorder *r, size_t task, size_t itera
     return OK;
 }
 
+static status record_effects(const struct recorder *r, size_t task, struct error *error)
+{
+    struct merge_effect_list *effects = &r->experiment->effects;
+    for (size_t i = 0; i < effects->count; i++) {
+        const struct merge_effect *effect = &effects->effects[i];
+        struct merge_effect_row row = {.task = (int64_t)task,
+                                       .iteration = (int64_t)effect->iteration,
+                                       .encoder = encoders[effect->tower],
+                                       .block = (int64_t)effect->block,
+                                       .position = (int64_t)effect->position,
+                                       .known = (int64_t)effect->known,
+                                       .iterations = (int64_t)effect->iterations,
+                                       .chosen = effect->chosen,
+                                       .choices = effect->choices,
+                                       .loss_before = effect->loss_before,
+                                       .loss_after = effect->loss_after,
+                                       .distance = effect->distance};
+        TRY(store_add_merge_effect(r->store, r->run, &row, error));
+    }
+    effects->count = 0;
+    return OK;
+}
+
 status record_changes(const struct recorder *r, size_t task, size_t iteration, struct error *error)
 {
     struct expert_changes *changes = &r->experiment->changes;
@@ -274,7 +297,7 @@ status record_changes(const struct recorder *r, size_t task, size_t iteration, s
         TRY((changes->changes[i].kind == CHANGE_FREEZE ? record_freezes : record_merge)(r, task, iteration,
                                                                                         &changes->changes[i], error));
     expert_changes_clear(changes);
-    return OK;
+    return record_effects(r, task, error);
 }
 
 status record_counts(const struct recorder *r, size_t task, struct error *error)

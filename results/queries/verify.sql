@@ -115,6 +115,12 @@ JOIN runs USING (run)
 JOIN (SELECT run, task, max(iteration) AS last FROM steps GROUP BY run, task) USING (run, task)
 WHERE status = 'finished' AND (iteration > last OR (event = 'freeze' AND iteration < last));
 
+SELECT 'effects', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
+       'a merge', coalesce(event, 'nothing')
+FROM merge_effects
+LEFT JOIN expert_events USING (run, task, iteration, encoder, block, position)
+WHERE event IS NOT 'merge';
+
 SELECT 'steps', run, 'task ' || task || ', iteration ' || iteration, 'a learning rate', learning_rate
 FROM steps
 WHERE learning_rate < 0 OR abs(learning_rate) > 1e300;

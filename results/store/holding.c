@@ -6,6 +6,7 @@ static const char count_sql[] = "SELECT status, (SELECT count(*) FROM evaluation
                                 "(SELECT count(*) FROM per_image WHERE run = ?1) + "
                                 "(SELECT count(*) FROM expert_counts WHERE run = ?1) + "
                                 "(SELECT count(*) FROM expert_events WHERE run = ?1) + "
+                                "(SELECT count(*) FROM merge_effects WHERE run = ?1) + "
                                 "(SELECT count(*) FROM router_choices WHERE run = ?1) + "
                                 "(SELECT count(*) FROM selector_thresholds WHERE run = ?1) + "
                                 "(SELECT count(*) FROM steps WHERE run = ?1) FROM runs WHERE run = ?1";
@@ -17,6 +18,7 @@ bool holding_counts(enum insert kind)
     case INSERT_PER_IMAGE:
     case INSERT_EXPERT_COUNT:
     case INSERT_EXPERT_EVENT:
+    case INSERT_MERGE_EFFECT:
     case INSERT_ROUTER_CHOICE:
     case INSERT_THRESHOLD:
     case INSERT_STEP:

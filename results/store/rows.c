@@ -27,6 +27,9 @@ static const char *const insert_sql[INSERT_COUNT] = {
                             "t1, t2, mixture, reason) VALUES (?1, ?2, ?3, ?4, ?5, "
                             "(SELECT count(*) FROM expert_events WHERE (run, task, iteration, encoder, block) = "
                             "(?1, ?2, ?3, ?4, ?5)), ?6, nullif(?7, -1), ?8, ?9, ?10, ?11)",
+    [INSERT_MERGE_EFFECT] = "INSERT INTO merge_effects (run, task, iteration, encoder, block, position, known, "
+                            "iterations, chosen, choices, loss_before, loss_after, distance) "
+                            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [INSERT_ROUTER_CHOICE] = "INSERT INTO router_choices (run, after_task, task, router, count) "
                              "VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_THRESHOLD] = "INSERT INTO selector_thresholds (run, task, threshold) VALUES (?1, ?2, ?3)",
@@ -219,6 +222,17 @@ status store_add_expert_event(struct store *store, int64_t run, const struct exp
                                  error);
     text_free(&mixture);
     return result;
+}
+
+status store_add_merge_effect(struct store *store, int64_t run, const struct merge_effect_row *row, struct error *error)
+{
+    return insert(store, INSERT_MERGE_EFFECT,
+                  VALUES(value_integer(run), value_integer(row->task), value_integer(row->iteration),
+                         value_text(row->encoder), value_integer(row->block), value_integer(row->position),
+                         value_integer(row->known), value_integer(row->iterations), value_integer(row->chosen),
+                         value_integer(row->choices), value_real(row->loss_before), value_real(row->loss_after),
+                         value_real(row->distance)),
+                  error);
 }
 
 status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,

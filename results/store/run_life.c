@@ -250,6 +250,7 @@ static const struct {
 } places[] = {
     {"steps", "(task, iteration) > (?2, ?3)", true},
     {"expert_events", "(task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze')", true},
+    {"merge_effects", "(task, known) > (?2, ?3)", true},
     {"expert_counts", "task >= ?2", true},
     {"skipped_steps", "task >= ?2", true},
     {"selector_thresholds", "task >= ?2", true},

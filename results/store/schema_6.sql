@@ -9,3 +9,22 @@ CREATE TABLE test_labels (
     PRIMARY KEY (run, task),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT;
+
+-- What became of a merge. A row is written at the next merge after the iterations that it looks at, or when the task ends.
+CREATE TABLE merge_effects (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    iteration INTEGER NOT NULL,          -- of the merge, as in expert_events, with the next three
+    encoder TEXT NOT NULL CHECK (encoder IN ('image', 'text')),
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    known INTEGER NOT NULL,              -- after which iteration; one more than the task has: when it ended
+    iterations INTEGER NOT NULL CHECK (iterations BETWEEN 0 AND 50), -- that followed in the task, of which:
+    chosen INTEGER NOT NULL CHECK (chosen >= 0),       -- samples that chose the merged expert,
+    choices INTEGER NOT NULL CHECK (choices >= chosen), -- and that chose any of the block: top_k for each
+    loss_before REAL,                    -- mean over up to 50 iterations up to the merge; empty: none was a number
+    loss_after REAL,                     -- mean over the iterations that followed
+    distance REAL,                       -- of its outputs to its sources', relative to theirs; empty: they had none
+    PRIMARY KEY (run, task, iteration, encoder, block, position),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;

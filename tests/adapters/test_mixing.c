@@ -181,6 +181,74 @@ static void noise_is_around_the_mean(void **state)
     small_close(&later);
 }
 
+/* --- Distances --- */
+
+/* Outputs of an expert of the text tower's block 1 on the probes, [PROBES, d], as the formula says. */
+static double *outputs_of(const struct adapters *adapters, const float *values, const float *probes, size_t expert)
+{
+    const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
+    size_t d = tower->width, m = adapters->settings.bottleneck, tensors[PARTS];
+    double *out = calloc(PROBES * d, sizeof *out);
+    const float *part[PARTS];
+    expert_tensors(adapters, TOWER_TEXT, 1, tensors);
+    for (size_t k = 0; k < PARTS; k++)
+        part[k] = values + expert_slice(adapters, TOWER_TEXT, tensors[k], expert).offset;
+    for (size_t p = 0; p < PROBES; p++)
+        for (size_t h = 0; h < m; h++) {
+            double unit = (double)part[1][h];
+            for (size_t i = 0; i < d; i++)
+                unit += (double)part[0][h * d + i] * (double)probes[p * d + i];
+            for (size_t i = 0; i < d; i++)
+                out[p * d + i] += (h == 0 ? (double)part[3][i] : 0) + fmax(unit, 0) * (double)part[2][i * m + h];
+        }
+    return out;
+}
+
+static double relative_distance(const double *a, const double *b, size_t n)
+{
+    double difference = 0, length = 0;
+    for (size_t i = 0; i < n; i++) {
+        difference += pow(a[i] - b[i], 2);
+        length += pow(b[i], 2);
+    }
+    return sqrt(difference / length);
+}
+
+static void distances_are_of_outputs_on_the_probes(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
+    struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
+    size_t n = PROBES * tower->width, tensors[PARTS];
+    const struct merge merge = {.block = 1, .target = 2, .sources = 2, .source = {4, 0}};
+    double distance;
+    must(adapters_collect(adapters, NEEDS_PROBES, &s.d.memory, &error));
+    const float *probes = draw(&s.d, n, 1.0f).host;
+    must(s.d.ops->upload(s.d.backend, tower->statistics.probes + n, probes, n * sizeof *probes, &error));
+    float *values = read_values(&s, tower->parameters);
+    double *merged = outputs_of(adapters, values, probes, 2), *first = outputs_of(adapters, values, probes, 4),
+           *second = outputs_of(adapters, values, probes, 0);
+    double one = relative_distance(merged, first, n), two = relative_distance(merged, second, n);
+    must(statistics_distance(tower, &merge, &s.d.memory, &distance, &error));
+    assert_true(fabs(distance - (one + two) / 2) < 1e-5 * distance);
+    expert_tensors(adapters, TOWER_TEXT, 1, tensors);
+    for (size_t k = 2; k < PARTS; k++) { /* a source without an output */
+        struct expert_slice up = expert_slice(adapters, TOWER_TEXT, tensors[k], 0);
+        must(s.d.ops->zero(s.d.backend, parameters_write(tower->parameters, up.offset, up.size),
+                           up.size * sizeof(float), &error));
+    }
+    must(statistics_distance(tower, &merge, &s.d.memory, &distance, &error));
+    assert_true(fabs(distance - one) < 1e-5 * distance);
+    must(statistics_distance(tower, &(struct merge){.block = 1, .target = 2, .sources = 1, .source = {0}}, &s.d.memory,
+                             &distance, &error));
+    assert_true(isnan(distance));
+    free(merged);
+    free(first);
+    free(second);
+    small_adapters_close(&s, adapters);
+}
+
 /* --- Freezing --- */
 
 static size_t pick(const char *name, const char *share, size_t top_k, const int32_t *counts, size_t experts,
@@ -272,9 +340,9 @@ static void many_experts_are_frozen_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_experts_move_towards_the_others), cmocka_unit_test(noise_is_around_the_mean),
-        cmocka_unit_test(each_freeze_policy_picks_its_own),     cmocka_unit_test(random_freezing_does_not_look_at_use),
-        cmocka_unit_test(many_experts_are_frozen_together),
+        cmocka_unit_test(free_experts_move_towards_the_others),   cmocka_unit_test(noise_is_around_the_mean),
+        cmocka_unit_test(distances_are_of_outputs_on_the_probes), cmocka_unit_test(each_freeze_policy_picks_its_own),
+        cmocka_unit_test(random_freezing_does_not_look_at_use),   cmocka_unit_test(many_experts_are_frozen_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

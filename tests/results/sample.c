@@ -1,6 +1,7 @@
 #include "tests/results/sample.h"
 
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,25 @@ static status write_merge(struct store *store, int64_t run, int64_t task, int64_
     return store_add_expert_event(store, run, &row, error);
 }
 
+/* Of the merge after iteration 10. */
+static status write_effect(struct store *store, int64_t run, int64_t task, const char *encoder, int64_t known,
+                           struct error *error)
+{
+    return store_add_merge_effect(store, run,
+                                  &(struct merge_effect_row){.task = task,
+                                                             .iteration = 10,
+                                                             .encoder = encoder,
+                                                             .block = 1,
+                                                             .known = known,
+                                                             .iterations = 10,
+                                                             .chosen = 15 * (task + 1),
+                                                             .choices = 120,
+                                                             .loss_before = 2.5,
+                                                             .loss_after = task == 0 ? (double)NAN : 1.5,
+                                                             .distance = 0.25},
+                                  error);
+}
+
 static status write_step(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
                          struct error *error)
 {
@@ -153,6 +173,8 @@ static status write_step(struct store *store, int64_t run, int64_t seed, int64_t
         return OK;
     TRY(write_merge(store, run, task, iteration, "image", error));
     TRY(write_merge(store, run, task, iteration, "text", error));
+    if (iteration == 20)
+        TRY(write_effect(store, run, task, "image", iteration, error));
     struct timing_row timing = {
         .task = task, .iteration = iteration, .phase = "train", .seconds = 2.5, .iterations = 10, .images = 640};
     return store_add_timing(store, run, &timing, error);
@@ -169,6 +191,7 @@ static status write_task_end(struct store *store, int64_t run, int64_t seed, int
                                                               .block = 1,
                                                               .target = task + frozen},
                                    error));
+    TRY(write_effect(store, run, task, "text", SAMPLE_ITERATIONS + 1, error));
     TRY(store_add_expert_counts(store, run,
                                 &(struct expert_counts_row){.task = task,
                                                             .block = 1,

@@ -13,7 +13,8 @@
 
 /* The sample's classes and merges are not those that a run would have. */
 static const char sound_sql[] =
-    "UPDATE tasks SET classes = 2; DELETE FROM expert_events WHERE event = 'merge' AND task > 1;";
+    "UPDATE tasks SET classes = 2; DELETE FROM expert_events WHERE event = 'merge' AND task > 1; "
+    "DELETE FROM merge_effects WHERE task > 1;";
 
 static void execute(const char *path, const char *sql)
 {
@@ -114,6 +115,8 @@ static const struct corruption {
      "task 1, image block 1, iteration 20"},
     {"UPDATE expert_events SET position = 4 WHERE run = 2 AND task = 1 AND event = 'merge'", "events",
      "task 1, image block 1, iteration 10"},
+    {"UPDATE merge_effects SET iteration = 20 WHERE run = 2 AND task = 1 AND encoder = 'image'", "effects",
+     "task 1, image block 1, iteration 20"},
     {"UPDATE expert_events SET target = 0 WHERE run = 2 AND task = 1 AND event = 'merge'", "frozen",
      "task 1, image block 1, iteration 10"},
     {"UPDATE expert_events SET iteration = 19 WHERE run = 2 AND task = 1 AND event = 'freeze'", "events",

@@ -33,6 +33,8 @@ static void digest_run(const char *path, int64_t run, char hash[DIGEST_SIZE])
         "SELECT task, encoder, block, expert, count FROM expert_counts WHERE run = ?1",
         ("SELECT task, iteration, encoder, block, position, event, target, t1, t2, mixture, reason FROM expert_events "
          "WHERE run = ?1"),
+        "SELECT task, iteration, encoder, block, position, known, chosen, choices, iterations FROM merge_effects WHERE "
+        "run = ?1",
         "SELECT after_task, task, router, count FROM router_choices WHERE run = ?1",
         "SELECT task, threshold FROM selector_thresholds WHERE run = ?1",
         "SELECT task, iteration, CAST(printf('%!.17g', loss) AS TEXT), learning_rate FROM steps WHERE run = ?1",

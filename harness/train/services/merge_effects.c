@@ -1,0 +1,270 @@
+#include "harness/train/services/merge_effects.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/statistics.h"
+#include "core/array.h"
+
+/* A merge whose window is open, or over and not read yet. Without padding, so that it is saved as it is. */
+struct watched {
+    uint64_t iteration, tower, block, position, target;
+    int64_t chosen, choices; /* of the target, and of all experts of the block, when it was merged */
+    double loss_before, distance;
+};
+
+/* Device memory at the end of a window, by (iteration of the merge) mod EFFECT_WINDOW: a merge at that iteration of the next
+ * window is preceded by a look. */
+struct merge_effects {
+    float *losses;           /* [EFFECT_WINDOW]: of iteration i in place i mod EFFECT_WINDOW */
+    float *after;            /* [EFFECT_WINDOW, EFFECT_WINDOW]: losses at the end of a window */
+    int32_t *counts[TOWERS]; /* [EFFECT_WINDOW, blocks · E] */
+    size_t marks[TOWERS];    /* blocks · E */
+    size_t experts;
+    int32_t *host[TOWERS]; /* host [2 · blocks · E] */
+    size_t count;
+    struct watched *watched; /* in the order of their iterations */
+};
+
+/* --- Opening --- */
+
+static status take(struct arena *arena, const struct experiment *e, enum tensor_type type, size_t n, void **data,
+                   struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, arena, type, "effects of merges", 1, &n, error));
+    *data = memory.data;
+    return e->model.backend->ops->zero(e->model.backend, memory.data, tensor_bytes(&memory), error);
+}
+
+static status take_all(struct merge_effects *m, const struct experiment *e, struct arena *arena, struct error *error)
+{
+    TRY(take(arena, e, TENSOR_F32, EFFECT_WINDOW, (void **)&m->losses, error));
+    TRY(take(arena, e, TENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, (void **)&m->after, error));
+    m->experts = e->model.adapters->settings.experts;
+    for (int t = 0; t < TOWERS; t++) {
+        m->marks[t] = adapters_marks(e->model.adapters, (enum tower)t).n;
+        TRY(take(arena, e, TENSOR_I32, EFFECT_WINDOW * m->marks[t], (void **)&m->counts[t], error));
+        m->host[t] = malloc(array_size(2 * m->marks[t], sizeof *m->host[t]));
+        if (m->host[t] == NULL)
+            return error_set(error, ERROR_MEMORY, "effects of merges: no memory for %zu counts", m->marks[t]);
+    }
+    return OK;
+}
+
+status merge_effects_open(struct merge_effects **effects, const struct experiment *e, struct arena *arena,
+                          struct error *error)
+{
+    *effects = calloc(1, sizeof **effects);
+    return *effects != NULL ? take_all(*effects, e, arena, error)
+                            : error_set(error, ERROR_MEMORY, "effects of merges: no memory");
+}
+
+void merge_effects_close(struct merge_effects *m)
+{
+    if (m == NULL)
+        return;
+    for (int t = 0; t < TOWERS; t++)
+        free(m->host[t]);
+    free(m->watched);
+    free(m);
+}
+
+void merge_effects_begin_task(struct merge_effects *m)
+{
+    if (m != NULL)
+        m->count = 0;
+}
+
+/* --- On the device --- */
+
+static bool ends_now(const struct merge_effects *m, size_t iteration)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->watched[i].iteration + EFFECT_WINDOW == iteration)
+            return true;
+    return false;
+}
+
+status merge_effects_step(const struct merge_effects *m, const struct experiment *e, size_t iteration,
+                          struct error *error)
+{
+    struct backend *backend = e->model.backend;
+    if (m == NULL)
+        return OK;
+    size_t slot = iteration % EFFECT_WINDOW;
+    TRY(backend->ops->copy(backend, m->losses + slot, e->model.loss, sizeof *m->losses, error));
+    if (!ends_now(m, iteration))
+        return OK;
+    TRY(backend->ops->copy(backend, m->after + slot * EFFECT_WINDOW, m->losses, EFFECT_WINDOW * sizeof *m->losses,
+                           error));
+    for (int t = 0; t < TOWERS; t++)
+        TRY(backend->ops->copy(backend, m->counts[t] + slot * m->marks[t],
+                               adapters_marks(e->model.adapters, (enum tower)t).counts,
+                               m->marks[t] * sizeof *m->counts[t], error));
+    return OK;
+}
+
+/* --- On the host --- */
+
+/* Of the n iterations up to `last`; NAN: none had a finite loss. */
+static double mean_loss(const float losses[EFFECT_WINDOW], size_t last, size_t n)
+{
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        double loss = (double)losses[(last - i) % EFFECT_WINDOW];
+        sum += isfinite(loss) ? loss : 0;
+        count += isfinite(loss) ? 1 : 0;
+    }
+    return count > 0 ? sum / count : (double)NAN;
+}
+
+static int64_t choices_of(const struct merge_effects *m, size_t tower, size_t block)
+{
+    int64_t choices = 0;
+    for (size_t e = 0; e < m->experts; e++)
+        choices += m->host[tower][block * m->experts + e];
+    return choices;
+}
+
+static status report(struct merge_effects *m, struct experiment *e, const struct watched *w, size_t known, size_t last,
+                     const float *losses, struct error *error)
+{
+    size_t iterations = last - w->iteration;
+    TRY(ARRAY_GROW(e->effects.effects, e->effects.count, "effects of merges", error));
+    e->effects.effects[e->effects.count++] =
+        (struct merge_effect){.tower = (enum tower)w->tower,
+                              .block = w->block,
+                              .position = w->position,
+                              .iteration = w->iteration,
+                              .known = known,
+                              .iterations = iterations,
+                              .chosen = m->host[w->tower][w->block * m->experts + w->target] - w->chosen,
+                              .choices = choices_of(m, w->tower, w->block) - w->choices,
+                              .loss_before = w->loss_before,
+                              .loss_after = mean_loss(losses, last, iterations),
+                              .distance = w->distance};
+    return OK;
+}
+
+/* Reads what was kept at the end of a window; or the present state, for one that is cut off by the end of the task. */
+static status read_window(struct merge_effects *m, const struct experiment *e, size_t slot, bool present,
+                          float losses[EFFECT_WINDOW], struct error *error)
+{
+    struct backend *backend = e->model.backend;
+    TRY(backend->ops->download(backend, losses, present ? m->losses : m->after + slot * EFFECT_WINDOW,
+                               EFFECT_WINDOW * sizeof *losses, error));
+    for (int t = 0; t < TOWERS; t++)
+        TRY(backend->ops->download(backend, m->host[t],
+                                   present ? adapters_marks(e->model.adapters, (enum tower)t).counts
+                                           : m->counts[t] + slot * m->marks[t],
+                                   m->marks[t] * sizeof *m->host[t], error));
+    return OK;
+}
+
+/* Reports all whose window ended by `iteration`; with `cut` also the others, which end there. */
+static status report_ended(struct merge_effects *m, struct experiment *e, size_t iteration, size_t known, bool cut,
+                           struct error *error)
+{
+    float losses[EFFECT_WINDOW];
+    size_t done = 0;
+    for (uint64_t read = 0; done < m->count; done++) {
+        const struct watched *w = &m->watched[done];
+        bool whole = w->iteration + EFFECT_WINDOW <= iteration;
+        if (!whole && !cut)
+            break;
+        if (read != w->iteration + 1)
+            TRY(read_window(m, e, w->iteration % EFFECT_WINDOW, !whole, losses, error));
+        read = w->iteration + 1;
+        TRY(report(m, e, w, known, whole ? w->iteration + EFFECT_WINDOW : iteration, losses, error));
+    }
+    if (done > 0)
+        memmove(m->watched, m->watched + done, (m->count - done) * sizeof *m->watched);
+    m->count -= done;
+    return OK;
+}
+
+status merge_effects_look(struct merge_effects *m, struct experiment *e, size_t iteration, struct error *error)
+{
+    return m != NULL ? report_ended(m, e, iteration, iteration, false, error) : OK;
+}
+
+status merge_effects_end_task(struct merge_effects *m, struct experiment *e, size_t iterations, struct error *error)
+{
+    return m != NULL ? report_ended(m, e, iterations, iterations + 1, true, error) : OK;
+}
+
+/* How many changes of the same block there were before, which is its place among the events. */
+static size_t position_of(const struct expert_changes *changes, size_t first, size_t index)
+{
+    const struct expert_change *c = &changes->changes[index];
+    size_t position = 0;
+    for (size_t i = first; i < index; i++)
+        position += changes->changes[i].tower == c->tower && changes->changes[i].merge.block == c->merge.block;
+    return position;
+}
+
+static status watch(struct merge_effects *m, const struct experiment *e, size_t iteration, size_t first, size_t index,
+                    double loss_before, struct arena *arena, struct error *error)
+{
+    const struct expert_change *c = &e->changes.changes[index];
+    struct watched w = {.iteration = iteration,
+                        .tower = (uint64_t)c->tower,
+                        .block = c->merge.block,
+                        .position = position_of(&e->changes, first, index),
+                        .target = (uint64_t)c->merge.target,
+                        .loss_before = loss_before};
+    w.chosen = m->host[w.tower][w.block * m->experts + w.target];
+    w.choices = choices_of(m, w.tower, w.block);
+    TRY(statistics_distance(&e->model.adapters->towers[c->tower], &c->merge, arena, &w.distance, error));
+    TRY(ARRAY_GROW(m->watched, m->count, "merges to watch", error));
+    m->watched[m->count++] = w;
+    return OK;
+}
+
+status merge_effects_add(struct merge_effects *m, const struct experiment *e, size_t iteration, size_t first,
+                         struct error *error)
+{
+    struct backend *backend = e->model.backend;
+    float losses[EFFECT_WINDOW];
+    struct arena arena;
+    size_t merges = 0;
+    for (size_t i = first; m != NULL && i < e->changes.count; i++)
+        merges += e->changes.changes[i].kind == CHANGE_MERGE;
+    if (merges == 0)
+        return OK;
+    TRY(read_window(m, e, 0, true, losses, error));
+    double before = mean_loss(losses, iteration, iteration < EFFECT_WINDOW ? iteration : EFFECT_WINDOW);
+    TRY(backend->ops->arena_create(backend, &arena, 0, "effects of merges", error));
+    status result = OK;
+    for (size_t i = first; i < e->changes.count; i++)
+        if (e->changes.changes[i].kind == CHANGE_MERGE)
+            NEXT(result, watch(m, e, iteration, first, i, before, &arena, error));
+    backend->ops->arena_destroy(backend, &arena);
+    return result;
+}
+
+/* --- Keeping --- */
+
+static status keep_device(struct merge_effects *m, const struct passage *passage, struct error *error)
+{
+    TRY(passage_device(passage, "effects.losses", SAFETENSOR_F32, EFFECT_WINDOW, m->losses, error));
+    TRY(passage_device(passage, "effects.after", SAFETENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, m->after, error));
+    TRY(passage_device(passage, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_IMAGE],
+                       m->counts[TOWER_IMAGE], error));
+    return passage_device(passage, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_TEXT],
+                          m->counts[TOWER_TEXT], error);
+}
+
+status merge_effects_keep(struct merge_effects *m, const struct passage *passage, struct error *error)
+{
+    if (m == NULL || (!passage->saving && !archive_has(passage->archive, "effects.watched")))
+        return OK;
+    uint64_t count = m->count;
+    TRY(passage_host(passage, "effects.count", SAFETENSOR_U64, 1, &count, error));
+    for (m->count = passage->saving ? count : 0; m->count < count; m->count++)
+        TRY(ARRAY_GROW(m->watched, m->count, "merges to watch", error));
+    TRY(passage_host(passage, "effects.watched", SAFETENSOR_U8, count * sizeof *m->watched, m->watched, error));
+    return keep_device(m, passage, error);
+}

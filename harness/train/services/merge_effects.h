@@ -1,0 +1,41 @@
+/* What becomes of merges: how often the merged expert is chosen in the EFFECT_WINDOW iterations that follow (fewer where the
+ * task ends), the mean loss before and after, and how far the merged expert's function is from its sources'. Nothing of
+ * it changes what is computed.
+ *
+ *     TRY(merge_effects_open(&effects, e, memory, error));                     // on the leader; needs NEEDS_PROBES
+ *     TRY(merge_effects_step(effects, e, iteration, error));                   // after every iteration
+ *     TRY(merge_effects_look(effects, e, iteration, error));                   // before a merge
+ *     ... adapters_merge(…, &e->changes, …) ...
+ *     TRY(merge_effects_add(effects, e, iteration, first_change, error));      // after it
+ *     TRY(merge_effects_end_task(effects, e, iterations, error));
+ *
+ * Losses and selection counts are copied on the device when they are due, and read at the next merge or when the task
+ * ends, so that iterations without a merge wait for nothing. What is known then goes to e->effects.
+ */
+#ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGE_EFFECTS_H
+#define MTIL_HARNESS_TRAIN_SERVICES_MERGE_EFFECTS_H
+
+#include "harness/run/experiment.h"
+
+enum { EFFECT_WINDOW = 50 };
+
+struct merge_effects; /* NULL in all functions: nothing is looked at */
+
+status merge_effects_open(struct merge_effects **effects, const struct experiment *e, struct arena *arena,
+                          struct error *error);
+void merge_effects_close(struct merge_effects *effects);
+void merge_effects_begin_task(struct merge_effects *effects);
+status merge_effects_step(const struct merge_effects *effects, const struct experiment *e, size_t iteration,
+                          struct error *error);
+status merge_effects_look(struct merge_effects *effects, struct experiment *e, size_t iteration, struct error *error);
+
+/* Merges among e->changes from number `first` on. */
+status merge_effects_add(struct merge_effects *effects, const struct experiment *e, size_t iteration, size_t first,
+                         struct error *error);
+status merge_effects_end_task(struct merge_effects *effects, struct experiment *e, size_t iterations,
+                              struct error *error);
+
+/* For a method's keep. An archive without them, of a session with merge.analysis=no, leaves nothing to go on with. */
+status merge_effects_keep(struct merge_effects *effects, const struct passage *passage, struct error *error);
+
+#endif
