@@ -1,5 +1,5 @@
 /* The experts' bank and hook: sizes, settings, what a step changes and what it leaves, gradients, bits. */
-#include "adapters/merge.h"
+#include "adapters/freeze.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
@@ -325,7 +325,8 @@ static void the_shared_expert_is_neither_frozen_nor_merged(void **state)
     small_loss(&s, true);
     const float *before = from_device(&s.d, tower->parameters->values + p->offset, p->size * sizeof *before);
     must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &changes, &error));
-    must(adapters_freeze(adapters, settings.experts, &changes, &error));
+    const struct freeze_plan all = {.policy = &freeze_most_used, .top_k = settings.experts};
+    must(adapters_freeze(adapters, &all, (struct rng){0}, &changes, &error));
     expect_floats(&s.d, "after a merge", tower->parameters->values + p->offset, before, p->size);
     for (int step = 1; step <= 2; step++) {
         must(adapters_step(adapters, s.state, &small_rule, &error));

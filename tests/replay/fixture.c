@@ -185,7 +185,7 @@ status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const f
 status fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates,
                      struct error *error)
 {
-    const struct dispatch *dispatch = &fixture->adapters->towers[tower].passes[block].dispatch;
+    const struct dispatch *dispatch = &fixture->adapters->towers[tower].passes[block].routed.dispatch;
     size_t top_k = dispatch->top_k, experts = dispatch->experts;
     int32_t *chosen = malloc(array_size(batch * top_k, sizeof *chosen));
     float *values = malloc(array_size(batch * top_k, sizeof *values));
