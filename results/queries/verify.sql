@@ -64,11 +64,12 @@ FROM expert_counts JOIN sizes USING (run)
 GROUP BY run, task, encoder, block
 HAVING count(*) <> experts;
 
-SELECT 'experts', run, 'rows', 'counts of ' || runs.tasks || ' tasks', count(DISTINCT task) || ' tasks'
-FROM runs JOIN expert_counts USING (run)
+-- One training of all tasks is recorded as the last one's.
+SELECT 'experts', run, 'rows', 'counts of ' || (runs.tasks - first) || ' tasks', count(DISTINCT task) || ' tasks'
+FROM runs JOIN expert_counts USING (run) JOIN (SELECT run, min(task) AS first FROM steps GROUP BY run) USING (run)
 WHERE status = 'finished'
 GROUP BY run
-HAVING count(DISTINCT task) <> runs.tasks;
+HAVING count(DISTINCT task) <> runs.tasks - first;
 
 WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
 SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
@@ -129,16 +130,19 @@ SELECT 'settings', run, 'rows', 'the settings of the run', 'none'
 FROM runs
 WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
 
--- A task goes on for as many steps as its settings say.
+-- A task goes on for as many steps as its settings say; one training of all tasks, recorded as the last one's, for as many as
+-- those of all of them.
 WITH own AS (SELECT run, task, max(iteration) AS last FROM steps GROUP BY run, task),
+together AS (SELECT run FROM runs JOIN own USING (run) GROUP BY run HAVING min(own.task) = runs.tasks - 1),
 entries AS ( -- tasks that one dataset was cut into have the entry of that dataset
-    SELECT own.run AS run, own.task AS task, last, training_images,
+    SELECT tasks.run AS run, tasks.task AS task, last, training_images,
            iif(split.value IN ('labels', 'order'), json_extract(listed.value, '$[0]'), name) AS entry
-    FROM own
-    JOIN tasks USING (run, task)
-    LEFT JOIN settings AS split ON split.run = own.run AND split.key = 'data.split_by'
+    FROM tasks
+    LEFT JOIN own USING (run, task)
+    LEFT JOIN settings AS split ON split.run = tasks.run AND split.key = 'data.split_by'
     LEFT JOIN (SELECT run, '["' || trim(value, '[]') || '"]' AS value FROM settings WHERE key = 'data.order') AS listed
-        ON listed.run = own.run
+        ON listed.run = tasks.run
+    WHERE last IS NOT NULL OR tasks.run IN (SELECT run FROM together)
 ), said AS (
     SELECT run, task, last, training_images,
            coalesce(max(value) FILTER (WHERE key = 'tasks.' || entry || '.iterations'),
@@ -158,7 +162,9 @@ entries AS ( -- tasks that one dataset was cut into have the entry of that datas
     FROM said
 )
 SELECT 'steps', run, 'task ' || task || ', last step', steps, last
-FROM asked JOIN runs USING (run)
+FROM (SELECT run, max(task) AS task, max(last) AS last, sum(steps) AS steps
+      FROM asked GROUP BY run, iif(run IN (SELECT run FROM together), -1, task))
+JOIN runs USING (run)
 WHERE last > steps OR (status = 'finished' AND last < steps);
 
 SELECT 'views', run, 'matrix', cells || ' accuracies', coalesce(shown, 0) || ' accuracies'
