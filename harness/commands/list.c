@@ -163,6 +163,8 @@ static void list_selectors(struct listing *listing)
     const struct selector_kind *kind;
     for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
         add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
+    if (listing->verbose) /* their keys are one table */
+        add_entry(listing, &(struct entry){"selector", "keys of all selectors", NULL, "selector.", selector_options});
 }
 
 static const struct kind {

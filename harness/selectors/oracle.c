@@ -1,4 +1,7 @@
 /* The data name the task: what a perfect selector would give. */
 #include "harness/selectors/selectors.h"
 
-const struct selector_kind selector_oracle = {.name = "oracle", .source = "the task is given", .route = ROUTE_GIVEN};
+const struct selector_kind selector_oracle = {.name = "oracle",
+                                              .source = "the task is given",
+                                              .formula = "router = that of the image's own task",
+                                              .route = ROUTE_GIVEN};

@@ -23,7 +23,7 @@ enum selector_features { FEATURES_NONE, FEATURES_PATCHES, FEATURES_IMAGE, FEATUR
 /* A kind of selector. With ROUTE_BY_ERRORS all functions but before are there, otherwise none. */
 struct selector_kind {
     const char *name, *source; /* source: where it is published, or what it is */
-    const char *formula;       /* of an image's error; NULL: it has none */
+    const char *formula;       /* of an image's error, or of the router, in one line */
     enum selector_route route;
     enum selector_features features;
     bool shared;      /* a new task changes the errors of the earlier ones, too */

@@ -154,6 +154,7 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list combiners -v --format csv", "ties,combine.density,\"number from 0 to 1, default 0.2: ");
     expect_answer("list datasets -v", "tasks.NAME.");
     expect_answer("list suites -v", "table    Park");
+    expect_answer("list selectors -v", "selector.quantile");
 }
 
 static void doctor_knows_its_libraries(void **state)

@@ -6,6 +6,15 @@
 #include "harness/selectors/selectors.h"
 #include "tests/harness/small_run.h"
 
+static void every_selector_has_a_formula(void **state)
+{
+    const struct selector_kind *kind;
+    (void)state;
+    for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
+        if (kind->source == NULL || kind->formula == NULL || *kind->formula == 0 || strchr(kind->formula, '\n') != NULL)
+            fail_msg("%s: expected a source, and a formula in one line", kind->name);
+}
+
 /* --- The decision --- */
 
 /* A selector of three tasks, of which `trained` compete, without a model. */
@@ -274,6 +283,7 @@ static void stopping_leaves_it_untrained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_selector_has_a_formula),
         cmocka_unit_test(each_image_takes_its_smallest_error),
         cmocka_unit_test(consecutive_images_decide_together),
         cmocka_unit_test(least_errors_are_those_that_decided),
