@@ -361,9 +361,13 @@ struct expert_gate_backward {
     const int32_t *frozen;
 };
 
-/* found[0] = 1 where any of values [n] is NaN or infinite, else it stays as it was. */
+/* found[0] = 1 where any of values [n] is NaN or infinite, else it stays as it was. With segments > 0 only those are looked at
+ * whose flag is set, as in struct adamw. */
 struct find_not_finite {
-    size_t n;
+    size_t n, segments;
+    const uint64_t *offsets; /* [segments + 1] */
+    const int32_t *flag;     /* [segments] */
+    const int32_t *flags;
     const float *values;
     int32_t *found;
 };

@@ -236,6 +236,19 @@ status parameters_step(struct parameters *group, const struct step_state *state,
                                       error);
 }
 
+status parameters_find_not_finite(const struct parameters *group, int32_t *found, struct error *error)
+{
+    return group->backend->ops->find_not_finite(group->backend,
+                                                &(struct find_not_finite){.n = group->values_count,
+                                                                          .segments = group->segments,
+                                                                          .offsets = group->offsets,
+                                                                          .flag = group->flag,
+                                                                          .flags = group->flags,
+                                                                          .values = group->gradients,
+                                                                          .found = found},
+                                                error);
+}
+
 status parameters_reset(struct parameters *group, struct error *error)
 {
     struct backend *backend = group->backend;

@@ -88,6 +88,9 @@ status parameters_download(const struct parameters *group, const struct paramete
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,
                        struct error *error);
 
+/* found[0] = 1 where the gradient of a segment whose flag is set is not finite; see struct find_not_finite. */
+status parameters_find_not_finite(const struct parameters *group, int32_t *found, struct error *error);
+
 /* A fresh optimizer: moments and step counts zero. */
 status parameters_reset(struct parameters *group, struct error *error);
 

@@ -64,7 +64,7 @@ status guard_end_step(struct experiment *e, const struct task *task, struct erro
     struct hold_step hold = {.guard = e->model.guard, .state = e->model.state};
     TRY(find(e, e->model.loss, 1, &e->model.guard->held, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        TRY(find(e, group.parameters->gradients, group.parameters->values_count, &e->model.guard->held, error));
+        TRY(parameters_find_not_finite(group.parameters, &e->model.guard->held, error));
     for (int t = 0; skips(task) && e->model.adapters != NULL && t < TOWERS; t++) {
         struct adapter_marks marks = adapters_marks(e->model.adapters, (enum tower)t);
         hold.lists[t].n = marks.n;

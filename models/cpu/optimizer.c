@@ -12,13 +12,6 @@ static void find_in_chunks(struct cpu *cpu, const void *operation, size_t first,
         __atomic_store_n(o->found, 1, __ATOMIC_RELAXED);
 }
 
-status cpu_find_not_finite(struct backend *backend, const struct find_not_finite *o, struct error *error)
-{
-    (void)error;
-    cpu_run_rows(cpu_of(backend), o->n, 1, find_in_chunks, o);
-    return OK;
-}
-
 status cpu_hold_step(struct backend *backend, const struct hold_step *o, struct error *error)
 {
     (void)backend;
@@ -34,27 +27,76 @@ status cpu_hold_step(struct backend *backend, const struct hold_step *o, struct 
     return OK;
 }
 
-struct adamw_run {
-    struct cpu *cpu;
-    const struct adamw *o;
-    struct piece {
-        size_t segment;
-        uint64_t first, last;
-    } * pieces;
+struct piece {
+    size_t segment;
+    uint64_t first, last;
 };
 
-static size_t list_pieces(const struct adamw *o, struct piece *pieces)
+/* Segments whose flag is set, in pieces. */
+struct segments {
+    size_t count;
+    const uint64_t *offsets;
+    const int32_t *flag, *flags;
+};
+
+static size_t list_pieces(const struct segments *l, struct piece *pieces)
 {
     size_t count = 0;
-    for (size_t s = 0; s < o->segments; s++) {
-        if (!o->flags[o->flag[s]])
+    for (size_t s = 0; s < l->count; s++) {
+        if (!l->flags[l->flag[s]])
             continue;
-        for (uint64_t at = o->offsets[s]; at < o->offsets[s + 1]; at += CHUNK, count++)
+        for (uint64_t at = l->offsets[s]; at < l->offsets[s + 1]; at += CHUNK, count++)
             if (pieces != NULL)
-                pieces[count] = (struct piece){s, at, at + CHUNK < o->offsets[s + 1] ? at + CHUNK : o->offsets[s + 1]};
+                pieces[count] = (struct piece){s, at, at + CHUNK < l->offsets[s + 1] ? at + CHUNK : l->offsets[s + 1]};
     }
     return count;
 }
+
+static status take_pieces(struct cpu *cpu, const struct segments *list, struct piece **pieces, size_t *count,
+                          struct error *error)
+{
+    void *memory;
+    *count = list_pieces(list, NULL);
+    TRY(cpu_scratch(cpu, *count * sizeof **pieces, &memory, error));
+    *pieces = memory;
+    list_pieces(list, *pieces);
+    return OK;
+}
+
+struct find_run {
+    struct cpu *cpu;
+    const struct find_not_finite *o;
+    struct piece *pieces;
+};
+
+static void find_in_piece(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct find_run *run = context;
+    find_in_chunks(run->cpu, run->o, run->pieces[job].first, run->pieces[job].last);
+}
+
+status cpu_find_not_finite(struct backend *backend, const struct find_not_finite *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    if (o->segments == 0) {
+        cpu_run_rows(cpu, o->n, 1, find_in_chunks, o);
+        return OK;
+    }
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct find_run run = {.cpu = cpu, .o = o};
+    size_t count;
+    TRY(take_pieces(cpu, &(struct segments){o->segments, o->offsets, o->flag, o->flags}, &run.pieces, &count, error));
+    threads_run(cpu->threads, count, find_in_piece, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+struct adamw_run {
+    struct cpu *cpu;
+    const struct adamw *o;
+    struct piece *pieces;
+};
 
 static void step_piece(void *context, size_t job, size_t worker)
 {
@@ -93,11 +135,8 @@ status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *e
     }
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct adamw_run run = {.cpu = cpu, .o = o};
-    size_t count = list_pieces(o, NULL);
-    void *memory;
-    TRY(cpu_scratch(cpu, count * sizeof *run.pieces, &memory, error));
-    run.pieces = memory;
-    list_pieces(o, run.pieces);
+    size_t count;
+    TRY(take_pieces(cpu, &(struct segments){o->segments, o->offsets, o->flag, o->flags}, &run.pieces, &count, error));
     for (size_t s = 0; s < o->segments; s++) {
         bool updated = o->flags[o->flag[s]] != 0;
         o->steps[s] += updated;

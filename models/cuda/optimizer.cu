@@ -13,12 +13,26 @@ static __global__ void find_values(size_t n, const float *values, int32_t *found
         *found = 1;
 }
 
+static __global__ void find_in_segments(struct find_not_finite o)
+{
+    size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
+    bool here = false;
+    if (!o.flags[o.flag[s]])
+        return;
+    for (size_t i = o.offsets[s] + piece * blockDim.x + threadIdx.x; i < o.offsets[s + 1]; i += PIECES * blockDim.x)
+        here = here || !is_finite(o.values[i]);
+    if (here)
+        *o.found = 1;
+}
+
 status cuda_find_not_finite(struct backend *backend, const struct find_not_finite *o, struct error *error)
 {
     enum { MOST_BLOCKS = 2048 };
     struct cuda *cuda = cuda_of(backend);
     unsigned int blocks = blocks_for(o->n, BLOCK);
-    if (o->n > 0)
+    if (o->segments > 0)
+        CUDA_LAUNCH(cuda, find_in_segments, (unsigned int)o->segments * PIECES, BLOCK, 0, *o);
+    else if (o->n > 0)
         CUDA_LAUNCH(cuda, find_values, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK, 0, o->n, o->values,
                     o->found);
     return cuda_finish(cuda, "find_not_finite", error);

@@ -207,6 +207,40 @@ static void what_is_not_finite_is_found(void **state)
         on_device(finds, &sizes[i]);
 }
 
+/* Segments of 5, 40000, 1 and 3 values, of which the second and the last are looked at. */
+static void finds_in_segments(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { SEGMENTS = 4, N = 40009 };
+    const uint64_t offsets[SEGMENTS + 1] = {0, 5, 40005, 40006, N};
+    const int32_t flag[SEGMENTS] = {2, 0, 1, 3}, flags[SEGMENTS] = {1, 0, 0, 7};
+    const struct {
+        size_t at;
+        int32_t found;
+    } cases[] = {{0, 0}, {4, 0}, {5, 1}, {40004, 1}, {40005, 0}, {40006, 1}, {N - 1, 1}};
+    struct operand x = draw(d, N, 1.0f);
+    struct find_not_finite op = {.n = N,
+                                 .segments = SEGMENTS,
+                                 .offsets = to_device(d, offsets, sizeof offsets),
+                                 .flag = to_device(d, flag, sizeof flag),
+                                 .flags = to_device(d, flags, sizeof flags)};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float kept = x.host[cases[i].at];
+        x.host[cases[i].at] = NAN;
+        op.values = to_device(d, x.host, N * sizeof(float));
+        op.found = room(d, sizeof *op.found);
+        must(d->ops->find_not_finite(d->backend, &op, &error));
+        expect_integers(d, "found", op.found, &cases[i].found, 1);
+        x.host[cases[i].at] = kept;
+    }
+}
+
+static void only_what_is_updated_is_looked_at(void **state)
+{
+    (void)state;
+    on_device(finds_in_segments, NULL);
+}
+
 static void holds(struct device *d, const void *unused)
 {
     (void)unused;
@@ -495,6 +529,7 @@ int main(void)
         cmocka_unit_test(highest_logit_wins_and_ties_go_low),
         cmocka_unit_test(rows_with_what_is_no_number_have_no_answer),
         cmocka_unit_test(what_is_not_finite_is_found),
+        cmocka_unit_test(only_what_is_updated_is_looked_at),
         cmocka_unit_test(steps_that_are_held_leave_the_counts_before),
         cmocka_unit_test(adamw_changes_nothing_while_it_is_held),
         cmocka_unit_test(squared_error_and_its_gradient),
