@@ -175,13 +175,15 @@ static double mean_distance(const float *outputs, size_t sources, size_t n)
 {
     double sum = 0, count = 0;
     for (size_t s = 1; s <= sources; s++) {
-        double difference = 0, length = 0;
+        double difference = 0, own = 0, theirs = 0;
         for (size_t i = 0; i < n; i++) {
             difference += pow((double)outputs[i] - (double)outputs[s * n + i], 2);
-            length += pow((double)outputs[s * n + i], 2);
+            own += pow((double)outputs[i], 2);
+            theirs += pow((double)outputs[s * n + i], 2);
         }
-        sum += length != 0 ? sqrt(difference / length) : 0;
-        count += length != 0;
+        double lengths = sqrt(own) + sqrt(theirs);
+        sum += lengths != 0 ? sqrt(difference) / lengths : 0;
+        count += lengths != 0;
     }
     return count > 0 && isfinite(sum) ? sum / count : (double)NAN;
 }

@@ -36,8 +36,8 @@ status statistics_see(const struct adapter_tower *tower, const struct block_site
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error);
 
 /* How far what a merge made is from its sources s, by their outputs f [PROBES, d] on the block's probes: the mean over the
- * sources of ‖f − f_s‖ / ‖f_s‖ (Frobenius norms). Sources whose output is zero do not count; NAN: none counts, or there is
- * something that is not finite. The arena is released again. */
+ * sources of ‖f − f_s‖ / (‖f‖ + ‖f_s‖) (Frobenius norms), from 0, the same function, to 1. Where both are zero, the source does
+ * not count; NAN: none counts, or something is not finite. The arena is released again. */
 status statistics_distance(const struct adapter_tower *tower, const struct merge *merge, struct arena *arena,
                            double *distance, struct error *error);
 

@@ -29,8 +29,9 @@ struct query_filter {
     bool has_seed;
     int64_t seed;
     const char *where; /* settings that they have: "merge.every=50,training.batch=64" */
-    const char *by;    /* settings that the leaderboard shows beside each configuration: "merge.every,training.batch" */
-    bool published;    /* the paper's table begins with the numbers that papers print (results/query/published.h) */
+    const char
+        *by; /* settings: shown beside each configuration of the leaderboard, those by which merges are summed up */
+    bool published; /* the paper's table begins with the numbers that papers print (results/query/published.h) */
 };
 
 struct query {
@@ -38,7 +39,7 @@ struct query {
 };
 
 /* The queries in order, NULL behind the last: runs, metrics, tasks, matrix, leaderboard, paper-table, experts, events,
- * selector, digest, time. */
+ * merges, selector, digest, time. */
 const struct query *query_at(size_t index);
 bool query_exists(const char *name);
 

@@ -12,7 +12,9 @@
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     FILTER_OPTIONS,
-    {.name = "by", .type = OPTION_TEXT, .help = "settings to show in the leaderboard: merge.every,training.batch"},
+    {.name = "by",
+     .type = OPTION_TEXT,
+     .help = "settings to show in the leaderboard, or to sum up merges by: merge.every,training.batch"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
@@ -100,8 +102,8 @@ static status ask(const struct command_call *call, struct store *store, const st
 {
     if (question->published)
         TRY(published_attach(store, error));
-    if (filter->by != NULL && strcmp(question->what, "leaderboard") != 0)
-        return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for the leaderboard, found %.60s",
+    if (filter->by != NULL && strcmp(question->what, "leaderboard") != 0 && strcmp(question->what, "merges") != 0)
+        return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for leaderboard and merges, found %.60s",
                          question->what);
     if (has_space(question->what))
         return ask_sql(call, store, question->what, table, error);
@@ -141,7 +143,8 @@ const struct command command_query = {
         "  metrics      transfer, average, last and more of each run\n"
         "  tasks        the same per task\n"
         "  classes      accuracy on each class\n"
-        "  confusion    true task x task of the predicted class, where classes of several tasks compete; with --dataset\n"
+        "  confusion    true task x task of the predicted class, where classes of several tasks compete; with "
+        "--dataset\n"
         "               true class x predicted class\n"
         "  similarity   mean cosine between the class names of tasks that one dataset was cut into (split_by)\n"
         "  matrix       accuracy on each task after each task\n"
@@ -149,6 +152,8 @@ const struct command command_query = {
         "  paper-table  methods x datasets: Transfer, Average and Last, as papers print them\n"
         "  experts      how often each expert was chosen\n"
         "  events       merges, skips and freezes\n"
+        "  merges       use of merged experts, loss, distance; --by merge.policy: a row per policy,\n"
+        "               and whether runs that use them more have better Transfer\n"
         "  selector     the router confusion: true task x chosen router\n"
         "  inputs       what each run was computed from: files, images, digests of their contents\n"
         "  sessions     which program on which machine worked on each run\n"

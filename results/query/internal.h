@@ -33,11 +33,16 @@ typedef status query_function(struct store *store, const struct query_filter *fi
                               struct error *error);
 
 /* The named queries that are more than a SELECT. */
-query_function query_digest, query_matrix, query_paper_table, query_selector, query_classes, query_confusion;
+query_function query_digest, query_matrix, query_merges, query_paper_table, query_selector, query_classes,
+    query_confusion;
 
 /* The answer of SQL that begins with CHOSEN, in the columns that it has. */
 status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                         struct error *error);
+
+/* Adds a column per setting of `by` (NULL: none), for runs that share them. */
+struct text;
+status query_add_settings(struct store *store, const char *by, struct text *sql, struct error *error);
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 

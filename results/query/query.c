@@ -69,6 +69,10 @@ static const struct named_query {
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
      NULL,
      NULL},
+    {{"merges", "what became of each merge: use of the merged expert, loss, distance; with --by, a row per setting"},
+     NULL,
+     NULL,
+     query_merges},
     {{"selector", "the router confusion after the last task: true task × chosen, percent"}, NULL, NULL, query_selector},
     {{"inputs", "what each run was computed from: files, their sizes and digests of their contents"},
      CHOSEN
@@ -171,8 +175,7 @@ static void take_roots(struct table *table)
         SPREAD("last") "avg(forgetting) AS forgetting, avg(gain) AS gain "
 #define BEST_FIRST "GROUP BY suite_hash ORDER BY avg(last) DESC, suite_hash"
 
-/* A column per setting of filter->by. */
-static status add_settings(struct store *store, const char *by, struct text *sql, struct error *error)
+status query_add_settings(struct store *store, const char *by, struct text *sql, struct error *error)
 {
     for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
         char key[200];
@@ -190,7 +193,7 @@ static status answer_leaderboard(struct store *store, const struct query_filter 
 {
     struct text sql = {0};
     text_add(&sql, CHOSEN "SELECT %s", filter->dataset ? "name, " : "");
-    status result = add_settings(store, filter->by, &sql, error);
+    status result = query_add_settings(store, filter->by, &sql, error);
     text_add(&sql, LEADERBOARD "FROM chosen JOIN %s WHERE status = 'finished' %s " BEST_FIRST,
              filter->dataset ? "task_metrics USING (run) JOIN tasks USING (run, task)" : "metrics USING (run)",
              filter->dataset ? "AND name = ?11" : "");

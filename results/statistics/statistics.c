@@ -49,6 +49,25 @@ static double hedges_factor(size_t n)
     return n == 2 ? 0 : exp(lgamma_r(m / 2, &sign) - lgamma_r((m - 1) / 2, &sign)) / sqrt(m / 2);
 }
 
+double statistics_correlation(const double *a, const double *b, size_t n)
+{
+    double mean_a = statistics_mean(a, n), mean_b = statistics_mean(b, n), aa = 0, bb = 0, ab = 0;
+    for (size_t i = 0; i < n; i++) {
+        aa += (a[i] - mean_a) * (a[i] - mean_a);
+        bb += (b[i] - mean_b) * (b[i] - mean_b);
+        ab += (a[i] - mean_a) * (b[i] - mean_b);
+    }
+    return n >= 3 && aa > 0 && bb > 0 ? fmax(-1, fmin(1, ab / sqrt(aa) / sqrt(bb))) : (double)NAN;
+}
+
+struct interval statistics_correlation_interval(double r, size_t n, size_t controlled, double confidence)
+{
+    if (isnan(r) || n <= controlled + 3)
+        return (struct interval){(double)NAN, (double)NAN};
+    double half = distribution_normal_quantile(confidence) / sqrt((double)(n - controlled - 3));
+    return (struct interval){tanh(atanh(r) - half), tanh(atanh(r) + half)};
+}
+
 struct paired_test statistics_paired_t(const double *difference, size_t n, double confidence)
 {
     struct paired_test test = {.n = n, .mean = statistics_mean(difference, n), .sd = statistics_sd(difference, n)};

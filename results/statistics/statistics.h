@@ -50,6 +50,13 @@ status statistics_hodges_lehmann(const double *difference, size_t n, double *med
  * family and stays. Arrays of n; they may be the same. */
 status statistics_holm(const double *p, size_t n, double *adjusted, struct error *error);
 
+/* Pearson's correlation; NAN for fewer than 3 pairs and where one side does not vary. */
+double statistics_correlation(const double *a, const double *b, size_t n);
+
+/* Its interval by Fisher's transformation (Metron 1921): tanh(artanh r ± z / √(n − controlled − 3)); controlled: how many
+ * other variables were held fixed (n pairs of residuals from g groups' means: g − 1). NAN where the root is not positive. */
+struct interval statistics_correlation_interval(double r, size_t n, size_t controlled, double confidence);
+
 /* McNemar's exact test: of the items that one of two judges alone got right, is a half each plausible? Two-sided
  * binomial (McNemar, Psychometrika 1947). 1 when there are none. */
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b);

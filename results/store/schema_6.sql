@@ -24,7 +24,7 @@ CREATE TABLE merge_effects (
     choices INTEGER NOT NULL CHECK (choices >= chosen), -- and that chose any of the block: top_k for each
     loss_before REAL,                    -- mean over up to 50 iterations up to the merge; empty: none was a number
     loss_after REAL,                     -- mean over the iterations that followed
-    distance REAL,                       -- of its outputs to its sources', relative to theirs; empty: they had none
+    distance REAL,                       -- of its outputs to its sources', 0 to 1; empty: all were zero
     PRIMARY KEY (run, task, iteration, encoder, block, position),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;

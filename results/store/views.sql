@@ -133,14 +133,18 @@ LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_ex
                             AND frozen_experts.block = expert_counts.block
                             AND frozen_experts.expert = expert_counts.expert;
 
--- How much merged experts are used: 1 is the share of each if all experts of the block were chosen equally often.
+-- How much merged experts are used: 1 is the share of each if all experts of the block were chosen equally often. Empty: no
+-- iteration followed, or the task has not ended.
 CREATE VIEW merge_use AS
 SELECT merge_effects.run AS run, task, name, iteration, encoder, block, position, target, t1, t2, iterations,
-       1.0 * chosen * settings.value / nullif(choices, 0) AS use, loss_before, loss_after, distance
+       1.0 * chosen / nullif(choices, 0) *
+           (SELECT nullif(count(*), 0) FROM expert_counts
+            WHERE (expert_counts.run, expert_counts.task, expert_counts.encoder, expert_counts.block) =
+                  (merge_effects.run, merge_effects.task, merge_effects.encoder, merge_effects.block)) AS use,
+       loss_before, loss_after, distance
 FROM merge_effects
 JOIN tasks USING (run, task)
-JOIN expert_events USING (run, task, iteration, encoder, block, position)
-JOIN settings ON settings.run = merge_effects.run AND settings.key = 'adapter.experts';
+JOIN expert_events USING (run, task, iteration, encoder, block, position);
 
 -- The router confusion: where the test images of a task were sent.
 CREATE VIEW selector AS

@@ -88,7 +88,7 @@ static void check_effect(const struct experiment *e, const struct seen *seen, co
     assert_true(fabs(effect->loss_before - mean(seen, first, at)) < 1e-9);
     assert_true(at == ITERATIONS ? isnan(effect->loss_after)
                                  : fabs(effect->loss_after - mean(seen, at + 1, end)) < 1e-9);
-    assert_true(effect->distance > 0 && effect->distance < 100);
+    assert_true(effect->distance > 0 && effect->distance <= 1);
     /* whole windows are read at the next merge, which here follows at most 4 iterations later */
     size_t read = (end + 3) / 4 * 4;
     assert_int_equal(effect->known, at + EFFECT_WINDOW <= ITERATIONS && read <= ITERATIONS ? read : ITERATIONS + 1);

@@ -1,6 +1,7 @@
 #include "tests/results/check.h"
 
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -219,6 +220,62 @@ static void experts_and_events_tell_what_happened(void **state)
 }
 
 /* Of 200 images, after the last task: 20 to zero-shot CLIP, `task` to router 0, the rest to router 3. */
+/* The sample's merged experts are chosen 15 · (task + 1) times of 120 by 6 experts; there are counts of images alone. */
+static void merges_show_use_and_what_goes_with_it(void **state)
+{
+    struct table table = ask(state, "merges", (struct query_filter){.run = 1});
+    assert_int_equal(table_rows(&table), 2 * SAMPLE_TASKS);
+    const struct table_cell *use = table_cell_at(&table, 2, column_of(&table, "use"));
+    assert_true(use->kind == CELL_REAL && fabs(use->real - 6 * 30.0 / 120) < 1e-12);
+    assert_int_equal(table_cell_at(&table, 2, column_of(&table, "iteration"))->integer, 10);
+    table_free(&table);
+    table = ask(state, "merges", (struct query_filter){.by = "training.iterations", .status = "finished"});
+    assert_int_equal(table_rows(&table), 1);
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "runs"))->integer, 4);
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "use"))->real - 6 * 15 * 2.5 / 120) < 1e-12);
+    assert_true(table_cell_at(&table, 0, column_of(&table, "unused"))->real == 0);
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "r"))->kind, CELL_EMPTY); /* use does not vary */
+    table_free(&table);
+}
+
+/* Two groups of four runs each with the same correlation; the second has more of both, which does not count. */
+static void use_is_correlated_with_transfer_within_groups(void **state)
+{
+    (void)state;
+    struct store *store;
+    struct table table = {0};
+    char *path = sample_path("merges.sqlite");
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    for (int64_t seed = 1; seed <= 8; seed++)
+        sample_finished_run(store, seed);
+    store_close(store);
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    /* Use is 1, 2, 4, 3 where Transfer is 1, 2, 3, 4, times ten. */
+    assert_int_equal(sqlite3_exec(database,
+                                  "UPDATE settings SET value = 7 WHERE key = 'training.iterations' AND run > 4;"
+                                  "UPDATE evaluations SET correct = 10 * (1 + (run - 1) % 4) + 50 * (run > 4);"
+                                  "UPDATE merge_effects SET chosen = substr('12435687', run, 1);",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(database);
+    assert_ok(store_open(&store, path, STORE_READ, &error));
+    assert_ok(query_named(store, "merges", &(struct query_filter){.by = "training.iterations"}, &table, &error));
+    double r = table_cell_at(&table, 0, column_of(&table, "r"))->real,
+           low = table_cell_at(&table, 0, column_of(&table, "r_low"))->real;
+    assert_int_equal(table_rows(&table), 3);
+    assert_true(fabs(r - 0.8) < 1e-9);
+    assert_true(fabs(low - tanh(atanh(0.8) - 1.959963984540054)) < 1e-9);
+    r = table_cell_at(&table, 2, column_of(&table, "r"))->real;
+    low = table_cell_at(&table, 2, column_of(&table, "r_low"))->real;
+    assert_int_equal(table_cell_at(&table, 2, column_of(&table, "runs"))->integer, 8);
+    assert_true(fabs(r - 0.8) < 1e-9);
+    assert_true(fabs(low - tanh(atanh(0.8) - 1.959963984540054 / 2)) < 1e-9);
+    table_free(&table);
+    store_close(store);
+    sample_remove(path);
+}
+
 static void the_selector_is_a_confusion(void **state)
 {
     struct table table = ask(state, "selector", (struct query_filter){.run = 1});
@@ -621,6 +678,8 @@ int main(void)
         cmocka_unit_test(the_matrix_has_a_row_per_checkpoint),
         cmocka_unit_test(the_summary_ends_in_the_metrics),
         cmocka_unit_test(experts_and_events_tell_what_happened),
+        cmocka_unit_test(merges_show_use_and_what_goes_with_it),
+        cmocka_unit_test(use_is_correlated_with_transfer_within_groups),
         cmocka_unit_test(the_selector_is_a_confusion),
         cmocka_unit_test(the_paper_table_has_methods_by_datasets),
         cmocka_unit_test(published_rows_stand_beside_ones_own),

@@ -34,6 +34,22 @@ static void means_and_deviations(void **state)
     assert_true(isnan(one.low) && isnan(one.high));
 }
 
+static void correlations(void **state)
+{
+    (void)state;
+    static const double a[] = {1, 2, 3, 4, 5}, b[] = {2, 1, 4, 3, 7}, flat[] = {2, 2, 2, 2, 2};
+    assert_near(statistics_correlation(a, b, 5), 0.824163383692134, 1e-12);
+    assert_near(statistics_correlation(a, a, 5), 1, 1e-12);
+    assert_true(isnan(statistics_correlation(a, flat, 5)) && isnan(statistics_correlation(a, b, 2)));
+    struct interval i = statistics_correlation_interval(0.5, 28, 0, 0.95);
+    assert_near(i.low, 0.15602836252908595, 1e-5);
+    assert_near(i.high, 0.7358184794439376, 1e-5);
+    struct interval held = statistics_correlation_interval(0.5, 31, 3, 0.95);
+    assert_true(held.low == i.low && held.high == i.high);
+    assert_true(isnan(statistics_correlation_interval(0.5, 3, 0, 0.95).low));
+    assert_true(isnan(statistics_correlation_interval(0.5, 6, 3, 0.95).low));
+}
+
 static void a_paired_test(void **state)
 {
     (void)state;
@@ -126,9 +142,13 @@ static void how_many_seeds_it_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means_and_deviations),         cmocka_unit_test(a_paired_test),
-        cmocka_unit_test(the_median_of_walsh_averages), cmocka_unit_test(holm_steps_down),
-        cmocka_unit_test(judges_and_proportions),       cmocka_unit_test(how_many_seeds_it_takes),
+        cmocka_unit_test(means_and_deviations),
+        cmocka_unit_test(a_paired_test),
+        cmocka_unit_test(correlations),
+        cmocka_unit_test(the_median_of_walsh_averages),
+        cmocka_unit_test(holm_steps_down),
+        cmocka_unit_test(judges_and_proportions),
+        cmocka_unit_test(how_many_seeds_it_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
