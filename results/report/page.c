@@ -23,6 +23,7 @@ static const struct section {
     {"frozen", "Frozen experts", "Frozen", section_frozen},
     {"experts", "Use of experts", "Experts", section_experts},
     {"events", "Merges and freezes", "Merges", section_events},
+    {"merges", "Use of merged experts", "Merged experts", section_merges},
     {"router", "Choice of the router", "Router", section_router},
     {"loss", "Training loss", "Loss", section_loss},
     {"differences", "Settings that differ", "Settings", section_differences},

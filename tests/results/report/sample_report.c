@@ -79,6 +79,20 @@ static status write_events(struct store *store, int64_t run, const struct kind *
     row.reason = task % 4 == 3 ? "no expert is free" : NULL;
     if (strcmp(kind->policy, "none") != 0)
         TRY(store_add_expert_event(store, run, &row, error));
+    if (row.event == EVENT_MERGE && strcmp(kind->policy, "none") != 0)
+        TRY(store_add_merge_effect(store, run,
+                                   &(struct merge_effect_row){.task = task,
+                                                              .iteration = row.iteration,
+                                                              .encoder = row.encoder,
+                                                              .block = block,
+                                                              .known = ITERATIONS,
+                                                              .iterations = ITERATIONS / 2,
+                                                              .chosen = block == 0 ? 0 : 10 + run % 5,
+                                                              .choices = 200,
+                                                              .loss_before = 2,
+                                                              .loss_after = 1,
+                                                              .distance = 0.25},
+                                   error));
     row = (struct expert_event_row){.event = EVENT_FREEZE,
                                     .task = task,
                                     .iteration = ITERATIONS,

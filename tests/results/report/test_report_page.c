@@ -69,8 +69,8 @@ static void expect(const struct bytes *page, const char *part)
 
 static void every_section_is_there_and_linked(void **state)
 {
-    static const char *const ids[] = {"leaderboard", "comparison", "matrix", "forgetting",  "frozen", "experts",
-                                      "events",      "router",     "loss",   "differences", "runs"};
+    static const char *const ids[] = {"leaderboard", "comparison", "matrix", "forgetting", "frozen",      "experts",
+                                      "events",      "merges",     "router", "loss",       "differences", "runs"};
     struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
@@ -81,6 +81,7 @@ static void every_section_is_there_and_linked(void **state)
     }
     expect(&page, "<p class=\"facts\">11 runs, 11 finished; 3 configurations.");
     expect(&page, "Only suite mini.");
+    expect(&page, "merged experts never chosen, %");
     bytes_free(&page);
 }
 
