@@ -4,6 +4,7 @@
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
+#include "harness/commands/selector_trials.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/opening.h"
 #include "harness/run/tasks_survey.h"
@@ -17,6 +18,9 @@ static const struct option options[] = {
     {.name = "weights",
      .type = OPTION_TEXT,
      .help = "all weights of a CLIP with the dimensions of the suite's model, instead of adapters"},
+    {.name = "selector",
+     .type = OPTION_TEXT,
+     .help = "selectors to try on the adapters that a run saved, as in text,gaussian (mtil list selectors)"},
     {.name = "router",
      .type = OPTION_TEXT,
      .help =
@@ -200,7 +204,7 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
     status result = suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error);
     suite_words_free(&words);
     TRY(result);
-    result = experiment_open_frozen(&v->experiment, suite, call->log, error);
+    result = experiment_open_frozen(&v->experiment, suite, 0, call->log, error);
     if (result == OK) {
         log_info(call->log, "computing on %s", v->experiment->model.backend->description);
         struct cache_progress decoding = {call->progress, call->stop};
@@ -222,6 +226,13 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct evaluation v = {.call = call, .weights = options_text(call->options, "weights")};
     bool adapters = options_text(call->options, "adapters") != NULL;
+    const char *selectors = options_text(call->options, "selector");
+    if (selectors != NULL && (adapters || v.weights != NULL || options_text(call->options, "router") != NULL))
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: eval: --selector takes the adapters of a run; expected neither --adapters nor "
+                         "--weights nor --router with it");
+    if (selectors != NULL)
+        return selector_trials(call, selectors, error);
     if (adapters == (v.weights != NULL))
         return error_set(error, ERROR_ARGUMENT,
                          "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
@@ -234,7 +245,7 @@ static status run(const struct command_call *call, struct error *error)
 
 const struct command command_eval = {
     .name = "eval",
-    .arguments = "SUITE [key=value…]",
+    .arguments = "SUITE [key=value…] | DATABASE RUN --selector NAME,… [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
     .details =
         "Nothing is trained and no database is written. The column zero-shot is the suite's own model without "
@@ -246,10 +257,19 @@ const struct command command_eval = {
         "                   it finds nearest, or without adapters.\n"
         "--router own       every dataset takes the router of the task with its name; one without is an error.\n"
         "--router position  the k-th dataset takes router k, for files that do not name their tasks.\n"
-        "--router none      adapters off.\n",
+        "--router none      adapters off.\n\n"
+        "With --selector, DATABASE and RUN name a run instead of a suite. Each selector is trained on frozen features, "
+        "task\n"
+        "after task, with the run's seed, and answers with the adapters that the run saved: after every task with\n"
+        "run.checkpoints=all, else after the last one, which gives Last alone. Experts are not trained again. Its rows "
+        "are\n"
+        "stored beside the run's own; those that are there are not computed again. selector.KEY=value sets its keys. "
+        "mtil\n"
+        "query selector prints the comparison again.\n",
     .example = "  mtil eval mini --adapters adapters.safetensors --router auto\n"
                "  mtil eval mini data.order=mnist,dtd --adapters adapters.safetensors --router own\n"
-               "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n",
+               "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n"
+               "  mtil eval results.db 3 --selector oracle,text,gaussian\n",
     .options = options,
     .least = 1,
     .most = SIZE_MAX,

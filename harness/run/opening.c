@@ -71,10 +71,10 @@ status experiment_open(struct experiment **experiment, const struct suite *suite
     return open_experiment(experiment, suite, seed, false, log, error);
 }
 
-status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
-                              struct error *error)
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, uint64_t seed,
+                              const struct log *log, struct error *error)
 {
-    return open_experiment(experiment, suite, 0, true, log, error);
+    return open_experiment(experiment, suite, seed, true, log, error);
 }
 
 status experiment_open_model(struct experiment **result, const struct settings *settings, const struct log *log,

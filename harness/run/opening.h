@@ -17,8 +17,8 @@ status experiment_open(struct experiment **experiment, const struct suite *suite
 
 /* The same for evaluation only: nothing is trained, and there are no adapters until the caller opens some into
  * `adapters`, which the experiment then owns. */
-status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, const struct log *log,
-                              struct error *error);
+status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, uint64_t seed,
+                              const struct log *log, struct error *error);
 
 /* A model and its tokenizer without a suite: no tasks until tasks_open_named adds some. Uses of the settings
  * weights, vocabulary, activation, threads, backend and evaluation_batch. */

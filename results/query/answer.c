@@ -16,6 +16,8 @@ static const struct table_column shown[] = {
     {.title = "backward_transfer", .decimals = 1, .best = BEST_HIGHEST},
     {.title = "gain", .decimals = 1, .best = BEST_HIGHEST},
     {.title = "zero_shot", .decimals = 1},
+    {.title = "right_router", .decimals = 1},
+    {.title = "unseen_zero_shot", .decimals = 1},
     {.title = "share", .decimals = 1},
     {.title = "seconds", .decimals = 1},
     {.title = "seconds_per_iteration", .decimals = 3},

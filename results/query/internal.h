@@ -33,7 +33,7 @@ typedef status query_function(struct store *store, const struct query_filter *fi
                               struct error *error);
 
 /* The named queries that are more than a SELECT. */
-query_function query_digest, query_matrix, query_merges, query_paper_table, query_selector, query_classes,
+query_function query_digest, query_matrix, query_merges, query_paper_table, query_routers, query_classes,
     query_confusion;
 
 /* The answer of SQL that begins with CHOSEN, in the columns that it has. */

@@ -12,7 +12,7 @@
 
 EMBEDDED_FILES(query_files); /* in the order of enum wide_query */
 
-enum wide_query { WIDE_PAPER_TABLE, WIDE_PAPER_TABLE_CLASSES, WIDE_SELECTOR };
+enum wide_query { WIDE_PAPER_TABLE, WIDE_PAPER_TABLE_CLASSES, WIDE_ROUTERS };
 
 enum { COLUMN_BLOCK, COLUMN_WIDTH, COLUMN_KEYS }; /* then title, value */
 
@@ -146,7 +146,7 @@ status query_paper_table(struct store *store, const struct query_filter *filter,
     return answer(store, classes ? WIDE_PAPER_TABLE_CLASSES : WIDE_PAPER_TABLE, &wide, filter, table, error);
 }
 
-status query_selector(struct store *store, const struct query_filter *filter, struct table *table, struct error *error)
+status query_routers(struct store *store, const struct query_filter *filter, struct table *table, struct error *error)
 {
-    return answer(store, WIDE_SELECTOR, &(struct wide){.once = 2}, filter, table, error);
+    return answer(store, WIDE_ROUTERS, &(struct wide){.once = 2}, filter, table, error);
 }

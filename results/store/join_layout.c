@@ -6,8 +6,9 @@
 #include "results/store/join_internal.h"
 #include "results/store/store_internal.h"
 
-/* Times, machines and paths: another repetition has others. */
-static const char *const unlike[] = {"runs", "settings", "timings", "artifacts", "inputs", "sessions"};
+/* Times, machines and paths: another repetition has others; and what was computed after the run. */
+static const char *const unlike[] = {"runs",     "settings",        "timings",           "artifacts",    "inputs",
+                                     "sessions", "selector_trials", "trial_evaluations", "trial_choices"};
 
 static bool is_observed(const char *name)
 {

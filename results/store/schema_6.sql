@@ -28,3 +28,39 @@ CREATE TABLE merge_effects (
     PRIMARY KEY (run, task, iteration, encoder, block, position),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
+
+-- What the saved adapters of a run answer with another selector (mtil eval --selector). Computed later than the run and again
+-- whenever somebody asks, so these rows belong to a database rather than to the run.
+CREATE TABLE selector_trials (
+    run INTEGER NOT NULL REFERENCES runs,
+    trial INTEGER NOT NULL CHECK (trial >= 1),
+    selector TEXT NOT NULL,
+    selection TEXT NOT NULL,              -- as in runs
+    settings TEXT NOT NULL,               -- one "key: value" a line, as in a suite
+    PRIMARY KEY (run, trial),
+    UNIQUE (run, settings)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trial_evaluations (
+    run INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    after_task INTEGER NOT NULL CHECK (after_task >= 0),
+    correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
+    images INTEGER NOT NULL CHECK (images > 0),
+    PRIMARY KEY (run, trial, task, after_task),
+    FOREIGN KEY (run, trial) REFERENCES selector_trials,
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trial_choices (
+    run INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    after_task INTEGER NOT NULL CHECK (after_task >= 0),
+    task INTEGER NOT NULL,                -- the true one
+    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: zero-shot CLIP
+    count INTEGER NOT NULL CHECK (count > 0),
+    PRIMARY KEY (run, trial, after_task, task, router),
+    FOREIGN KEY (run, trial) REFERENCES selector_trials,
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;

@@ -184,6 +184,96 @@ static void routers_that_were_not_trained_are_refused(void **state)
     workshop_close(&workshop);
 }
 
+static char *count_of(const struct workshop *workshop, const char *sql)
+{
+    struct text rows = {0};
+    char *database = workshop_path(workshop, "results.db");
+    rows_query(database, sql, &rows);
+    free(database);
+    return rows.data;
+}
+
+static void expect_counts(const struct workshop *workshop, const char *sql, const char *expected)
+{
+    char *found = count_of(workshop, sql);
+    assert_string_equal(found, expected);
+    free(found);
+}
+
+/* Stored beside the run's rows; what is there is not computed again. */
+static void other_selectors_answer_beside_the_runs_own(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all " LEARN);
+    const char *arguments = "eval results.db 1 --quiet --format csv --selector clip,oracle,text selector.code=4 "
+                            "selector.iterations=9 selector.batch=9";
+    struct outcome first = program_ends(&workshop, arguments, 0);
+    expect_counts(&workshop, "SELECT trial, selector, selection FROM selector_trials",
+                  "1,clip,per_image\n2,oracle,oracle\n3,text,per_image\n");
+    expect_counts(&workshop, "SELECT trial, count(*) FROM trial_evaluations GROUP BY trial", "1,9\n2,9\n3,9\n");
+    expect_counts(&workshop, "SELECT count(*) FROM trial_choices WHERE trial = 2 AND router >= 0 AND router <> task",
+                  "0\n");
+    expect_counts(&workshop,
+                  "SELECT count(*) FROM trial_choices WHERE trial = 2 AND router <> iif(task <= after_task, task, -1)",
+                  "0\n");
+    struct outcome again = program_ends(&workshop, arguments, 0);
+    assert_string_equal(again.out.data, first.out.data);
+    program_succeeds(&workshop, "verify results.db --quiet");
+    outcome_free(&again);
+    outcome_free(&first);
+    workshop_close(&workshop);
+}
+
+/* With the run's settings, the run's own rows: every count and every choice. */
+static void the_same_selector_gives_the_same_rows(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all selector.kind=gaussian " LEARN);
+    program_succeeds(&workshop, "eval results.db 1 --quiet --selector gaussian");
+    expect_counts(
+        &workshop,
+        "SELECT count(*) FROM trial_evaluations JOIN evaluations USING (run, task, after_task, correct, images)",
+        "9\n");
+    expect_counts(&workshop,
+                  "SELECT count(*) FROM (SELECT after_task, task, router, count FROM trial_choices EXCEPT SELECT "
+                  "after_task, task, router, count FROM router_choices)",
+                  "0\n");
+    expect_counts(&workshop, "SELECT (SELECT count(*) FROM trial_choices) = (SELECT count(*) FROM router_choices)",
+                  "1\n");
+    workshop_close(&workshop);
+}
+
+/* Adapters of the last task alone give the last row. */
+static void trials_take_what_was_saved(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet");
+    program_succeeds(&workshop, "eval results.db 1 --quiet --selector text");
+    expect_counts(&workshop, "SELECT DISTINCT after_task FROM trial_evaluations", "2\n");
+    program_fails(&workshop, &(struct launch){.arguments = "eval results.db 1 --quiet --selector none"},
+                  (const char *const[]){"expected one that chooses", NULL});
+    program_fails(&workshop,
+                  &(struct launch){.arguments = "eval results.db 1 --quiet --selector text training.batch=3"},
+                  (const char *const[]){"do not change what is computed", NULL});
+    program_fails(&workshop, &(struct launch){.arguments = "eval results.db 7 --quiet --selector text"},
+                  (const char *const[]){"no run 7", NULL});
+    char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
+    FILE *out = fopen(file, "ae");
+    assert_non_null(out);
+    fputc(0, out);
+    fclose(out);
+    program_fails(&workshop, &(struct launch){.arguments = "eval results.db 1 --quiet --selector oracle"},
+                  (const char *const[]){"adapters that the run saved", NULL});
+    free(file);
+    workshop_close(&workshop);
+}
+
 /* A router beyond the suite's own tasks: adapters of a longer sequence. */
 static void one_router_serves_all_tasks(void **state)
 {
@@ -216,6 +306,9 @@ int main(void)
         cmocka_unit_test(the_saved_selector_gives_the_last_row),
         cmocka_unit_test(routers_are_found_by_name),
         cmocka_unit_test(routers_that_were_not_trained_are_refused),
+        cmocka_unit_test(other_selectors_answer_beside_the_runs_own),
+        cmocka_unit_test(the_same_selector_gives_the_same_rows),
+        cmocka_unit_test(trials_take_what_was_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,7 +278,7 @@ static void use_is_correlated_with_transfer_within_groups(void **state)
 
 static void the_selector_is_a_confusion(void **state)
 {
-    struct table table = ask(state, "selector", (struct query_filter){.run = 1});
+    struct table table = ask(state, "routers", (struct query_filter){.run = 1});
     assert_int_equal(table_rows(&table), SAMPLE_TASKS);
     assert_int_equal(table.columns, 3 + 1 + SAMPLE_TASKS);
     assert_string_equal(table_cell_at(&table, 2, column_of(&table, "after"))->text, "flowers");
@@ -288,12 +288,12 @@ static void the_selector_is_a_confusion(void **state)
     assert_true(table_cell_at(&table, 2, column_of(&table, "digits"))->real == 0);
     assert_true(table_cell_at(&table, 2, column_of(&table, "flowers"))->real == 89);
     table_free(&table);
-    assert_int_equal(count(state, "selector", (struct query_filter){.run = 1, .dataset = "digits"}), 1);
-    table = ask(state, "selector", (struct query_filter){.status = "stopped"}); /* one task learnt, one router */
+    assert_int_equal(count(state, "routers", (struct query_filter){.run = 1, .dataset = "digits"}), 1);
+    table = ask(state, "routers", (struct query_filter){.status = "stopped"}); /* one task learnt, one router */
     assert_int_equal(table.columns, 3 + 1 + 1);
     assert_true(table_cell_at(&table, 1, column_of(&table, "aircraft"))->real == 0.5);
     table_free(&table);
-    assert_int_equal(count(state, "selector", (struct query_filter){0}), 5 * SAMPLE_TASKS);
+    assert_int_equal(count(state, "routers", (struct query_filter){0}), 5 * SAMPLE_TASKS);
 }
 
 /* Mean over seeds 1 to 3 of one dataset's Last. */

@@ -1,0 +1,214 @@
+#include "harness/commands/selector_trials.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "harness/commands/output.h"
+#include "harness/config/settings.h"
+#include "harness/evaluate/trials.h"
+#include "harness/run/inputs.h"
+#include "harness/run/opening.h"
+#include "harness/run/tasks_survey.h"
+#include "harness/selectors/selectors.h"
+#include "harness/terminal/cache_progress.h"
+#include "results/query.h"
+
+static const char own_section[] = "selector.";
+
+struct command_trials {
+    const struct command_call *call;
+    struct store *store;
+    int64_t run;
+    struct trial_source source;
+    struct suite *suite; /* the run's */
+    struct experiment *experiment;
+};
+
+static bool is_selectors(const char *word)
+{
+    return strncmp(word, own_section, sizeof own_section - 1) == 0;
+}
+
+/* Of the command line's words key=value, those of the selector or the others. */
+static size_t pick(const struct command_call *call, bool selectors, const char **words)
+{
+    size_t count = 0;
+    for (size_t i = 2; i < call->argument_count; i++)
+        if (is_selectors(call->arguments[i]) == selectors)
+            words[count++] = call->arguments[i];
+    return count;
+}
+
+/* The run's suite; the words may say where things are, not what is computed. */
+static status read_suite(struct command_trials *c, const char **words, struct error *error)
+{
+    const char *text = c->source.suite_text;
+    struct suite *stored = NULL;
+    size_t count = pick(c->call, false, words);
+    TRY(suite_parse(&c->suite, text, strlen(text), c->source.suite, settings_sections, words, count, error));
+    TRY(suite_parse(&stored, text, strlen(text), c->source.suite, settings_sections, NULL, 0, error));
+    bool same = strcmp(suite_settings_hash(stored), suite_settings_hash(c->suite)) == 0;
+    suite_destroy(stored);
+    return same ? OK
+                : error_set(error, ERROR_ARGUMENT,
+                            "command line: eval: expected selector.KEY=value, or settings that do not change what is "
+                            "computed, such as data.root=…, found others");
+}
+
+static status check_run(const struct command_trials *c, struct error *error)
+{
+    const struct settings *s = &c->experiment->settings;
+    if (!settings_select(s))
+        return error_set(error, ERROR_ARGUMENT,
+                         "run %" PRId64 ": expected one in which a selector chooses among routers, found method %s "
+                         "and selector %s",
+                         c->run, options_text(s->method_options, "name"), s->selector.kind->name);
+    return s->label_space != LABEL_SPACE_SEEN
+               ? OK
+               : error_set(error, ERROR_ARGUMENT,
+                           "run %" PRId64 ": class-incremental, where later tasks have no answers to compare", c->run);
+}
+
+/* Weights and images must be those of the run. */
+static status check_inputs(const struct command_trials *c, struct error *error)
+{
+    const struct command_call *call = c->call;
+    struct experiment *e = c->experiment;
+    struct surveyor surveyor;
+    struct inputs inputs = {0};
+    TRY(surveyor_open(&surveyor, &e->settings, call->log, call->progress, call->stop, error));
+    status result = tasks_survey(e, &surveyor, error);
+    NEXT(result, inputs_read(&inputs, &surveyor, c->suite, e, error));
+    surveyor_close(&surveyor);
+    if (result == OK && strcmp(inputs.hash, c->source.suite_hash) != 0)
+        result =
+            error_set(error, ERROR_ARGUMENT,
+                      "run %" PRId64 ": its weights, vocabulary or images are not those that it was computed from; "
+                      "`mtil query inputs` shows them",
+                      c->run);
+    inputs_free(&inputs);
+    return result;
+}
+
+/* --- A selector --- */
+
+/* Its settings as lines; a file stands for its contents. */
+static status write_keys(const struct options *options, struct text *keys, struct error *error)
+{
+    for (const struct option *option = options_table(options); option->name != NULL; option++) {
+        const char *value = options_as_text(options, option->name);
+        char digest[DIGEST_SIZE];
+        if (option->type == OPTION_FILE && *value != 0) {
+            TRY(digest_file(value, digest, error));
+            value = digest;
+        }
+        text_add(keys, "%s: %s\n", option->name, value);
+    }
+    return keys->failed ? error_set(error, ERROR_MEMORY, "eval: no memory for the keys of a selector") : OK;
+}
+
+static status try_settings(struct command_trials *c, const struct suite *suite, struct error *error)
+{
+    const struct options *options = suite_options(suite, "selector");
+    struct selector_settings settings = selector_settings_of(options);
+    struct trials trials = {.experiment = c->experiment,
+                            .store = c->store,
+                            .run = c->run,
+                            .source = &c->source,
+                            .progress = c->call->progress,
+                            .stop = c->call->stop};
+    struct text keys = {0};
+    status result = selector_settings_check(&settings, error);
+    if (result == OK && settings.kind->route == ROUTE_ONE)
+        result = error_set(error, ERROR_ARGUMENT,
+                           "command line: --selector none: expected one that chooses; run %" PRId64 " has a router per "
+                           "task",
+                           c->run);
+    NEXT(result, write_keys(options, &keys, error));
+    NEXT(result, trials_run(&trials, &settings, keys.data, error));
+    text_free(&keys);
+    progress_end(c->call->progress);
+    return result;
+}
+
+/* The defaults, and the command line's words: what the run's own selector was told is another's. */
+static status try_name(struct command_trials *c, const char *name, const char **words, struct error *error)
+{
+    struct text kind = {0};
+    struct suite *suite;
+    size_t count = pick(c->call, true, words);
+    text_add(&kind, "%skind=%s", own_section, name);
+    if (kind.failed)
+        return error_set(error, ERROR_MEMORY, "eval: no memory for a selector");
+    words[count++] = kind.data;
+    static const char empty[] = "selector: {kind: clip}\n";
+    status result =
+        suite_parse(&suite, empty, sizeof empty - 1, "command line", settings_sections, words, count, error);
+    if (result == OK) {
+        result = try_settings(c, suite, error);
+        suite_destroy(suite);
+    }
+    text_free(&kind);
+    return result;
+}
+
+static status try_all(struct command_trials *c, const char *names, const char **words, struct error *error)
+{
+    char *copy = strdup(names), *rest = copy;
+    status result = copy != NULL ? OK : error_set(error, ERROR_MEMORY, "eval: no memory for a list");
+    for (char *name; result == OK && (name = strsep(&rest, ",")) != NULL;)
+        result = try_name(c, name, words, error);
+    free(copy);
+    return result;
+}
+
+/* --- All of it --- */
+
+static status show(const struct command_trials *c, struct error *error)
+{
+    struct table table = {0};
+    struct query_filter filter = {.run = c->run};
+    status result = query_named(c->store, "selector", &filter, &table, error);
+    NEXT(result, output_table(c->call, &table, error));
+    table_free(&table);
+    return result;
+}
+
+static status work(struct command_trials *c, const char *names, const char **words, struct error *error)
+{
+    const struct command_call *call = c->call;
+    struct cache_progress decoding = {call->progress, call->stop};
+    TRY(store_open(&c->store, call->arguments[0], STORE_WRITE, error));
+    TRY(trial_source_read(c->store, c->run, &c->source, error));
+    TRY(read_suite(c, words, error));
+    TRY(experiment_open_frozen(&c->experiment, c->suite, (uint64_t)c->source.seed, call->log, error));
+    TRY(check_run(c, error));
+    c->experiment->stop = call->stop;
+    cache_progress_begin(c->experiment->data.cache, &decoding);
+    status result = check_inputs(c, error);
+    NEXT(result, try_all(c, names, words, error));
+    cache_progress_end(c->experiment->data.cache);
+    return result == OK ? show(c, error) : result;
+}
+
+status selector_trials(const struct command_call *call, const char *names, struct error *error)
+{
+    struct command_trials c = {.call = call};
+    const char **words = calloc(call->argument_count + 1, sizeof *words);
+    bool number = call->argument_count > 1 && parse_integer(call->arguments[1], &c.run) && c.run > 0;
+    status result = words != NULL ? OK : error_set(error, ERROR_MEMORY, "eval: no memory for its arguments");
+    if (result == OK && !number)
+        result = error_set(error, ERROR_ARGUMENT,
+                           "command line: eval --selector: expected DATABASE RUN (mtil query runs has the numbers), "
+                           "found %s",
+                           call->argument_count > 1 ? call->arguments[1] : "no run");
+    NEXT(result, work(&c, names, words, error));
+    experiment_close(c.experiment);
+    suite_destroy(c.suite);
+    trial_source_free(&c.source);
+    store_close(c.store);
+    free(words);
+    return result;
+}

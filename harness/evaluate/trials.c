@@ -1,0 +1,200 @@
+#include "harness/evaluate/trials.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/files/adapter_file.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/saved_adapters.h"
+#include "harness/selectors/selectors.h"
+
+struct trial {
+    const struct trials *trials;
+    int64_t number;
+    struct selector *selector; /* NULL: the data tell the task */
+    struct evaluator *evaluator;
+};
+
+/* --- Adapters --- */
+
+/* The file must be the one that the run wrote. */
+static status open_file(struct saved_adapters *saved, const struct trial_adapters *adapters, struct error *error)
+{
+    char digest[DIGEST_SIZE];
+    TRY(digest_file(adapters->path, digest, error));
+    if (strcmp(digest, adapters->digest) != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected the adapters that the run saved (digest %.12s), found %.12s", adapters->path,
+                         adapters->digest, digest);
+    return saved_adapters_open(saved, adapters->path, error);
+}
+
+static size_t last_trained(const struct adapter_card *card)
+{
+    size_t last = 0;
+    for (size_t k = 0; k < card->task_count; k++)
+        last = card->tasks[k].trained ? k : last;
+    return last;
+}
+
+/* The adapters after `task`, or *found is false. The first ones take memory; later ones are read into it, so that caches
+ * of features notice what has changed. */
+static status load_adapters(const struct trials *t, size_t task, bool *found, struct error *error)
+{
+    struct experiment *e = t->experiment;
+    *found = false;
+    for (size_t i = 0; i < t->source->count && !*found; i++) {
+        const struct trial_adapters *adapters = &t->source->adapters[i];
+        struct saved_adapters saved;
+        if (adapters->after_task >= 0 && adapters->after_task != (int64_t)task)
+            continue;
+        TRY(open_file(&saved, adapters, error));
+        *found = last_trained(&saved.card) == task;
+        status result = OK;
+        if (*found && e->model.adapters == NULL)
+            result = saved_adapters_load(&saved, e->model.clip, &e->model.memory, NULL, 0, &e->model.adapters, error);
+        else if (*found)
+            result = adapters_load(e->model.adapters, saved.file, "", ADAPTER_COMPLETE, error);
+        saved_adapters_close(&saved);
+        TRY(result);
+    }
+    return OK;
+}
+
+/* Any of the run's, so that there are adapters to evaluate with. */
+static status load_first(const struct trials *t, struct error *error)
+{
+    bool found = false;
+    for (size_t task = 0; task < t->experiment->data.task_count && !found; task++)
+        TRY(load_adapters(t, task, &found, error));
+    return found ? OK
+                 : error_set(error, ERROR_ARGUMENT,
+                             "run %" PRId64 " has no adapters to try a selector on; it takes a run with "
+                             "run.checkpoints=last, or all for Transfer and Average",
+                             t->run);
+}
+
+/* --- A row of the matrix --- */
+
+static void report(const struct trials *t, const char *activity, size_t task, size_t j)
+{
+    progress_report(t->progress, &(struct progress_state){.activity = activity,
+                                                          .subject = t->experiment->data.tasks[j].settings.name,
+                                                          .task = task + 1,
+                                                          .tasks = t->experiment->data.task_count,
+                                                          .step = j + 1,
+                                                          .steps = t->experiment->data.task_count});
+}
+
+static status evaluate_row(struct trial *trial, size_t after, struct evaluation_row *rows,
+                           struct router_choices_row *choices, uint64_t *counts, struct error *error)
+{
+    const struct trials *t = trial->trials;
+    size_t tasks = t->experiment->data.task_count;
+    TRY(evaluator_refresh(trial->evaluator, error));
+    for (size_t j = 0; j < tasks; j++) {
+        const struct test_set *set = &trial->evaluator->sets[j];
+        uint64_t *own = counts + j * (tasks + 1);
+        report(t, "evaluate", after, j);
+        TRY(evaluator_task(trial->evaluator, after, j, t->stop, error));
+        for (size_t i = 0; i < set->n; i++)
+            own[set->router[i] + 1]++;
+        rows[j] = (struct evaluation_row){.after_task = (int64_t)after,
+                                          .task = (int64_t)j,
+                                          .correct = (int64_t)set->correct,
+                                          .images = (int64_t)set->n};
+        choices[j] = (struct router_choices_row){
+            .after_task = (int64_t)after, .task = (int64_t)j, .counts = own, .routers = tasks};
+    }
+    return trial_add(t->store, t->run, trial->number, rows, choices, tasks, error);
+}
+
+static status answer(struct trial *trial, size_t after, struct error *error)
+{
+    size_t tasks = trial->trials->experiment->data.task_count;
+    struct evaluation_row *rows = calloc(tasks, sizeof *rows);
+    struct router_choices_row *choices = calloc(tasks, sizeof *choices);
+    uint64_t *counts = calloc(tasks * (tasks + 1), sizeof *counts);
+    status result = rows != NULL && choices != NULL && counts != NULL
+                        ? evaluate_row(trial, after, rows, choices, counts, error)
+                        : error_set(error, ERROR_MEMORY, "trial: no memory for a row of %zu tasks", tasks);
+    free(counts);
+    free(choices);
+    free(rows);
+    return result;
+}
+
+/* --- A selector --- */
+
+static status after_task(struct trial *trial, size_t task, struct error *error)
+{
+    const struct trials *t = trial->trials;
+    bool has, found;
+    report(t, "selector", task, task);
+    if (trial->selector != NULL)
+        TRY(selector_train(trial->selector, &t->experiment->data.tasks[task], t->stop, error));
+    TRY(trial_has(t->store, t->run, trial->number, (int64_t)task, &has, error));
+    if (has)
+        return OK;
+    TRY(load_adapters(t, task, &found, error));
+    return found ? answer(trial, task, error) : OK;
+}
+
+static status work(struct trial *trial, struct error *error)
+{
+    struct experiment *e = trial->trials->experiment;
+    TRY(load_first(trial->trials, error));
+    if (e->settings.selector.kind->route == ROUTE_BY_ERRORS)
+        TRY(selector_create(&trial->selector, e, error));
+    TRY(evaluator_create(&trial->evaluator, e, trial->selector, error));
+    for (size_t j = 0; j < e->data.task_count; j++) {
+        report(trial->trials, "zero-shot", 0, j);
+        TRY(evaluator_zero_shot(trial->evaluator, j, trial->trials->stop, error));
+    }
+    for (size_t task = 0; task < e->data.task_count; task++)
+        TRY(after_task(trial, task, error));
+    return OK;
+}
+
+/* Whether every row that the saved adapters can give is there. */
+static status is_done(const struct trials *t, int64_t number, bool *done, struct error *error)
+{
+    *done = t->source->count > 0;
+    for (size_t i = 0; *done && i < t->source->count; i++) {
+        const struct trial_adapters *adapters = &t->source->adapters[i];
+        int64_t after = adapters->after_task;
+        if (after < 0) {
+            struct saved_adapters saved;
+            TRY(open_file(&saved, adapters, error));
+            after = (int64_t)last_trained(&saved.card);
+            saved_adapters_close(&saved);
+        }
+        TRY(trial_has(t->store, t->run, number, after, done, error));
+    }
+    return OK;
+}
+
+status trials_run(const struct trials *t, const struct selector_settings *settings, const char *keys,
+                  struct error *error)
+{
+    static const char *const decisions[] = {"per_image", "per_batch"};
+    struct experiment *e = t->experiment;
+    struct trial trial = {.trials = t};
+    bool done;
+    const char *selection =
+        settings->kind->route == ROUTE_BY_ERRORS ? decisions[settings->decision] : settings->kind->name;
+    TRY(trial_open(t->store, t->run, &(struct trial_row){settings->kind->name, selection, keys}, &trial.number, error));
+    TRY(is_done(t, trial.number, &done, error));
+    if (done)
+        return OK;
+    struct arena_mark mark = arena_mark(&e->model.memory);
+    e->settings.selector = *settings;
+    status result = work(&trial, error);
+    evaluator_destroy(trial.evaluator);
+    selector_destroy(trial.selector);
+    adapters_destroy(e->model.adapters);
+    e->model.adapters = NULL;
+    arena_release(&e->model.memory, mark);
+    return result;
+}

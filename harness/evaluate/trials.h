@@ -1,0 +1,28 @@
+/* Tries a selector on the adapters that a run saved: trains it on frozen features, task after task, and answers with the
+ * adapters after each task that has some. Nothing of the run is changed; rows go to the tables of results/store/trials.h.
+ *
+ *     struct trials trials = {.experiment = e, .store = store, .run = run, .source = &source, .progress = p, .stop = stop};
+ *     TRY(trials_run(&trials, &settings, error));                // a selector's settings; once for each
+ *
+ * The experiment is frozen, of the run's suite and seed.
+ */
+#ifndef MTIL_HARNESS_EVALUATE_TRIALS_H
+#define MTIL_HARNESS_EVALUATE_TRIALS_H
+
+#include "harness/run/experiment.h"
+#include "results/store/trials.h"
+
+struct trials {
+    struct experiment *experiment;
+    struct store *store;
+    int64_t run;
+    const struct trial_source *source;
+    struct progress *progress;
+    const struct stop *stop;
+};
+
+/* keys: what makes it another trial. What is stored already is not computed again; after a stop the same call goes on. */
+status trials_run(const struct trials *trials, const struct selector_settings *settings, const char *keys,
+                  struct error *error);
+
+#endif
