@@ -275,7 +275,7 @@ static status record_effects(const struct recorder *r, size_t task, struct error
         struct merge_effect_row row = {.task = (int64_t)task,
                                        .iteration = (int64_t)effect->iteration,
                                        .encoder = encoders[effect->tower],
-                                       .block = (int64_t)effect->block,
+                                       .block = block_of(r, effect->tower, effect->block),
                                        .position = (int64_t)effect->position,
                                        .known = (int64_t)effect->known,
                                        .iterations = (int64_t)effect->iterations,
