@@ -136,12 +136,11 @@ WITH own AS (SELECT run, task, max(iteration) AS last FROM steps GROUP BY run, t
 together AS (SELECT run FROM runs JOIN own USING (run) GROUP BY run HAVING min(own.task) = runs.tasks - 1),
 entries AS ( -- tasks that one dataset was cut into have the entry of that dataset
     SELECT tasks.run AS run, tasks.task AS task, last, training_images,
-           iif(split.value IN ('labels', 'order'), json_extract(listed.value, '$[0]'), name) AS entry
+           iif(split.value IN ('labels', 'order'), trim(listed.value, '[]"'), name) AS entry
     FROM tasks
     LEFT JOIN own USING (run, task)
     LEFT JOIN settings AS split ON split.run = tasks.run AND split.key = 'data.split_by'
-    LEFT JOIN (SELECT run, '["' || trim(value, '[]') || '"]' AS value FROM settings WHERE key = 'data.order') AS listed
-        ON listed.run = tasks.run
+    LEFT JOIN settings AS listed ON listed.run = tasks.run AND listed.key = 'data.order'
     WHERE last IS NOT NULL OR tasks.run IN (SELECT run FROM together)
 ), said AS (
     SELECT run, task, last, training_images,
