@@ -1,6 +1,6 @@
-/* tiny-imagenet-200/: wnids.txt has a class a line, words.txt "wnid<tab>name, synonym, …",
- * train/<wnid>/images/<file>.JPEG the training images, val/val_annotations.txt lines "file<tab>wnid<tab>box" of the
- * labelled test images in val/images/. Class names are the first name of each line of words.txt. */
+/* tiny-imagenet-200/: wnids.txt has a class a line, counted here in the order of their WordNet ids; words.txt
+ * "wnid<tab>name, synonym, …", train/<wnid>/images/<file>.JPEG the training images, val/val_annotations.txt lines
+ * "file<tab>wnid<tab>box" of the labelled test images in val/images/. A class is called by its first name in words.txt. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +78,8 @@ static status open_tiny_imagenet(struct dataset *dataset, const struct options *
     struct strings wnids = {0}, words = {0};
     status result = dataset_read_lines(dataset, "wnids.txt", &wnids, error);
     NEXT(result, dataset_read_lines(dataset, "words.txt", &words, error));
+    if (result == OK)
+        strings_sort(&wnids);
     for (size_t i = 0; result == OK && i < wnids.count; i++) {
         result = add_class(dataset, wnids.items[i], &words, error);
         NEXT(result, add_training_images(dataset, wnids.items[i], i, error));
