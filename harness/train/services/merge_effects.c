@@ -100,9 +100,10 @@ status merge_effects_step(const struct merge_effects *m, const struct experiment
     TRY(backend->ops->copy(backend, m->after + slot * EFFECT_WINDOW, m->losses, EFFECT_WINDOW * sizeof *m->losses,
                            error));
     for (int t = 0; t < TOWERS; t++)
-        TRY(backend->ops->copy(backend, m->counts[t] + slot * m->marks[t],
-                               adapters_marks(e->model.adapters, (enum tower)t).counts,
-                               m->marks[t] * sizeof *m->counts[t], error));
+        if (m->marks[t] > 0)
+            TRY(backend->ops->copy(backend, m->counts[t] + slot * m->marks[t],
+                                   adapters_marks(e->model.adapters, (enum tower)t).counts,
+                                   m->marks[t] * sizeof *m->counts[t], error));
     return OK;
 }
 
@@ -156,10 +157,11 @@ static status read_window(struct merge_effects *m, const struct experiment *e, s
     TRY(backend->ops->download(backend, losses, present ? m->losses : m->after + slot * EFFECT_WINDOW,
                                EFFECT_WINDOW * sizeof *losses, error));
     for (int t = 0; t < TOWERS; t++)
-        TRY(backend->ops->download(backend, m->host[t],
-                                   present ? adapters_marks(e->model.adapters, (enum tower)t).counts
-                                           : m->counts[t] + slot * m->marks[t],
-                                   m->marks[t] * sizeof *m->host[t], error));
+        if (m->marks[t] > 0)
+            TRY(backend->ops->download(backend, m->host[t],
+                                       present ? adapters_marks(e->model.adapters, (enum tower)t).counts
+                                               : m->counts[t] + slot * m->marks[t],
+                                       m->marks[t] * sizeof *m->host[t], error));
     return OK;
 }
 

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -316,6 +317,25 @@ static void steps_that_are_skipped_are_counted(void **state)
     small_run_close(&run);
 }
 
+/* Adapters in the last of two blocks alone: counts, merges, freezes and effects carry the model's number. */
+static void rows_have_the_models_numbers_of_blocks(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, "adapter.blocks=last_1", "a.db", NULL, &sequence));
+    static const char *const tables[] = {"expert_counts", "expert_events", "merge_effects"};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "SELECT count(*) > 0 FROM %s WHERE block = 1", tables[i]);
+        expect_number(&run, "a.db", sql, 1);
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE block <> 1", tables[i]);
+        expect_number(&run, "a.db", sql, 0);
+    }
+    small_run_close(&run);
+}
+
 static void a_folder_in_use_is_refused(void **state)
 {
     (void)state;
@@ -372,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
         cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
         cmocka_unit_test(steps_that_are_skipped_are_counted),
+        cmocka_unit_test(rows_have_the_models_numbers_of_blocks),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),
     };
