@@ -165,6 +165,7 @@ static status pass_to_ranks(struct replicas *r, struct archive *archive, struct 
 {
     const struct method *method = r->leader->settings.method;
     struct passage passage = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
+    TRY(passage.backend->ops->bind(passage.backend, error));
     TRY(method->keep(&r->leader->method, &passage, error));
     passage.saving = false;
     for (size_t i = 1; i < r->size; i++) {

@@ -176,9 +176,10 @@ static status report_ended(struct merge_effects *m, struct experiment *e, size_t
         bool whole = w->iteration + EFFECT_WINDOW <= iteration;
         if (!whole && !cut)
             break;
-        if (read != w->iteration + 1)
+        uint64_t window = whole ? w->iteration + 1 : UINT64_MAX; /* those that are cut off end together */
+        if (read != window)
             TRY(read_window(m, e, w->iteration % EFFECT_WINDOW, !whole, losses, error));
-        read = w->iteration + 1;
+        read = window;
         TRY(report(m, e, w, known, whole ? w->iteration + EFFECT_WINDOW : iteration, losses, error));
     }
     if (done > 0)

@@ -136,22 +136,26 @@ static void bf16_recorded_and_plain(void **state)
 
 /* Waiting for the device: once before the first step, twice (a tower each) for every merge and for the freeze after the
  * task, twice where a loss is wanted, for that and for whether the steps so far are finite, and once for whether the
- * weights are. A backend that computes in the host's memory is looked at after every step. */
+ * weights are; with merge.analysis three times (losses, and a tower's counts each) for every merge and for all of them when
+ * the task ends, and once for each merged block. A backend that computes in the host's memory is looked at after every
+ * step. */
 static void downloads_are_few(void **state)
 {
     (void)state;
     static const struct {
-        const char *merge_every;
+        const char *merge_every, *analysis;
         size_t every, expected;
-    } cases[] = {{"merge.every=100", 0, 1 + 2 + 1},
-                 {"merge.every=100", 4, 1 + 2 + 1 + 2 * 2},
-                 {"merge.every=3", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2}};
+    } cases[] = {{"merge.every=100", "merge.analysis=yes", 0, 1 + 2 + 1},
+                 {"merge.every=100", "merge.analysis=yes", 4, 1 + 2 + 1 + 2 * 2},
+                 {"merge.every=3", "merge.analysis=no", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2},
+                 {"merge.every=3", "merge.analysis=yes", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2 + 3 * (3 + 4) + 3}};
     struct small_run run;
     size_t n;
     small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct record record = {.every = cases[i].every};
-        small_run_reopen(&run, 1, (const char *const[]){cases[i].merge_every, "training.iterations=9", NULL});
+        small_run_reopen(&run, 1,
+                         (const char *const[]){cases[i].merge_every, cases[i].analysis, "training.iterations=9", NULL});
         free(train(&run, &record, false, &n));
         size_t looks =
             run.experiment->model.backend->asynchronous ? 0 : 9 - (cases[i].every > 0 ? 9 / cases[i].every : 0);
