@@ -224,6 +224,13 @@ static status check(const struct settings *s, struct error *error)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: run.precision %s needs run.backend cuda; the cpu backend computes in f32",
                          precision_name(s->backend.precision));
+    if (s->method->alone && s->label_space == LABEL_SPACE_SEEN)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: evaluation.label_space: seen asks one model for all classes so far, but with method.name: "
+            "%s every task has a model of its own that knows no earlier class; use continual_ft, or "
+            "evaluation.label_space=task",
+            s->method->name);
     return OK;
 }
 

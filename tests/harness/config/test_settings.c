@@ -169,6 +169,8 @@ static void a_setting_follows_from_shots(void **state)
     expect_refused("data: {setting: full_shot, shots: 5}\n", NULL,
                    (const char *const[]){"full_shot", "data.shots 5", "few_shot", NULL});
     expect_refused("data: {setting: x_tail, shots: 5}\n", NULL, (const char *const[]){"x_tail", "few_shot", NULL});
+    expect_refused("evaluation: {label_space: seen}\nmethod: {name: finetune}\n", NULL,
+                   (const char *const[]){"label_space: seen", "finetune", "continual_ft", NULL});
     expect_refused("evaluation: {label_space: al}\n", NULL, (const char *const[]){"did you mean \"all\"", NULL});
     expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
 }
