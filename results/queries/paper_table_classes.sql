@@ -1,12 +1,14 @@
 -- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. Behind the CTE
--- `chosen`; ?12: with published numbers, of the datasets and numbers of tasks of the runs, or all where there are none. Runs
--- are called as in paper_table.sql. Columns: as results/query_wide.c wants them; those that end in ± are variances over seeds.
+-- `chosen`; ?12: with published numbers, of the datasets and numbers of tasks of the runs, or all where there are none. A
+-- configuration is called by its row, or its method and policy, and where that is not enough, by its digest. One training on all
+-- tasks has no Avg. Columns: as results/query_wide.c wants them; those that end in ± are variances over seeds.
 , own AS MATERIALIZED (
-    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, c.tasks AS tasks,
-           trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, last,
+    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
+           c.tasks AS tasks, trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, m.accuracy AS last,
            coalesce(r.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) AS label
     FROM chosen AS c
-    JOIN metrics USING (run)
+    JOIN mean_accuracy AS m ON m.run = c.run AND m.after_task = c.tasks - 1
+    LEFT JOIN metrics ON metrics.run = c.run
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'data.order'
     LEFT JOIN settings AS r ON r.run = c.run AND r.key = 'run.row'
     WHERE status = 'finished' AND setting = 'class_incremental'
@@ -20,7 +22,9 @@
     FROM own
     JOIN sizes USING (run)
 ), lines AS (
-    SELECT 1 AS own, number, dataset, tasks, max(label) || iif(max(other), ' (other data than in papers)', '') AS method,
+    SELECT 1 AS own, number, dataset, tasks,
+           max(label) || iif(max(other), ' (other data than in papers)', '')
+           || iif(count(*) OVER (PARTITION BY dataset, tasks, max(label)) > 1, ', ' || max(digest), '') AS method,
            count(*) AS seeds, avg(average) AS average, avg(last) AS last,
            (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0) AS average_variance,
            (avg(last * last) - avg(last) * avg(last)) * count(*) / nullif(count(*) - 1, 0) AS last_variance

@@ -521,6 +521,59 @@ static void class_incremental_runs_have_avg_and_last(void **state)
     sample_remove(path);
 }
 
+/* A class-incremental run of two tasks with the first `cells` of the accuracies (1, 0), (1, 1), (0, 0). */
+static void add_steps(struct store *store, const char *suite_hash, const char *row, int64_t cells)
+{
+    const struct setting_row settings[] = {{"data.order", "[cifar100]", "list"}, {"run.row", row, "text"}};
+    struct run_description described = sample_description(0);
+    struct run_start start;
+    described.setting = "class_incremental";
+    described.suite_hash = suite_hash;
+    described.settings = settings;
+    described.setting_count = 2;
+    described.tasks = 2;
+    assert_ok(store_run_start(store, &described, &start, &error));
+    for (int64_t task = 0; task < 2; task++)
+        assert_ok(store_add_task(
+            store, start.run,
+            &(struct task_row){
+                .task = task, .name = task == 0 ? "a" : "b", .classes = 2, .test_images = 100, .test_digest = "0"},
+            &error));
+    for (int64_t cell = 0; cell < cells; cell++)
+        assert_ok(store_add_evaluation(
+            store, start.run,
+            &(struct evaluation_row){
+                .after_task = cell < 2, .task = cell == 1, .correct = 50 + 20 * cell, .images = 100},
+            &error));
+    assert_ok(store_run_end(store, start.run, RUN_FINISHED, NULL, &error));
+}
+
+/* One training on all tasks has a last row alone. Configurations of one name are told apart. */
+static void class_incremental_tables_have_every_configuration(void **state)
+{
+    char *path = sample_path("results.sqlite");
+    struct fixture runs = {.path = path};
+    void *runs_state = &runs;
+    (void)state;
+    assert_ok(store_open(&runs.store, path, STORE_WRITE, &error));
+    add_steps(runs.store, "1111111111", "Joint", 2);
+    add_steps(runs.store, "2222222222", "MA", 3);
+    add_steps(runs.store, "3333333333", "MA", 3);
+    struct table table = ask(&runs_state, "paper-table", (struct query_filter){0});
+    assert_int_equal(table_rows(&table), 3);
+    size_t method = column_of(&table, "method");
+    assert_string_equal(table_cell_at(&table, 0, method)->text, "Joint");
+    assert_string_equal(table_cell_at(&table, 1, method)->text, "MA, 22222222");
+    assert_string_equal(table_cell_at(&table, 2, method)->text, "MA, 33333333");
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "Avg"))->kind, CELL_EMPTY);
+    for (size_t row = 0; row < 3; row++)
+        assert_true(fabs(table_cell_at(&table, row, column_of(&table, "Last"))->real - 60) < 1e-9);
+    assert_true(fabs(table_cell_at(&table, 1, column_of(&table, "Avg"))->real - (90 + 60) / 2.0) < 1e-9);
+    table_free(&table);
+    store_close(runs.store);
+    sample_remove(path);
+}
+
 /* The order in which runs were made does not matter, their accuracies do. */
 static void results_have_a_digest(void **state)
 {
@@ -686,6 +739,7 @@ int main(void)
         cmocka_unit_test(published_rows_alone),
         cmocka_unit_test(rows_of_suites_have_their_names),
         cmocka_unit_test(class_incremental_runs_have_avg_and_last),
+        cmocka_unit_test(class_incremental_tables_have_every_configuration),
         cmocka_unit_test(results_have_a_digest),
         cmocka_unit_test(configurations_with_one_name_show_their_digest),
         cmocka_unit_test(metrics_of_one_dataset),
