@@ -94,14 +94,39 @@ static status check_inputs(const struct command_trials *c, struct error *error)
 
 /* --- A selector --- */
 
-/* Its settings as lines; a file stands for its contents. */
-static status write_keys(const struct options *options, struct text *keys, struct error *error)
+static status digest_folder(const struct command_trials *c, const char *path, char digest[DIGEST_SIZE],
+                            struct error *error)
+{
+    const struct command_call *call = c->call;
+    struct surveyor surveyor;
+    struct survey survey;
+    struct dataset *dataset;
+    TRY(dataset_of_images(&dataset, path, error));
+    status result = surveyor_open(&surveyor, &c->experiment->settings, call->log, call->progress, call->stop, error);
+    if (result == OK) {
+        result = surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){.name = "unrelated"}, error);
+        surveyor_close(&surveyor);
+    }
+    dataset_close(dataset);
+    if (result == OK)
+        memcpy(digest, survey.splits[SPLIT_TRAIN].digest, DIGEST_SIZE);
+    return result;
+}
+
+/* Its settings as lines; files and folders stand for their contents, if the kind reads them at all. */
+static status write_keys(const struct command_trials *c, const struct options *options, bool pixels, struct text *keys,
+                         struct error *error)
 {
     for (const struct option *option = options_table(options); option->name != NULL; option++) {
         const char *value = options_as_text(options, option->name);
         char digest[DIGEST_SIZE];
-        if (option->type == OPTION_FILE && *value != 0) {
-            TRY(digest_file(value, digest, error));
+        if (option->type == OPTION_FILE && !pixels)
+            value = "";
+        if (option_is_path(option) && *value != 0) {
+            status result = option->type == OPTION_FILE ? digest_file(value, digest, error)
+                                                        : digest_folder(c, value, digest, error);
+            if (result != OK)
+                return result == ERROR_STOPPED ? result : error_context(error, "%s%s", own_section, option->name);
             value = digest;
         }
         text_add(keys, "%s: %s\n", option->name, value);
@@ -126,7 +151,7 @@ static status try_settings(struct command_trials *c, const struct suite *suite, 
                            "command line: --selector none: expected one that chooses; run %" PRId64 " has a router per "
                            "task",
                            c->run);
-    NEXT(result, write_keys(options, &keys, error));
+    NEXT(result, write_keys(c, options, settings.kind->features == FEATURES_PIXELS, &keys, error));
     NEXT(result, trials_run(&trials, &settings, keys.data, error));
     text_free(&keys);
     progress_end(c->call->progress);
@@ -156,6 +181,12 @@ static status try_name(struct command_trials *c, const char *name, const char **
 
 static status try_all(struct command_trials *c, const char *names, const char **words, struct error *error)
 {
+    static const char kind[] = "selector.kind=";
+    for (size_t i = pick(c->call, true, words); i-- > 0;)
+        if (strncmp(words[i], kind, sizeof kind - 1) == 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: eval: %s: --selector names the kind, here %s; leave out selector.kind",
+                             words[i], names);
     char *copy = strdup(names), *rest = copy;
     status result = copy != NULL ? OK : error_set(error, ERROR_MEMORY, "eval: no memory for a list");
     for (char *name; result == OK && (name = strsep(&rest, ",")) != NULL;)

@@ -11,7 +11,8 @@
 
 struct trial {
     const struct trials *trials;
-    int64_t number;
+    struct trial_row row;
+    int64_t number;            /* 0: nothing is stored yet */
     struct selector *selector; /* NULL: the data tell the task */
     struct evaluator *evaluator;
 };
@@ -107,6 +108,7 @@ static status evaluate_row(struct trial *trial, size_t after, struct evaluation_
         choices[j] = (struct router_choices_row){
             .after_task = (int64_t)after, .task = (int64_t)j, .counts = own, .routers = tasks};
     }
+    TRY(trial_open(t->store, t->run, &trial->row, &trial->number, error));
     return trial_add(t->store, t->run, trial->number, rows, choices, tasks, error);
 }
 
@@ -180,11 +182,11 @@ status trials_run(const struct trials *t, const struct selector_settings *settin
 {
     static const char *const decisions[] = {"per_image", "per_batch"};
     struct experiment *e = t->experiment;
-    struct trial trial = {.trials = t};
     bool done;
     const char *selection =
         settings->kind->route == ROUTE_BY_ERRORS ? decisions[settings->decision] : settings->kind->name;
-    TRY(trial_open(t->store, t->run, &(struct trial_row){settings->kind->name, selection, keys}, &trial.number, error));
+    struct trial trial = {.trials = t, .row = {settings->kind->name, selection, keys}};
+    TRY(trial_find(t->store, t->run, &trial.row, &trial.number, error));
     TRY(is_done(t, trial.number, &done, error));
     if (done)
         return OK;

@@ -90,6 +90,12 @@ static status ask(struct store *store, const char *sql, const struct value *valu
     return result;
 }
 
+status trial_find(struct store *store, int64_t run, const struct trial_row *row, int64_t *trial, struct error *error)
+{
+    return ask(store, "SELECT trial FROM selector_trials WHERE run = ?1 AND settings = ?2",
+               VALUES(value_integer(run), value_text(row->settings)), trial, error);
+}
+
 status trial_open(struct store *store, int64_t run, const struct trial_row *row, int64_t *trial, struct error *error)
 {
     TRY(store_run_once(
@@ -99,8 +105,7 @@ status trial_open(struct store *store, int64_t run, const struct trial_row *row,
         "WHERE NOT EXISTS (SELECT 1 FROM selector_trials WHERE run = ?1 AND settings = ?4)",
         VALUES(value_integer(run), value_text(row->selector), value_text(row->selection), value_text(row->settings)),
         error));
-    return ask(store, "SELECT trial FROM selector_trials WHERE run = ?1 AND settings = ?2",
-               VALUES(value_integer(run), value_text(row->settings)), trial, error);
+    return trial_find(store, run, row, trial, error);
 }
 
 status trial_has(struct store *store, int64_t run, int64_t trial, int64_t after_task, bool *has, struct error *error)

@@ -34,7 +34,9 @@ struct trial_row {
     const char *settings; /* two trials of a run have different ones */
 };
 
-/* Finds the trial or adds it. */
+/* trial 0: there is none yet. */
+status trial_find(struct store *store, int64_t run, const struct trial_row *row, int64_t *trial, struct error *error);
+/* Finds the trial or adds it: with its first results, so that a selector that failed leaves nothing. */
 status trial_open(struct store *store, int64_t run, const struct trial_row *row, int64_t *trial, struct error *error);
 status trial_has(struct store *store, int64_t run, int64_t trial, int64_t after_task, bool *has, struct error *error);
 status trial_add(struct store *store, int64_t run, int64_t trial, const struct evaluation_row *evaluations,

@@ -247,6 +247,36 @@ static void the_same_selector_gives_the_same_rows(void **state)
     workshop_close(&workshop);
 }
 
+/* A selector that failed leaves no trial; a folder is what is in it, wherever it is. */
+static void trials_are_of_what_was_computed(void **state)
+{
+    static const char *const failures[][3] = {
+        {"clip selector.unrelated=absent", "selector.unrelated: there is no folder absent"},
+        {"alexnet selector.alexnet=clip.safetensors", "features.0.weight"},
+        {"alexnet selector.alexnet=absent", "selector.alexnet: absent"},
+        {"clip selector.kind=text", "--selector names the kind"},
+    };
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "run tiny.yaml --quiet");
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        char *arguments = path_format("eval results.db 1 --quiet --selector %s", failures[i][0]);
+        program_fails(&workshop, &(struct launch){.arguments = arguments}, &failures[i][1]);
+        free(arguments);
+    }
+    expect_counts(&workshop, "SELECT count(*) FROM selector_trials", "0\n");
+    scratch_write_png(&workshop.scratch, "one/a.png", 20, 17, 0x070301u);
+    scratch_write_png(&workshop.scratch, "two/a.png", 20, 17, 0x070301u);
+    program_succeeds(&workshop, "eval results.db 1 --quiet --selector clip selector.unrelated=one");
+    program_succeeds(&workshop, "eval results.db 1 --quiet --selector clip selector.unrelated=two");
+    expect_counts(&workshop, "SELECT count(*) FROM selector_trials", "1\n");
+    scratch_write_png(&workshop.scratch, "two/a.png", 20, 17, 0x030107u);
+    program_succeeds(&workshop, "eval results.db 1 --quiet --selector clip selector.unrelated=two");
+    expect_counts(&workshop, "SELECT count(*) FROM selector_trials", "2\n");
+    workshop_close(&workshop);
+}
+
 /* Adapters of the last task alone give the last row. */
 static void trials_take_what_was_saved(void **state)
 {
@@ -308,6 +338,7 @@ int main(void)
         cmocka_unit_test(routers_that_were_not_trained_are_refused),
         cmocka_unit_test(other_selectors_answer_beside_the_runs_own),
         cmocka_unit_test(the_same_selector_gives_the_same_rows),
+        cmocka_unit_test(trials_are_of_what_was_computed),
         cmocka_unit_test(trials_take_what_was_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
