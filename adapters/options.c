@@ -135,6 +135,11 @@ static size_t whole(const struct options *options, const char *name)
     return (size_t)options_integer(options, name);
 }
 
+static bool at_default(const struct options *options, const char *real)
+{
+    return options_real(options, real) == strtod(options_find(options_table(options), real)->fallback, NULL);
+}
+
 static status read_blocks(struct block_choice *blocks, const struct options *o, struct error *error)
 {
     size_t count;
@@ -155,7 +160,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .scale = (float)options_real(o, "scale"),
                                    .dropout = (float)options_real(o, "dropout"),
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
-                                    .input = (enum expert_input)options_choice(o, "expert_input")};
+                                   .input = (enum expert_input)options_choice(o, "expert_input")};
     s->shared_expert = options_boolean(o, "shared_expert");
     s->balance = (enum balance_kind)options_choice(o, "balance_loss");
     s->balance_weight = (float)options_real(o, "balance_weight");
@@ -173,12 +178,12 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);
+    if (s->balance == BALANCE_NONE && !at_default(o, "balance_weight"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: adapter.balance_weight is %s, but there is no balance loss; set "
+                         "adapter.balance_loss=cv",
+                         options_as_text(o, "balance_weight"));
     return OK;
-}
-
-static bool at_default(const struct options *options, const char *real)
-{
-    return options_real(options, real) == strtod(options_find(options_table(options), real)->fallback, NULL);
 }
 
 static status read_noise(struct merge_plan *plan, const struct options *merge, struct error *error)
@@ -232,6 +237,26 @@ status merge_plan_of(struct merge_plan *plan, const struct options *merge, const
     TRY(merge_combiner_find(&plan->combiner, options_text(combine, "name"), error));
     TRY(read_noise(plan, merge, error));
     return check_plan(plan, merge, error);
+}
+
+status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error)
+{
+    const struct option *table = plan->policy->options;
+    bool counts = table != NULL && options_find(table, "sources") != NULL;
+    size_t sources = counts ? whole(plan->policy_options, "sources") : 2;
+    if (plan->policy->plan == NULL || strcmp(plan->policy->name, "none") == 0)
+        return OK;
+    if (sources > adapter->experts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge policy %s merges %zu experts, but there are only %zu in a block, so that it "
+                         "would never merge; raise adapter.experts, or set merge.policy=none",
+                         plan->policy->name, sources, adapter->experts);
+    if (plan->policy->needs & NEEDS_PAIR_COUNTS && adapter->top_k < 2)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge policy %s merges experts that samples chose together, but with adapter.top_k 1 "
+                         "each chooses one, so that it would never merge; raise adapter.top_k",
+                         plan->policy->name);
+    return OK;
 }
 
 status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error)

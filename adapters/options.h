@@ -17,6 +17,9 @@ status adapter_settings_of(struct adapter_settings *settings, const struct optio
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error);
 
+/* Refuses policies that would never merge with such adapters. */
+status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error);
+
 status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error);
 
 /* The keys that come with a merge policy, a combiner and a freeze policy. */

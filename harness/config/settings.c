@@ -267,8 +267,8 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(check_routers(s, suite, error));
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));
-    return adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
-                               error);
+    TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count, error));
+    return method_uses(s->method, s->method_options, "merge") ? merge_plan_check(&s->merge, &s->adapter, error) : OK;
 }
 
 bool settings_select(const struct settings *s)

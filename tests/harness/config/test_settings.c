@@ -322,6 +322,7 @@ static void bounds_are_inside(void **state)
     (void)state;
     assert_int_equal(try_value("adapter", false, "freeze_top_k", 0), OK);
     assert_int_equal(try_value("adapter", false, "experts", 1024), OK);
+    assert_int_equal(try_value("adapter", false, "experts", 2), OK);
     assert_int_equal(try_value("training", false, "warmup", 1e9), OK);
     assert_int_equal(try_value("tasks", true, "label_smoothing", 1), OK);
     assert_int_equal(try_value("selector", false, "quantile", 0), OK);
@@ -336,6 +337,14 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"top_k is 5", "4 experts", "lower", NULL});
     expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 2}\n", NULL,
                    (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
+    expect_refused("adapter: {balance_weight: 0.5}\n", NULL,
+                   (const char *const[]){"balance_weight is 0.5", "balance_loss=cv", NULL});
+    expect_refused("adapter: {experts: 5}\nmerge: {sources: 6}\n", NULL,
+                   (const char *const[]){"most_used merges 6", "only 5", NULL});
+    expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 1}\nmerge: {policy: random}\n", NULL,
+                   (const char *const[]){"random merges 2", "only 1", NULL});
+    expect_refused("adapter: {top_k: 1}\nmerge: {policy: coactivated}\n", NULL,
+                   (const char *const[]){"coactivated", "top_k 1", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
     expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
