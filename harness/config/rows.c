@@ -75,6 +75,16 @@ static status check_word(const char *where, const char *name, const char *const 
     return error_unknown_word(error, where, "row", name, names, count);
 }
 
+/* Overrides can speak of rows that a suite does not have. */
+static status check_no_row(const struct suite_source *source, struct error *error)
+{
+    for (size_t i = 0; i < source->count; i++)
+        if (source->assignments[i].section == &suite_rows_section)
+            return error_set(error, ERROR_ARGUMENT, "command line: rows: the suite %s has no rows, found \"%s\"",
+                             source->file, source->assignments[i].entry);
+    return OK;
+}
+
 static status choose(const struct suite_source *source, const struct assignment **rows, size_t count,
                      const char **chosen, struct error *error)
 {
@@ -85,7 +95,7 @@ static status choose(const struct suite_source *source, const struct assignment 
         suite_source_where(source, named, where, sizeof where);
     if (count == 0) /* a text that a run has stored names its row, and has no other */
         return named == NULL || named->line > 0
-                   ? OK
+                   ? check_no_row(source, error)
                    : error_set(error, ERROR_ARGUMENT, "%s.%s: the suite %s has no rows, found \"%s\"", where,
                                chooser->row, source->file, named->value);
     if (chooser == NULL)

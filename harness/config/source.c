@@ -215,6 +215,8 @@ status suite_source_use_row(struct suite_source *source, const char *name, struc
         char where[512];
         struct assignment added = {.value = row.value, .is_list = row.is_list, .line = row.line, .column = row.column};
         suite_source_where(source, &row, where, sizeof where);
+        if (strncmp(row.key, "rows.", 5) == 0)
+            return error_set(error, ERROR_ARGUMENT, "%s: expected a key of another section, found %s", where, row.key);
         TRY(add_path(source, where, row.key, strlen(row.key), &added, error));
     }
     return OK;

@@ -421,6 +421,8 @@ static void wrong_rows_are_refused(void **state)
         {with_rows, NULL, {"x.yaml: a suite with 2 rows", "run.row=plain, or mtil sweep x.yaml", "plain, LwF-VR"}},
         {with_rows, "run.row=LwF", {"command line: run: unknown row \"LwF\"", "plain, LwF-VR"}},
         {good, "run.row=a", {"command line: run.row: the suite x.yaml has no rows, found \"a\""}},
+        {good, "rows.a.merge.every=2", {"command line: rows: the suite x.yaml has no rows, found \"a\""}},
+        {"rows:\n  a: {rows.b.merge.every: 3}\n", "run.row=a", {"x.yaml:2:7: rows.a: expected a key of another"}},
         {with_rows, "rows.LwF.merge.every=2", {"a suite with 2 rows"}},
         {with_rows, "rows.plain=2", {"expected rows.NAME.SECTION.KEY=VALUE, found rows.plain=2"}},
         {"rows:\n  a.b: {merge.every: 3}\n", "run.row=a.b", {"x.yaml:2:3: rows: row \"a.b\"", "dots"}},
