@@ -265,6 +265,26 @@ static void shared_expert_gradients_match_differences(void **state)
     check_gradients(&settings);
 }
 
+static void the_shared_expert_starts_apart_from_the_others(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    struct small s;
+    settings.shared_expert = true;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    must(adapters_initialize(adapters, 7, &error));
+    for (int t = 0; t < TOWERS; t++) {
+        const struct parameters *group = adapters->towers[t].parameters;
+        const struct expert_bank *bank = &adapters->towers[t].banks[1];
+        const float *values = from_device(&s.d, group->values, group->values_count * sizeof *values),
+                    *shared = values + group->list[bank->shared.down_weight].offset;
+        size_t n = group->list[bank->shared.down_weight].size;
+        for (size_t e = 0; e < settings.experts; e++)
+            assert_memory_not_equal(shared, values + group->list[bank->down_weight].offset + e * n, n * sizeof *shared);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 /* Moves the one expert of every block of `from` to the shared one of `to`. */
 static void share_experts(struct small *s, const struct adapters *from, const struct adapters *to)
 {
@@ -415,6 +435,7 @@ int main(void)
         cmocka_unit_test(counts_are_per_task),
         cmocka_unit_test(gradients_match_differences),
         cmocka_unit_test(shared_expert_gradients_match_differences),
+        cmocka_unit_test(the_shared_expert_starts_apart_from_the_others),
         cmocka_unit_test(the_shared_expert_is_an_expert),
         cmocka_unit_test(the_shared_expert_is_neither_frozen_nor_merged),
         cmocka_unit_test(balance_gradients_match_differences),

@@ -110,18 +110,18 @@ static void open_options(struct options **options, const char *target, const cha
 }
 
 /* Expert 2 becomes the mean of 1 and 3, with noise; the caller frees what lies beside the device. */
-static float *merge_with_noise(struct small *s, const char *target, float noise, uint32_t step)
+static float *merge_with_noise(struct small *s, enum tower tower, float noise, uint32_t step)
 {
     struct adapters *adapters = small_adapters_open(s, 1, NULL);
     struct merge_plan plan = {.policy = policy_called("most_used"), .noise = noise};
     struct options *options;
-    open_options(&options, target, "0.5");
+    open_options(&options, "noise", "0.5");
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < 2; b++)
             must(adapters_write_counts(adapters, (enum tower)t, b, (const int32_t[]){4, 9, 1, 7, 2}, &error));
     struct merge_call call = {.options = options, .rng = rng_make(7, RNG_POLICY, 1, step)};
     must(adapters_merge(adapters, &plan, &call, NULL, &error));
-    const struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
+    const struct parameters *group = adapters->towers[tower].parameters;
     float *found = malloc(group->values_count * sizeof *found);
     memcpy(found, read_values(s, group), group->values_count * sizeof *found);
     options_destroy(options);
@@ -143,8 +143,9 @@ static void noise_is_around_the_mean(void **state)
 {
     (void)state;
     struct small plain, noisy, again, later;
-    float *mean = merge_with_noise(&plain, "noise", 0, 3), *found = merge_with_noise(&noisy, "noise", 0.5f, 3),
-          *repeated = merge_with_noise(&again, "noise", 0.5f, 3), *other = merge_with_noise(&later, "noise", 0.5f, 4);
+    float *mean = merge_with_noise(&plain, TOWER_TEXT, 0, 3), *found = merge_with_noise(&noisy, TOWER_TEXT, 0.5f, 3),
+          *repeated = merge_with_noise(&again, TOWER_TEXT, 0.5f, 3),
+          *other = merge_with_noise(&later, TOWER_TEXT, 0.5f, 4);
     struct adapters *shape;
     struct small s;
     shape = small_adapters_open(&s, 1, NULL);
@@ -179,6 +180,34 @@ static void noise_is_around_the_mean(void **state)
     small_close(&noisy);
     small_close(&again);
     small_close(&later);
+}
+
+/* The first value of n that each block's expert 2 received, image tower first. */
+static void each_block_draws_noise_of_its_own(void **state)
+{
+    (void)state;
+    double drawn[2 * TOWERS];
+    for (int t = 0; t < TOWERS; t++) {
+        struct small plain, noisy, s;
+        struct adapters *shape = small_adapters_open(&s, 1, NULL);
+        float *mean = merge_with_noise(&plain, (enum tower)t, 0, 3),
+              *found = merge_with_noise(&noisy, (enum tower)t, 0.5f, 3);
+        for (size_t b = 0; b < 2; b++) {
+            size_t tensors[PARTS];
+            expert_tensors(shape, (enum tower)t, b, tensors);
+            struct expert_slice part = expert_slice(shape, (enum tower)t, tensors[0], 2);
+            drawn[2 * t + (int)b] = ((double)found[part.offset] - (double)mean[part.offset]) /
+                                    (0.5 * deviation(mean + part.offset, part.size));
+        }
+        free(mean);
+        free(found);
+        small_adapters_close(&s, shape);
+        small_close(&plain);
+        small_close(&noisy);
+    }
+    for (int i = 0; i < 2 * TOWERS; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(fabs(drawn[i] - drawn[k]) > 1e-3);
 }
 
 /* --- Distances --- */
@@ -252,11 +281,11 @@ static void distances_are_of_outputs_on_the_probes(void **state)
 
 /* --- Freezing --- */
 
-static size_t pick(const char *name, const char *share, size_t top_k, const int32_t *counts, size_t experts,
-                   uint32_t task, int *picked)
+static size_t pick_at(enum tower tower, size_t block, const char *name, const char *share, size_t top_k,
+                      const int32_t *counts, size_t experts, uint32_t task, int *picked)
 {
     const struct freeze_policy *policy;
-    struct freeze_view view = {.tower = TOWER_TEXT, .block = 1, .experts = experts, .counts = counts};
+    struct freeze_view view = {.tower = tower, .block = block, .experts = experts, .counts = counts};
     struct options *options;
     struct rng rng = rng_make(3, RNG_POLICY, task, 0);
     must(freeze_policy_find(&policy, name, &error));
@@ -266,6 +295,12 @@ static size_t pick(const char *name, const char *share, size_t top_k, const int3
     size_t count = policy->pick(&view, &(struct freeze_plan){policy, top_k, options}, &rng, picked);
     options_destroy(options);
     return count;
+}
+
+static size_t pick(const char *name, const char *share, size_t top_k, const int32_t *counts, size_t experts,
+                   uint32_t task, int *picked)
+{
+    return pick_at(TOWER_TEXT, 1, name, share, top_k, counts, experts, task, picked);
 }
 
 static void each_freeze_policy_picks_its_own(void **state)
@@ -302,6 +337,20 @@ static void random_freezing_does_not_look_at_use(void **state)
     for (size_t e = 0; e < EXPERTS; e++)
         assert_in_range(drawn[e], 150, 250); /* 1000 draws of 5 */
     assert_int_equal(pick("random", NULL, EXPERTS, counts, EXPERTS, 1, picked), EXPERTS);
+}
+
+static void random_freezing_differs_from_block_to_block(void **state)
+{
+    enum { TASKS = 20 };
+    (void)state;
+    static const int32_t counts[EXPERTS] = {0};
+    int picked[2 * TOWERS][TASKS][2];
+    for (int i = 0; i < 2 * TOWERS; i++)
+        for (uint32_t task = 0; task < TASKS; task++)
+            pick_at((enum tower)(i / 2), (size_t)(i % 2), "random", NULL, 2, counts, EXPERTS, task, picked[i][task]);
+    for (int i = 0; i < 2 * TOWERS; i++)
+        for (int k = 0; k < i; k++)
+            assert_memory_not_equal(picked[i], picked[k], sizeof picked[i]);
 }
 
 /* More than an event holds: several events, all experts frozen. */
@@ -341,9 +390,14 @@ static void many_experts_are_frozen_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_experts_move_towards_the_others),   cmocka_unit_test(noise_is_around_the_mean),
-        cmocka_unit_test(distances_are_of_outputs_on_the_probes), cmocka_unit_test(each_freeze_policy_picks_its_own),
-        cmocka_unit_test(random_freezing_does_not_look_at_use),   cmocka_unit_test(many_experts_are_frozen_together),
+        cmocka_unit_test(free_experts_move_towards_the_others),
+        cmocka_unit_test(noise_is_around_the_mean),
+        cmocka_unit_test(each_block_draws_noise_of_its_own),
+        cmocka_unit_test(distances_are_of_outputs_on_the_probes),
+        cmocka_unit_test(each_freeze_policy_picks_its_own),
+        cmocka_unit_test(random_freezing_does_not_look_at_use),
+        cmocka_unit_test(random_freezing_differs_from_block_to_block),
+        cmocka_unit_test(many_experts_are_frozen_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

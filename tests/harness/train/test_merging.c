@@ -196,27 +196,61 @@ static void the_mean_loss_is_of_all_iterations_that_count(void **state)
     small_run_close(&run);
 }
 
-/* The state of schedule and loss is among what is kept. */
-static void the_schedule_is_kept(void **state)
+static void expect_windows(const struct small_run *run, size_t expected, float counted)
 {
-    (void)state;
-    struct small_run run;
-    struct stop stop = {.signal = 2};
+    struct experiment *e = run->experiment;
     struct archive *archive;
     float sums[3];
     double windows[2];
-    small_run_open(&run, 1, (const char *const[]){"merge.schedule=plateau", "merge.every=2", NULL});
-    struct experiment *e = run.experiment;
-    train(&run, 0, 0, &stop, ERROR_STOPPED);
-    for (size_t i = 1; i < 3; i++)
-        train(&run, 0, i, &stop, ERROR_STOPPED);
     must(archive_create(&archive, &error));
     struct passage passage = {.archive = archive, .backend = e->model.backend, .saving = true};
     must(e->settings.method->keep(&e->method, &passage, &error));
     must(archive_get(archive, "schedule.loss", SAFETENSOR_F32, 3, sums, &error));
     must(archive_get(archive, "schedule.state", SAFETENSOR_F64, 2, windows, &error));
-    assert_true(sums[0] > 0 && sums[1] == 1 && windows[0] > 0 && windows[1] == 1);
+    assert_true(sums[0] > 0 && sums[1] == counted && windows[0] > 0);
+    assert_int_equal((size_t)windows[1], expected);
     archive_close(archive);
+}
+
+/* The state of schedule and loss is among what is kept, and begins with every task: losses of two tasks are not compared. */
+static void the_schedule_is_kept(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct stop stop = {.signal = 2};
+    small_run_open(&run, 1, (const char *const[]){"merge.schedule=plateau", "merge.every=2", NULL});
+    for (size_t i = 0; i < 3; i++)
+        train(&run, 0, i, &stop, ERROR_STOPPED);
+    expect_windows(&run, 1, 1);
+    train(&run, 0, 3, NULL, OK);
+    for (size_t i = 0; i < 3; i++)
+        train(&run, 1, i, &stop, ERROR_STOPPED);
+    expect_windows(&run, 1, 1);
+    small_run_close(&run);
+}
+
+/* The choice is drawn anew for every merge and every task. */
+static void random_merges_differ_from_time_to_time(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"merge.policy=random", "merge.every=1", "adapter.freeze=none", NULL});
+    for (size_t task = 0; task < 2; task++)
+        train(&run, task, 0, NULL, OK);
+    const struct expert_changes *changes = &run.experiment->changes;
+    assert_true(changes->count > 8);
+    for (size_t i = 0, same = 0, others = 0; i < changes->count; i++, same = others = 0) {
+        const struct merge *one = &changes->changes[i].merge;
+        for (size_t k = 0; k < changes->count; k++) {
+            const struct merge *other = &changes->changes[k].merge;
+            if (changes->changes[k].tower != changes->changes[i].tower || other->block != one->block)
+                continue;
+            others++;
+            same += other->target == one->target && other->source[0] == one->source[0] &&
+                    other->source[1] == one->source[1];
+        }
+        assert_true(same < others);
+    }
     small_run_close(&run);
 }
 
@@ -435,6 +469,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
         cmocka_unit_test(other_choices_survive_a_stop_and_two_devices),
+        cmocka_unit_test(random_merges_differ_from_time_to_time),
         cmocka_unit_test(averaging_changes_what_is_trained),
         cmocka_unit_test(the_mean_loss_is_of_all_iterations_that_count),
         cmocka_unit_test(the_schedule_is_kept),
