@@ -219,6 +219,46 @@ static void text_is_the_cosine_to_the_nearest_class_name(void **state)
     small_run_close(&run);
 }
 
+/* --- Autoencoders --- */
+
+static float *coder_after(struct small_run *run, const char *iterations, size_t *n)
+{
+    struct selector *selector;
+    small_run_reopen(run, 1, (const char *const[]){iterations, "selector.batch=1000", "selector.l2=0", NULL});
+    must(selector_create(&selector, run->experiment, &error));
+    must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
+    const struct parameters *group = selector->coders[0]->parameters;
+    float *values = small_run_values(run, group->values, *n = group->values_count);
+    selector_destroy(selector);
+    return values;
+}
+
+static double mean_step(const float *from, const float *to, size_t n)
+{
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += fabs((double)to[i] - (double)from[i]);
+    return total / (double)n;
+}
+
+/* A step is an epoch here: the eleventh is a tenth of the tenth, as Adam's steps are of the size of their rate. */
+static void the_rate_falls_every_ten_epochs(void **state)
+{
+    (void)state;
+    struct small_run run;
+    size_t n;
+    small_run_open(&run, 1, NULL);
+    float *nine = coder_after(&run, "selector.iterations=9", &n),
+          *ten = coder_after(&run, "selector.iterations=10", &n),
+          *eleven = coder_after(&run, "selector.iterations=11", &n);
+    double ratio = mean_step(ten, eleven, n) / mean_step(nine, ten, n);
+    assert_true(ratio > 0.05 && ratio < 0.2);
+    free(nine);
+    free(ten);
+    free(eleven);
+    small_run_close(&run);
+}
+
 /* --- Images of no task --- */
 
 static void unrelated_images_mean_zero_shot(void **state)
@@ -351,6 +391,8 @@ static void a_kind_survives(struct small_run *run, const char *const *overrides)
     must(selector_create(&whole, e, &error));
     for (size_t k = 0; k < 2; k++)
         must(selector_train(whole, &e->data.tasks[k], NULL, &error));
+    if (whole->kind == &selector_alexnet)
+        assert_true(whole->thresholds[0] == 0.0655f); /* as published */
     take_errors(whole, errors);
     must(checkpoint_save(e, whole, small_run_file(run, "resume"), &place, &error));
     must(selector_create(&restored, e, &error));
@@ -397,6 +439,7 @@ int main(void)
         cmocka_unit_test(gaussian_is_the_distance_to_the_nearest_class_mean),
         cmocka_unit_test(a_covariance_of_too_few_images_is_refused),
         cmocka_unit_test(text_is_the_cosine_to_the_nearest_class_name),
+        cmocka_unit_test(the_rate_falls_every_ten_epochs),
         cmocka_unit_test(unrelated_images_mean_zero_shot),
         cmocka_unit_test(a_folder_of_unrelated_images_competes),
         cmocka_unit_test(alexnet_needs_its_weights),
