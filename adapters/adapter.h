@@ -14,12 +14,14 @@
 #include "adapters/place.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
+enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV };
 
 struct adapter_settings {
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
+    enum gate_input gate_input;
     struct adapter_place place;
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */

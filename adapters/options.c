@@ -47,6 +47,12 @@ const struct option adapter_options[] = {{.name = "experts",
                                           .choices = "residual|post_ln",
                                           .fallback = "residual",
                                           .help = "what experts read: the residual stream or ln_2's output"},
+                                         {.name = "gate_input",
+                                          .type = OPTION_CHOICE,
+                                          .choices = "class_token|mean",
+                                          .fallback = "class_token",
+                                          .help = "what decides on a sample's experts: its first token, or the mean of "
+                                                  "its tokens"},
                                          {.name = "blocks",
                                           .type = OPTION_LIST,
                                           .fallback = "all",
@@ -161,6 +167,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .dropout = (float)options_real(o, "dropout"),
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
                                    .input = (enum expert_input)options_choice(o, "expert_input")};
+    s->gate_input = (enum gate_input)options_choice(o, "gate_input");
     s->shared_expert = options_boolean(o, "shared_expert");
     s->balance = (enum balance_kind)options_choice(o, "balance_loss");
     s->balance_weight = (float)options_real(o, "balance_weight");

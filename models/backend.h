@@ -205,11 +205,19 @@ struct normalize_backward {
     const void *norms;
 };
 
-/* out[b] = mean over positions first … L−1 of x[b, l]; x [B, L, d] */
+/* out[b] = mean over positions first … L−1 of x[b, l], or first … lengths[b]−1; x [B, L, d] */
 struct mean_positions {
     size_t batch, positions, first, width;
+    const int32_t *lengths; /* [B], each above first; NULL: L */
     const void *x;
     void *out;
+};
+/* dx += … at the positions that were averaged */
+struct mean_positions_backward {
+    size_t batch, positions, first, width;
+    const int32_t *lengths;
+    const void *dout;
+    void *dx;
 };
 
 /* loss += weight · mean over rows of −(1−s) log p_label − s/C Σ log p; dlogits (NULL: none) += its gradient. */
@@ -463,7 +471,7 @@ struct all_reduce {
     X(assemble_tokens) X(assemble_tokens_backward) \
     X(embed_tokens) X(embed_tokens_backward) \
     X(arange) X(gather_rows) X(scatter_rows) \
-    X(column_sum) X(mean_positions) \
+    X(column_sum) X(mean_positions) X(mean_positions_backward) \
     X(weighted_sum) X(multiply) \
     X(normalize) X(normalize_backward) \
     X(cross_entropy) X(soft_cross_entropy) X(penalty) X(argmax) X(squared_error) \

@@ -30,6 +30,7 @@ struct block_site {
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;
+    const int32_t *lengths; /* [B] device: what is at later positions is not of the sample; NULL: all is */
 };
 
 /* An adapter. Tensors are [B, L, d]; forward adds to y, backward adds to dx and dln2; dx has no data where nothing
@@ -38,6 +39,7 @@ struct block_hook {
     void *state;
     enum block_place place;
     bool trained;    /* it has weights that need gradients */
+    bool whole;      /* it looks at every position of a sample: the last block has to compute them all */
     uint64_t absent; /* bit i: block i goes without it */
     status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error);
@@ -88,7 +90,7 @@ bool block_is_trained(const struct block *block);
 
 /* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as for
  * the last block, of which the features use one row per sample; position 0 must be among them where a hook routes by
- * it. */
+ * it, and a hook that is whole needs all. */
 status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
 

@@ -61,6 +61,8 @@ struct texts {
     /* [C, 2] of C · positions: the start token, which routes, and the end token, which becomes the features */
     int32_t *last_rows;
     int32_t *end_of_two; /* [C] the end token's row among those */
+    int32_t *end_rows;   /* [C] and among all of C · positions */
+    int32_t *lengths;    /* [C] tokens of a prompt, the end token included */
 };
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
                     size_t count, struct error *error);
@@ -87,6 +89,7 @@ struct tower_pass {
     const int32_t *last_rows; /* of the last block's input: those that are computed; NULL: all */
     size_t last_positions;    /* rows per sample of the last block's output */
     const int32_t *pool_rows; /* of its output: the one per sample that becomes the features */
+    const int32_t *lengths;   /* of the samples, see struct block_site */
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved blocks[CLIP_BLOCKS_MOST];

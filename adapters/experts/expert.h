@@ -35,7 +35,8 @@ status expert_layer_backward_input(const struct expert_layer *layer, const struc
 /* Who decides: what the router reads and what it left behind, per sample of the layer. */
 struct expert_pass {
     struct expert_layer routed, shared;
-    struct tensor gate;          /* [samples, positions, d], of which the first position decides; x itself, or means */
+    struct tensor
+        gate; /* [samples, positions, d], of which the first position decides: x itself, or means [samples, 1, d] */
     const int32_t *router;       /* [samples] */
     float *noise_logits, *drawn; /* [samples, E] */
     /* Gradients of the balance loss, NULL without one: of gates [samples, K], clean logits and noise logits [samples, E] */

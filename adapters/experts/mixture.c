@@ -99,6 +99,7 @@ struct block_hook adapters_hook(struct adapters *adapters, enum tower tower)
     return (struct block_hook){.state = &adapters->towers[tower],
                                .place = BESIDE_MLP,
                                .trained = trained && adapters_in_tower(adapters, tower),
+                               .whole = adapters->settings.gate_input == GATE_MEAN,
                                .absent = absent,
                                .forward = forward,
                                .backward = trained ? backward : NULL};

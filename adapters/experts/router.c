@@ -33,14 +33,24 @@ static status take_kept(const struct adapter_tower *tower, const struct block_si
     return OK;
 }
 
-/* What decides: the first position of each sample. */
-static status look_at(const struct block_site *site, const struct tensor *x, struct expert_pass *pass,
-                      struct error *error)
+/* What decides: the first position of each sample, or the mean of those that are its own. */
+static status look_at(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
+                      struct expert_pass *pass, struct error *error)
 {
-    (void)error;
     pass->gate = *x;
     pass->router = site->router;
-    return OK;
+    if (tower->adapters->settings.gate_input != GATE_MEAN)
+        return OK;
+    TRY(tensor_take(&pass->gate, site->arena, TENSOR_F32, "means that decide", 3,
+                    (size_t[]){x->shape[0], 1, tower->width}, error));
+    return site->backend->ops->mean_positions(site->backend,
+                                              &(struct mean_positions){.batch = x->shape[0],
+                                                                       .positions = x->shape[1],
+                                                                       .width = tower->width,
+                                                                       .lengths = site->lengths,
+                                                                       .x = x->data,
+                                                                       .out = pass->gate.data},
+                                              error);
 }
 
 static status run_router(const struct adapter_tower *tower, size_t bank, const struct block_site *site, size_t before,
@@ -100,7 +110,7 @@ status router_forward(const struct adapter_tower *tower, size_t bank, const stru
                       const struct tensor *x, struct expert_pass *pass, struct error *error)
 {
     TRY(take_kept(tower, site, pass, error));
-    TRY(look_at(site, x, pass, error));
+    TRY(look_at(tower, site, x, pass, error));
     TRY(run_router(tower, bank, site, site->first, pass, error));
     return add_balance(tower, site, pass, error);
 }
@@ -118,14 +128,14 @@ static status add_gates(const struct block_site *site, const struct expert_pass 
         error);
 }
 
-status router_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
-                       struct expert_pass *pass, float *dgates, const struct tensor *dx, struct error *error)
+/* dgate += the gradient of what decides, unless it has no data. */
+static status run_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                           const struct expert_pass *pass, const float *dgates, const struct tensor *dgate,
+                           struct error *error)
 {
     const struct dispatch *dispatch = &pass->routed.dispatch;
     struct weight routers = parameters_weight(tower->parameters, tower->banks[bank].routers),
                   noise = parameters_weight(tower->parameters, tower->banks[bank].noise);
-    if (pass->balance_gates != NULL)
-        TRY(add_gates(site, pass, dgates, error));
     return site->backend->ops->route_backward(site->backend,
                                               &(struct route_backward){.batch = dispatch->samples,
                                                                        .positions = pass->gate.shape[1],
@@ -144,8 +154,39 @@ status router_backward(const struct adapter_tower *tower, size_t bank, const str
                                                                        .dnoise_logits = pass->balance_noise,
                                                                        .drouters = routers.gradient,
                                                                        .dnoise = noise.gradient,
-                                                                       .dx = dx->data},
+                                                                       .dx = dgate->data},
                                               error);
+}
+
+static status mean_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                            const struct expert_pass *pass, const float *dgates, const struct tensor *dx,
+                            struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct arena_mark mark = arena_mark(site->arena);
+    struct tensor dgate;
+    TRY(tensor_take(&dgate, site->arena, TENSOR_F32, "gradient of the means", 3, pass->gate.shape, error));
+    TRY(backend->ops->zero(backend, dgate.data, tensor_bytes(&dgate), error));
+    TRY(run_backward(tower, bank, site, pass, dgates, &dgate, error));
+    TRY(backend->ops->mean_positions_backward(backend,
+                                              &(struct mean_positions_backward){.batch = dx->shape[0],
+                                                                                .positions = dx->shape[1],
+                                                                                .width = tower->width,
+                                                                                .lengths = site->lengths,
+                                                                                .dout = dgate.data,
+                                                                                .dx = dx->data},
+                                              error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
+status router_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
+                       struct expert_pass *pass, float *dgates, const struct tensor *dx, struct error *error)
+{
+    bool means = tower->adapters->settings.gate_input == GATE_MEAN && dx->data != NULL;
+    if (pass->balance_gates != NULL)
+        TRY(add_gates(site, pass, dgates, error));
+    return (means ? mean_backward : run_backward)(tower, bank, site, pass, dgates, dx, error);
 }
 
 /* A choice of one among one. */

@@ -155,6 +155,8 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"towers", adapted_towers_name(s->place.towers)};
     if (s->shared_expert)
         metadata[count++] = (struct safetensors_metadata){"shared_expert", "true"};
+    if (s->gate_input == GATE_MEAN)
+        metadata[count++] = (struct safetensors_metadata){"gate_input", "mean"};
     for (size_t i = 0; i < extra->metadata_count; i++)
         metadata[count++] = extra->metadata[i];
     return safetensors_write(path, tensors, tensor_count, metadata, count, error);
@@ -228,6 +230,16 @@ static status place_from_metadata(const struct safetensors *file, struct adapter
     return OK;
 }
 
+static status gate_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
+{
+    const char *input = safetensors_metadata_value(file, "gate_input");
+    settings->gate_input = input != NULL && strcmp(input, "mean") == 0 ? GATE_MEAN : GATE_CLASS_TOKEN;
+    if (input != NULL && settings->gate_input != GATE_MEAN && strcmp(input, "class_token") != 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata gate_input: expected class_token or mean, found \"%s\"",
+                         safetensors_path(file), input);
+    return OK;
+}
+
 static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
                                      struct error *error)
 {
@@ -258,6 +270,7 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
     if (shared != NULL && strcmp(shared, settings->shared_expert ? "true" : "false") != 0)
         return error_set(error, ERROR_FORMAT, "%s: metadata shared_expert is \"%s\", but the file has %s such expert",
                          safetensors_path(file), shared, settings->shared_expert ? "a" : "no");
+    TRY(gate_from_metadata(file, settings, error));
     return place_from_metadata(file, &settings->place, error);
 }
 

@@ -34,12 +34,13 @@ static status upload_numbers(const struct clip *clip, struct arena *arena, const
     return clip->backend->ops->upload(clip->backend, tensor.data, host, count * sizeof *host, error);
 }
 
-/* rows [C, 2] and end_of_two [C], from the prompts' end positions in ends. */
-static void list_rows(const struct texts *texts, const int32_t *ends, int32_t *rows, int32_t *end_of_two)
+/* rows [C, 2], end_of_two and end_rows [C], from the prompts' lengths. */
+static void list_rows(const struct texts *texts, const int32_t *lengths, int32_t *rows, int32_t *end_of_two,
+                      int32_t *end_rows)
 {
     for (size_t c = 0; c < texts->count; c++) {
         rows[2 * c] = (int32_t)(c * texts->positions);
-        rows[2 * c + 1] = rows[2 * c] + ends[c];
+        rows[2 * c + 1] = end_rows[c] = rows[2 * c] + lengths[c] - 1;
         end_of_two[c] = (int32_t)(2 * c + 1);
     }
 }
@@ -48,25 +49,30 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
                     size_t count, struct error *error)
 {
     *texts = (struct texts){.count = count};
-    int32_t *numbers = malloc(array_size(count, 4 * sizeof *numbers));
+    int32_t *numbers = malloc(array_size(count, 5 * sizeof *numbers));
     if (numbers == NULL)
         return error_set(error, ERROR_MEMORY, "prompts: no memory for %zu", count);
-    int32_t *ends = numbers, *rows = numbers + count, *end_of_two = numbers + 3 * count;
+    int32_t *lengths = numbers, *rows = numbers + count, *end_of_two = numbers + 3 * count,
+            *end_rows = numbers + 4 * count;
     status result = OK;
     for (size_t c = 0; result == OK && c < count; c++) {
         size_t end;
         result = check_prompt(clip, tokens + c * clip->dimensions.context, c, &end, error);
-        ends[c] = (int32_t)end;
+        lengths[c] = (int32_t)end + 1;
         texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
     }
     if (result == OK) {
-        list_rows(texts, ends, rows, end_of_two);
+        list_rows(texts, lengths, rows, end_of_two, end_rows);
         result = upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error);
     }
     if (result == OK)
         result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
     if (result == OK)
         result = upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error);
     free(numbers);
     return result;
 }
@@ -104,7 +110,8 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
                                .first = encoding->first,
                                .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
                                .rows = last ? pass->last_rows : NULL,
-                               .rows_per_sample = pass->last_positions};
+                               .rows_per_sample = pass->last_positions,
+                               .lengths = pass->lengths};
 }
 
 /* Blocks, then the pooled rows through the final norm and the projection. x is the embedded input. */
@@ -172,12 +179,19 @@ static status sample_rows(const struct clip *clip, const struct encoding *encodi
         clip->backend, &(struct arange){.count = batch, .step = (int32_t)step, .out = numbers.data}, error);
 }
 
+static bool last_is_whole(const struct clip *clip, const struct encoding *encoding, enum tower tower)
+{
+    const struct block_hook *hook = block_hook_at(encoding->hook, clip->towers[tower].count - 1);
+    return encoding->whole || (hook != NULL && hook->whole);
+}
+
 /* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */
 static status choose_class_rows(const struct clip *clip, const struct encoding *encoding, struct tower_pass *pass,
                                 struct error *error)
 {
-    pass->last_positions = encoding->whole ? pass->positions : 1;
-    if (!encoding->whole)
+    bool whole = last_is_whole(clip, encoding, TOWER_IMAGE);
+    pass->last_positions = whole ? pass->positions : 1;
+    if (!whole)
         TRY(sample_rows(clip, encoding, pass->batch, pass->positions, &pass->last_rows, error));
     return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
 }
@@ -263,12 +277,14 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
                          struct tower_pass *pass, struct tensor *features, struct error *error)
 {
     struct tensor x;
+    bool whole = last_is_whole(clip, encoding, TOWER_TEXT);
     *pass = (struct tower_pass){.tower = TOWER_TEXT,
                                 .batch = texts->count,
                                 .positions = texts->positions,
-                                .last_rows = texts->last_rows,
-                                .last_positions = 2,
-                                .pool_rows = texts->end_of_two,
+                                .last_rows = whole ? NULL : texts->last_rows,
+                                .last_positions = whole ? texts->positions : 2,
+                                .pool_rows = whole ? texts->end_rows : texts->end_of_two,
+                                .lengths = texts->lengths,
                                 .texts = texts};
     TRY(take_stream(&x, encoding, pass, clip->dimensions.text_width, error));
     TRY(clip->backend->ops->embed_tokens(clip->backend,

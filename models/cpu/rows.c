@@ -197,16 +197,22 @@ status cpu_normalize_backward(struct backend *backend, const struct normalize_ba
     return OK;
 }
 
+static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
+{
+    return lengths != NULL ? (size_t)lengths[b] : positions;
+}
+
 static void mean_of_positions(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct mean_positions *o = operation;
     for (size_t b = first; b < last; b++) {
         const float *x = (const float *)o->x + b * o->positions * o->width;
         float *out = (float *)o->out + b * o->width;
+        size_t end = end_of(o->positions, o->lengths, b);
         memset(out, 0, o->width * sizeof *out);
-        for (size_t l = o->first; l < o->positions; l++)
+        for (size_t l = o->first; l < end; l++)
             cpu->vector->axpy(o->width, 1.0f, x + l * o->width, out);
-        cpu->vector->scale(o->width, 1.0f / (float)(o->positions - o->first), out, out);
+        cpu->vector->scale(o->width, 1.0f / (float)(end - o->first), out, out);
     }
 }
 
@@ -214,5 +220,25 @@ status cpu_mean_positions(struct backend *backend, const struct mean_positions *
 {
     (void)error;
     cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, mean_of_positions, o);
+    return OK;
+}
+
+static void spread_means(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct mean_positions_backward *o = operation;
+    for (size_t b = first; b < last; b++) {
+        const float *dout = (const float *)o->dout + b * o->width;
+        float *dx = (float *)o->dx + b * o->positions * o->width;
+        size_t end = end_of(o->positions, o->lengths, b);
+        for (size_t l = o->first; l < end; l++)
+            cpu->vector->axpy(o->width, 1.0f / (float)(end - o->first), dout, dx + l * o->width);
+    }
+}
+
+status cpu_mean_positions_backward(struct backend *backend, const struct mean_positions_backward *o,
+                                   struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, spread_means, o);
     return OK;
 }

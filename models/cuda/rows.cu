@@ -218,23 +218,47 @@ status cuda_normalize_backward(struct backend *backend, const struct normalize_b
     return cuda_finish(cuda, "normalize_backward", error);
 }
 
-static __global__ void mean_values(size_t batch, size_t positions, size_t first, size_t width, const float *x,
-                                   float *out)
+static __device__ inline size_t end_of(size_t positions, const int32_t *lengths, size_t b)
 {
-    size_t at = global_thread(), b = at / width, j = at % width;
-    if (b >= batch)
+    return lengths != NULL ? (size_t)lengths[b] : positions;
+}
+
+static __global__ void mean_values(struct mean_positions o)
+{
+    size_t at = global_thread(), b = at / o.width, j = at % o.width;
+    if (b >= o.batch)
         return;
+    size_t end = end_of(o.positions, o.lengths, b);
     float total = 0;
-    for (size_t l = first; l < positions; l++)
-        total += x[(b * positions + l) * width + j];
-    out[at] = total / (float)(positions - first);
+    for (size_t l = o.first; l < end; l++)
+        total += ((const float *)o.x)[(b * o.positions + l) * o.width + j];
+    ((float *)o.out)[at] = total / (float)(end - o.first);
 }
 
 status cuda_mean_positions(struct backend *backend, const struct mean_positions *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->batch * o->width > 0)
-        CUDA_LAUNCH(cuda, mean_values, blocks_for(o->batch * o->width, BLOCK), BLOCK, 0, o->batch, o->positions,
-                    o->first, o->width, (const float *)o->x, (float *)o->out);
+        CUDA_LAUNCH(cuda, mean_values, blocks_for(o->batch * o->width, BLOCK), BLOCK, 0, *o);
     return cuda_finish(cuda, "mean_positions", error);
+}
+
+static __global__ void spread_means(struct mean_positions_backward o)
+{
+    size_t at = global_thread(), j = at % o.width, row = at / o.width, b = row / o.positions, l = row % o.positions;
+    if (b >= o.batch)
+        return;
+    size_t end = end_of(o.positions, o.lengths, b);
+    if (l >= o.first && l < end)
+        ((float *)o.dx)[at] += ((const float *)o.dout)[b * o.width + j] / (float)(end - o.first);
+}
+
+status cuda_mean_positions_backward(struct backend *backend, const struct mean_positions_backward *o,
+                                    struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    size_t values = o->batch * o->positions * o->width;
+    if (values > 0)
+        CUDA_LAUNCH(cuda, spread_means, blocks_for(values, BLOCK), BLOCK, 0, *o);
+    return cuda_finish(cuda, "mean_positions_backward", error);
 }

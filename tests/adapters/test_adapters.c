@@ -252,6 +252,23 @@ static void gradients_match_differences(void **state)
     check_gradients(&settings);
 }
 
+static void gradients_of_means_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.gate_input = GATE_MEAN;
+    check_gradients(&settings);
+    settings.dropout = 0.25f;
+    settings.input = EXPERT_INPUT_POST_LN;
+    settings.top_k = 3;
+    check_gradients(&settings);
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.5f;
+    settings.shared_expert = true;
+    settings.bottleneck = 20;
+    check_gradients(&settings);
+}
+
 static void shared_expert_gradients_match_differences(void **state)
 {
     (void)state;
@@ -434,6 +451,7 @@ int main(void)
         cmocka_unit_test(step_changes_what_was_used_and_not_frozen),
         cmocka_unit_test(counts_are_per_task),
         cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(gradients_of_means_match_differences),
         cmocka_unit_test(shared_expert_gradients_match_differences),
         cmocka_unit_test(the_shared_expert_starts_apart_from_the_others),
         cmocka_unit_test(the_shared_expert_is_an_expert),

@@ -339,6 +339,18 @@ static struct cost prepare_mean_positions(struct bench *b, struct mean_positions
     return moved(4.0 * (double)b->values);
 }
 
+static struct cost prepare_mean_positions_backward(struct bench *b, struct mean_positions_backward *o)
+{
+    const struct size *s = b->size;
+    *o = (struct mean_positions_backward){.batch = s->images,
+                                          .positions = s->positions,
+                                          .first = 1,
+                                          .width = s->width,
+                                          .dout = floats(b, s->images * s->width),
+                                          .dx = floats(b, b->values)};
+    return moved(8.0 * (double)b->values);
+}
+
 static struct cost prepare_weighted_sum(struct bench *b, struct weighted_sum *o)
 {
     *o = (struct weighted_sum){.count = 2,

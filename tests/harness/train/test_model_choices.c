@@ -20,6 +20,9 @@ static const struct choice {
     {.overrides = {"adapter.towers=text", "merge.policy=downstream"}},
     {.overrides = {"adapter.shared_expert=true", "adapter.blocks=first_1"}},
     {.overrides = {"adapter.balance_loss=cv", "adapter.balance_weight=0.3"}, .shares_differ = true},
+    {.overrides = {"adapter.gate_input=mean", "adapter.shared_expert=true", "adapter.blocks=last_1"}},
+    {.overrides = {"adapter.gate_input=mean", "merge.policy=downstream", "adapter.balance_loss=cv"},
+     .shares_differ = true},
 };
 
 /* Weights and counts of both towers. */

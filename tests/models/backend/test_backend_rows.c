@@ -286,10 +286,48 @@ static void means(struct device *d, const void *parameters)
     }
 }
 
+/* Of each sample its own positions, and back. */
+static void means_of_lengths(struct device *d, const void *parameters)
+{
+    const struct rows_case *c = parameters;
+    enum { BATCH = 3 };
+    size_t n = BATCH * c->rows * c->columns;
+    const int32_t lengths[BATCH] = {(int32_t)c->rows, 1, (int32_t)((c->rows + 1) / 2)};
+    struct operand x = draw(d, n, 1.0f), out = blank(d, BATCH * c->columns), dx = draw(d, n, 1.0f),
+                   dout = draw(d, BATCH * c->columns, 1.0f);
+    double *expected = doubles(d, NULL, BATCH * c->columns), *slope = doubles(d, dx.host, n);
+    for (size_t b = 0; b < BATCH; b++)
+        for (size_t l = 0; l < (size_t)lengths[b]; l++)
+            for (size_t j = 0; j < c->columns; j++) {
+                expected[b * c->columns + j] += (double)x.host[(b * c->rows + l) * c->columns + j] / lengths[b];
+                slope[(b * c->rows + l) * c->columns + j] += (double)dout.host[b * c->columns + j] / lengths[b];
+            }
+    const int32_t *own = to_device(d, lengths, sizeof lengths);
+    must(d->ops->mean_positions(d->backend,
+                                &(struct mean_positions){.batch = BATCH,
+                                                         .positions = c->rows,
+                                                         .width = c->columns,
+                                                         .lengths = own,
+                                                         .x = x.device,
+                                                         .out = out.device},
+                                &error));
+    must(d->ops->mean_positions_backward(d->backend,
+                                         &(struct mean_positions_backward){.batch = BATCH,
+                                                                           .positions = c->rows,
+                                                                           .width = c->columns,
+                                                                           .lengths = own,
+                                                                           .dout = dout.device,
+                                                                           .dx = dx.device},
+                                         &error));
+    expect_close(d, "mean over own positions", out.device, expected, BATCH * c->columns, 1e-6);
+    expect_close(d, "its gradient", dx.device, slope, n, 1e-6);
+}
+
 static void positions_are_averaged(void **state)
 {
     (void)state;
     on_all_shapes(means);
+    on_all_shapes(means_of_lengths);
 }
 
 struct attention_case {
