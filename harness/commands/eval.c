@@ -248,8 +248,9 @@ const struct command command_eval = {
     .arguments = "SUITE [key=value…] | DATABASE RUN --selector NAME,… [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
     .details =
-        "Nothing is trained and no database is written. The column zero-shot is the suite's own model without "
-        "adapters.\n\n"
+        "Without --selector, nothing is trained and no database is written. The column zero-shot is the suite's own "
+        "model\n"
+        "without adapters.\n\n"
         "--router auto      the selector saved with the adapters chooses, as in their run: this reproduces the last "
         "row of\n"
         "                   its matrix again. Datasets that they were not trained for are answered by the router "

@@ -213,7 +213,7 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|methods|models|policies|selectors|suites",
+    .arguments = "combiners|datasets|freezing|methods|models|policies|schedules|selectors|suites",
     .summary = "list what a suite can name",
     .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
                "a suite, the table of a paper that it reproduces, and its rows.\n",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/config/settings.h"
 #include "harness/evaluate/trials.h"
@@ -19,6 +20,7 @@ static const char own_section[] = "selector.";
 
 struct command_trials {
     const struct command_call *call;
+    const struct suite_words *words; /* of which the first is the run */
     struct store *store;
     int64_t run;
     struct trial_source source;
@@ -32,12 +34,12 @@ static bool is_selectors(const char *word)
 }
 
 /* Of the command line's words key=value, those of the selector or the others. */
-static size_t pick(const struct command_call *call, bool selectors, const char **words)
+static size_t pick(const struct command_trials *c, bool selectors, const char **words)
 {
     size_t count = 0;
-    for (size_t i = 2; i < call->argument_count; i++)
-        if (is_selectors(call->arguments[i]) == selectors)
-            words[count++] = call->arguments[i];
+    for (size_t i = 1; i < c->words->count; i++)
+        if (is_selectors(c->words->list[i]) == selectors)
+            words[count++] = c->words->list[i];
     return count;
 }
 
@@ -46,7 +48,7 @@ static status read_suite(struct command_trials *c, const char **words, struct er
 {
     const char *text = c->source.suite_text;
     struct suite *stored = NULL;
-    size_t count = pick(c->call, false, words);
+    size_t count = pick(c, false, words);
     TRY(suite_parse(&c->suite, text, strlen(text), c->source.suite, settings_sections, words, count, error));
     TRY(suite_parse(&stored, text, strlen(text), c->source.suite, settings_sections, NULL, 0, error));
     bool same = strcmp(suite_settings_hash(stored), suite_settings_hash(c->suite)) == 0;
@@ -163,7 +165,7 @@ static status try_name(struct command_trials *c, const char *name, const char **
 {
     struct text kind = {0};
     struct suite *suite;
-    size_t count = pick(c->call, true, words);
+    size_t count = pick(c, true, words);
     text_add(&kind, "%skind=%s", own_section, name);
     if (kind.failed)
         return error_set(error, ERROR_MEMORY, "eval: no memory for a selector");
@@ -182,7 +184,7 @@ static status try_name(struct command_trials *c, const char *name, const char **
 static status try_all(struct command_trials *c, const char *names, const char **words, struct error *error)
 {
     static const char kind[] = "selector.kind=";
-    for (size_t i = pick(c->call, true, words); i-- > 0;)
+    for (size_t i = pick(c, true, words); i-- > 0;)
         if (strncmp(words[i], kind, sizeof kind - 1) == 0)
             return error_set(error, ERROR_ARGUMENT,
                              "command line: eval: %s: --selector names the kind, here %s; leave out selector.kind",
@@ -224,22 +226,30 @@ static status work(struct command_trials *c, const char *names, const char **wor
     return result == OK ? show(c, error) : result;
 }
 
+static status with_words(struct command_trials *c, const char *names, struct error *error)
+{
+    const char **room = calloc(c->words->count + 1, sizeof *room);
+    status result = room != NULL ? work(c, names, room, error)
+                                 : error_set(error, ERROR_MEMORY, "eval: no memory for its arguments");
+    experiment_close(c->experiment);
+    suite_destroy(c->suite);
+    trial_source_free(&c->source);
+    store_close(c->store);
+    free(room);
+    return result;
+}
+
 status selector_trials(const struct command_call *call, const char *names, struct error *error)
 {
-    struct command_trials c = {.call = call};
-    const char **words = calloc(call->argument_count + 1, sizeof *words);
-    bool number = call->argument_count > 1 && parse_integer(call->arguments[1], &c.run) && c.run > 0;
-    status result = words != NULL ? OK : error_set(error, ERROR_MEMORY, "eval: no memory for its arguments");
-    if (result == OK && !number)
-        result = error_set(error, ERROR_ARGUMENT,
-                           "command line: eval --selector: expected DATABASE RUN (mtil query runs has the numbers), "
-                           "found %s",
-                           call->argument_count > 1 ? call->arguments[1] : "no run");
-    NEXT(result, work(&c, names, words, error));
-    experiment_close(c.experiment);
-    suite_destroy(c.suite);
-    trial_source_free(&c.source);
-    store_close(c.store);
-    free(words);
+    struct suite_words words;
+    struct command_trials c = {.call = call, .words = &words};
+    if (call->argument_count < 2 || !parse_integer(call->arguments[1], &c.run) || c.run <= 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: eval --selector: expected DATABASE RUN (mtil query runs has the numbers), "
+                         "found %s",
+                         call->argument_count > 1 ? call->arguments[1] : "no run");
+    TRY(suite_words_read(&words, call, error));
+    status result = with_words(&c, names, error);
+    suite_words_free(&words);
     return result;
 }

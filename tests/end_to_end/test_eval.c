@@ -255,6 +255,7 @@ static void trials_are_of_what_was_computed(void **state)
         {"alexnet selector.alexnet=clip.safetensors", "features.0.weight"},
         {"alexnet selector.alexnet=absent", "selector.alexnet: absent"},
         {"clip selector.kind=text", "--selector names the kind"},
+        {"clip --precision bf16", "do not change what is computed"},
     };
     struct workshop workshop;
     (void)state;
