@@ -38,9 +38,19 @@ static status take(struct arena *arena, const struct experiment *e, enum tensor_
     return e->model.backend->ops->zero(e->model.backend, memory.data, tensor_bytes(&memory), error);
 }
 
+/* Losses of iterations before a session without this analysis are unknown, and not 0. */
+static status forget_losses(const struct merge_effects *m, const struct experiment *e, struct error *error)
+{
+    float losses[EFFECT_WINDOW];
+    for (size_t i = 0; i < EFFECT_WINDOW; i++)
+        losses[i] = NAN;
+    return e->model.backend->ops->upload(e->model.backend, m->losses, losses, sizeof losses, error);
+}
+
 static status take_all(struct merge_effects *m, const struct experiment *e, struct arena *arena, struct error *error)
 {
     TRY(take(arena, e, TENSOR_F32, EFFECT_WINDOW, (void **)&m->losses, error));
+    TRY(forget_losses(m, e, error));
     TRY(take(arena, e, TENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, (void **)&m->after, error));
     m->experts = e->model.adapters->settings.experts;
     for (int t = 0; t < TOWERS; t++) {

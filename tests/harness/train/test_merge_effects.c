@@ -183,12 +183,30 @@ static void weights_do_not_depend_on_the_analysis(void **state)
     small_run_close(&run);
 }
 
+/* The losses before the stop are unknown then. */
+static void an_analysis_that_begins_later_knows_no_earlier_losses(void **state)
+{
+    (void)state;
+    static const char *const off[] = {"training.iterations=60", "merge.every=4", "merge.analysis=no", NULL};
+    static struct seen seen;
+    struct small_run run;
+    small_run_open(&run, 1, off);
+    stop_after(&run, 30, overrides);
+    train(run.experiment, 30, NULL, &seen);
+    const struct merge_effect_list *list = &run.experiment->effects;
+    assert_true(list->count > 0);
+    for (size_t i = 0; i < list->count; i++)
+        assert_true(fabs(list->effects[i].loss_before - mean(&seen, 31, list->effects[i].iteration)) < 1e-9);
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(effects_are_those_of_counts_and_losses),
         cmocka_unit_test(a_stop_loses_nothing),
         cmocka_unit_test(weights_do_not_depend_on_the_analysis),
+        cmocka_unit_test(an_analysis_that_begins_later_knows_no_earlier_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
