@@ -571,7 +571,7 @@ static void shipped_suites(void **state)
     }
 }
 
-/* Spec 6: 16 images per class of CoOp's splits, one template, all classes. */
+/* RAIL's X-TAIL: 16 images per class of CoOp's splits, one template, all classes. */
 static void x_tail_as_published(void **state)
 {
     (void)state;
@@ -592,7 +592,7 @@ static void x_tail_as_published(void **state)
     suite_destroy(suite);
 }
 
-/* Spec 3: what the published few-shot runs use. */
+/* What the published few-shot runs use. */
 static void few_shot_as_published(void **state)
 {
     (void)state;
