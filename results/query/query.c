@@ -12,7 +12,7 @@ static query_function answer_leaderboard;
 
 /* trial 0: the run's own. Shares are means over tasks in percent: of the images that took the router of their task (if that
  * was not trained yet: none), and of those that took none, after the last task; and of images of tasks not trained yet that
- * took none, after every task. */
+ * took none, after every task. Class-incremental runs, which have no other trial, have the Avg and Last of `metrics`. */
 #define SELECTORS_SQL                                                                                                  \
     ", trials AS (SELECT run, 0 AS trial, selector, selection, tasks FROM chosen WHERE selector <> 'none' UNION ALL "  \
     "SELECT run, trial, selector_trials.selector, selector_trials.selection, tasks FROM chosen JOIN selector_trials "  \
@@ -33,8 +33,13 @@ static query_function answer_leaderboard;
     "routed AS (SELECT run, trial, avg(coalesce(own, 0)) FILTER (WHERE after_task = latest) AS own, "                  \
     "avg(coalesce(none, 0)) FILTER (WHERE after_task = latest) AS none, "                                              \
     "avg(coalesce(none, 0)) FILTER (WHERE task > after_task) AS unseen FROM shares GROUP BY run, trial) "              \
-    "SELECT run, trial, selector, selection, own AS right_router, none AS zero_shot, unseen AS unseen_zero_shot, "     \
-    "transfer, average, last FROM trials LEFT JOIN means USING (run, trial) LEFT JOIN routed USING (run, trial) "      \
+    "SELECT trials.run AS run, trial, selector, selection, own AS right_router, none AS zero_shot, unseen AS "         \
+    "unseen_zero_shot, "                                                                                               \
+    "means.transfer, coalesce(seen.average, means.average) AS average, coalesce(seen.last, means.last) AS last FROM "  \
+    "trials "                                                                                                          \
+    "LEFT JOIN means USING (run, trial) LEFT JOIN routed USING (run, trial) LEFT JOIN metrics AS seen ON "             \
+    "seen.run = trials.run AND trial = 0 AND (SELECT setting FROM runs WHERE runs.run = seen.run) = "                  \
+    "'class_incremental' "                                                                                             \
     "ORDER BY run, trial"
 
 /* A query is SQL whose columns are the answer's, or a function that fills the table. */

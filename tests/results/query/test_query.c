@@ -514,6 +514,19 @@ static void class_incremental_runs_have_avg_and_last(void **state)
     /* Half of a difference of 5, times t = tan(0.95 π / 2) of one degree of freedom. */
     assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "Last ±"))->real - 2.5 * tan(0.95 * acos(0.0))) < 1e-6);
     table_free(&table);
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database,
+                                  "UPDATE runs SET selector = 'oracle'; "
+                                  "UPDATE evaluations SET images = 400 WHERE task = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(database);
+    /* Last of all images: (60 + 30) / 500, not the tasks' mean. */
+    table = ask(&runs_state, "selector", (struct query_filter){0});
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "last"))->real - 18) < 1e-9);
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "average"))->real - (90 + 18) / 2.0) < 1e-9);
+    table_free(&table);
     table = ask(&runs_state, "paper-table", (struct query_filter){.published = true});
     assert_non_null(strstr(table_cell_at(&table, 0, column_of(&table, "method"))->text, "other data than in papers"));
     table_free(&table);
