@@ -182,3 +182,16 @@ status query_check_filter(struct store *store, const struct query_filter *filter
     TRY(check_name(store, "selector", "runs", "selector", filter->selector, error));
     return check_name(store, "dataset", "tasks", "name", filter->dataset, error);
 }
+
+status query_add_settings(struct store *store, const char *by, struct text *sql, struct error *error)
+{
+    for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
+        char key[200];
+        size = strcspn(by, ", ");
+        snprintf(key, sizeof key, "%.*s", (int)size, by);
+        TRY(query_check_key(store, "by", key, error));
+        text_add(sql, "max((SELECT value FROM settings WHERE settings.run = chosen.run AND key = '%s')) AS \"%s\", ",
+                 key, key);
+    }
+    return OK;
+}

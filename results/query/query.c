@@ -211,19 +211,6 @@ static void take_roots(struct table *table)
         SPREAD("last") "avg(forgetting) AS forgetting, avg(gain) AS gain "
 #define BEST_FIRST "GROUP BY suite_hash ORDER BY avg(last) DESC, suite_hash"
 
-status query_add_settings(struct store *store, const char *by, struct text *sql, struct error *error)
-{
-    for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
-        char key[200];
-        size = strcspn(by, ", ");
-        snprintf(key, sizeof key, "%.*s", (int)size, by);
-        TRY(query_check_key(store, "by", key, error));
-        text_add(sql, "max((SELECT value FROM settings WHERE settings.run = chosen.run AND key = '%s')) AS \"%s\", ",
-                 key, key);
-    }
-    return OK;
-}
-
 static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
                                  struct error *error)
 {

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-QUERIES = 11
+QUERIES = 12
 
 
 def section(readme, title):
