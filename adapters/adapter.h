@@ -15,13 +15,15 @@
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
+enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV };
 
 struct adapter_settings {
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
-    enum gate_input gate_input;
+    enum gate_input gate_input; /* of samples */
+    enum routing_unit routing;  /* who decides and is counted: samples, or each of their tokens */
     struct adapter_place place;
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
@@ -92,8 +94,8 @@ size_t adapters_count_values(const struct clip_dimensions *dimensions, const str
 struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
 
 /* From now on, forward passes through a tower leave the experts that they chose in choices: device [blocks, B, K], −1
- * for samples without a router. NULL: nowhere. */
-/* How many of them a sample has: blocks · K. */
+ * for samples without a router, or [blocks, B, L, K] where tokens decide. NULL: nowhere. */
+/* How many of them a sample has: blocks · K, 0 where its tokens decide. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 

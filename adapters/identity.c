@@ -40,7 +40,9 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
     const struct adapter_tower *tower = &identity->adapters->towers[which];
     const struct parameter *list = tower->parameters->list;
     const uint64_t *changes = identity->changes[which];
-    size_t top_k = identity->adapters->settings.top_k;
+    const struct adapter_settings *s = &identity->adapters->settings;
+    bool all = s->routing == ROUTING_PER_TOKEN;
+    size_t used = all ? s->experts : s->top_k;
     uint64_t digest = 0;
     for (size_t b = 0; b < tower->blocks; b++) {
         const struct expert_bank *bank = &tower->banks[b];
@@ -48,10 +50,10 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
         digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
         const size_t shared[PARTS] = {bank->shared.down_weight, bank->shared.down_bias, bank->shared.up_weight,
                                       bank->shared.up_bias};
-        for (size_t i = 0; identity->adapters->settings.shared_expert && i < PARTS; i++)
+        for (size_t i = 0; s->shared_expert && i < PARTS; i++)
             digest = digest_quick(&changes[list[shared[i]].first_segment], sizeof *changes, digest);
-        for (size_t k = 0; k < top_k; k++) {
-            uint64_t expert[1 + PARTS] = {(uint64_t)chosen[b * top_k + k]};
+        for (size_t k = 0; k < used; k++) {
+            uint64_t expert[1 + PARTS] = {all ? k : (uint64_t)chosen[b * used + k]};
             for (size_t i = 0; i < PARTS; i++)
                 expert[1 + i] = changes[list[parts[i]].first_segment + expert[0]];
             digest = digest_quick(expert, sizeof expert, digest);

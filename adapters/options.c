@@ -53,6 +53,12 @@ const struct option adapter_options[] = {{.name = "experts",
                                           .fallback = "class_token",
                                           .help = "what decides on a sample's experts: its first token, or the mean of "
                                                   "its tokens"},
+                                         {.name = "routing",
+                                          .type = OPTION_CHOICE,
+                                          .choices = "per_sample|per_token",
+                                          .fallback = "per_sample",
+                                          .help = "who decides on experts: a sample for all of its tokens, or every "
+                                                  "token for itself; selection counts are of samples or of tokens"},
                                          {.name = "blocks",
                                           .type = OPTION_LIST,
                                           .fallback = "all",
@@ -168,6 +174,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
                                    .input = (enum expert_input)options_choice(o, "expert_input")};
     s->gate_input = (enum gate_input)options_choice(o, "gate_input");
+    s->routing = (enum routing_unit)options_choice(o, "routing");
     s->shared_expert = options_boolean(o, "shared_expert");
     s->balance = (enum balance_kind)options_choice(o, "balance_loss");
     s->balance_weight = (float)options_real(o, "balance_weight");
@@ -179,6 +186,11 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
             "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
             "or raise adapter.experts",
             s->top_k, s->experts);
+    if (s->routing == ROUTING_PER_TOKEN && s->gate_input != GATE_CLASS_TOKEN)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: adapter.gate_input is %s, but with adapter.routing per_token every token decides for "
+                         "itself; set adapter.gate_input=class_token or adapter.routing=per_sample",
+                         options_text(o, "gate_input"));
     if (whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
                          whole(o, "freeze_top_k"), s->experts);

@@ -85,18 +85,25 @@ static status count_pairs(const struct adapter_tower *tower, const struct block_
                                            error);
 }
 
-/* Rows spread evenly over samples and positions: the text tower's first position is the same for every prompt. */
+/* Rows spread evenly over samples and positions: the text tower's first position is the same for every prompt. Where tokens
+ * decide, experts see nothing of what follows a prompt, and neither do probes. */
 static status keep_probes(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
                           const struct tensor *input, struct error *error)
 {
     struct backend *backend = site->backend;
     struct matrix x = matrix_of(input);
+    bool tokens = tower->adapters->settings.routing == ROUTING_PER_TOKEN;
     size_t count = x.rows < PROBES ? x.rows : PROBES;
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor rows;
     TRY(tensor_take(&rows, site->arena, TENSOR_I32, "probe rows", 1, &count, error));
-    TRY(backend->ops->arange(
-        backend, &(struct arange){.count = count, .step = (int32_t)(x.rows / count), .out = rows.data}, error));
+    TRY(backend->ops->arange(backend,
+                             &(struct arange){.count = count,
+                                              .step = (int32_t)(x.rows / count),
+                                              .lengths = tokens ? site->lengths : NULL,
+                                              .positions = input->shape[1],
+                                              .out = rows.data},
+                             error));
     float *probes = tower->statistics.probes + bank * PROBES * tower->width;
     TRY(backend->ops->gather_rows(
         backend, &(struct gather_rows){.x = x, .out = matrix_rows(probes, count, tower->width), .rows = rows.data},

@@ -61,7 +61,14 @@ static inline MTIL_HOST_DEVICE void routing_gradients(size_t top_k, const int32_
     }
 }
 
-/* --- The balance loss (struct balance in models/backend.h) --- */
+/* Row b · L + l of samples with lengths, or the last of its sample where that is before it. */
+static inline MTIL_HOST_DEVICE int32_t routing_own_row(int32_t row, int32_t positions, const int32_t *lengths)
+{
+    int32_t b = row / positions, end = b * positions + lengths[b];
+    return row < end ? row : end - 1;
+}
+
+/* --- The balance loss (struct balance in models/dispatch.h) --- */
 
 static inline MTIL_HOST_DEVICE bool routing_is_chosen(const int32_t *chosen, size_t top_k, size_t e)
 {

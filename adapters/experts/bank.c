@@ -101,6 +101,11 @@ static status check_settings(const struct adapter_settings *s, struct error *err
             "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
             "change adapter.bottleneck",
             s->bottleneck);
+    if (s->routing == ROUTING_PER_TOKEN && s->gate_input != GATE_CLASS_TOKEN)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: with adapter.routing per_token every token decides for itself and there is nothing to "
+            "average; set adapter.gate_input to class_token or adapter.routing to per_sample");
     if (s->balance != BALANCE_NONE && s->experts < 2)
         return error_set(
             error, ERROR_ARGUMENT,
@@ -200,7 +205,8 @@ size_t adapters_count_values(const struct clip_dimensions *n, const struct adapt
 
 size_t adapters_choices(const struct adapters *adapters, enum tower tower)
 {
-    return adapters->towers[tower].blocks * adapters->settings.top_k;
+    return adapters->settings.routing == ROUTING_PER_TOKEN ? 0
+                                                           : adapters->towers[tower].blocks * adapters->settings.top_k;
 }
 
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)

@@ -61,6 +61,7 @@ static status expert_product(const struct expert_layer *layer, const struct bloc
                                .a = matrix_of(in),
                                .b = matrix_rows(parameters_weight(group, weight).value, shape[0] * shape[1], shape[2]),
                                .transpose_b = transpose,
+                               .rows_share_tiles = layer->tokens,
                                .bias = bias != NULL ? parameters_weight(group, *bias).value : NULL,
                                .activation = activation,
                                .out = matrix_of(out)},

@@ -13,6 +13,7 @@ struct expert_layer {
     const int32_t *frozen; /* device [E], NULL: none is */
     uint64_t numbers;      /* of its dropout: where they begin */
     size_t length;
+    bool tokens; /* a sample of the layer is a token */
     struct dispatch dispatch;
     struct tensor hidden; /* [samples · K · length, m] by slot, after ReLU and dropout */
 };

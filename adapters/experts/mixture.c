@@ -20,12 +20,14 @@ static status take_layers(struct adapter_tower *tower, size_t b, const struct bl
     pass->routed = (struct expert_layer){.tower = tower,
                                          .stack = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
                                          .frozen = bank->frozen,
+                                         .tokens = s->routing == ROUTING_PER_TOKEN,
                                          .numbers = expert_numbers(site)};
     pass->shared = (struct expert_layer){
         .tower = tower, .stack = bank->shared, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
-    TRY(expert_layer_take(&pass->routed, site, x->shape[0], x->shape[1], s->experts, s->top_k, error));
+    size_t length = pass->routed.tokens ? 1 : x->shape[1], samples = x->shape[0] * x->shape[1] / length;
+    TRY(expert_layer_take(&pass->routed, site, samples, length, s->experts, s->top_k, error));
     if (tower->choices != NULL)
-        pass->routed.dispatch.chosen = tower->choices + b * x->shape[0] * s->top_k;
+        pass->routed.dispatch.chosen = tower->choices + b * samples * s->top_k;
     return s->shared_expert ? expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error) : OK;
 }
 
@@ -99,7 +101,8 @@ struct block_hook adapters_hook(struct adapters *adapters, enum tower tower)
     return (struct block_hook){.state = &adapters->towers[tower],
                                .place = BESIDE_MLP,
                                .trained = trained && adapters_in_tower(adapters, tower),
-                               .whole = adapters->settings.gate_input == GATE_MEAN,
+                               .whole = adapters->settings.gate_input == GATE_MEAN ||
+                                        adapters->settings.routing == ROUTING_PER_TOKEN,
                                .absent = absent,
                                .forward = forward,
                                .backward = trained ? backward : NULL};

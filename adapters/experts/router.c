@@ -33,10 +33,33 @@ static status take_kept(const struct adapter_tower *tower, const struct block_si
     return OK;
 }
 
-/* What decides: the first position of each sample, or the mean of those that are its own. */
+/* Tokens that are not of their sample go without a router. */
+static status look_at_tokens(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
+                             struct expert_pass *pass, struct error *error)
+{
+    struct tensor routers;
+    size_t tokens = x->shape[0] * x->shape[1];
+    TRY(tensor_take(&routers, site->arena, TENSOR_I32, "routers of the tokens", 1, &tokens, error));
+    pass->gate = *x;
+    pass->gate.shape[0] = tokens;
+    pass->gate.shape[1] = 1;
+    pass->gate.shape[2] = tower->width;
+    pass->router = routers.data;
+    return site->backend->ops->spread_positions(site->backend,
+                                                &(struct spread_positions){.batch = x->shape[0],
+                                                                           .positions = x->shape[1],
+                                                                           .lengths = site->lengths,
+                                                                           .value = site->router,
+                                                                           .out = routers.data},
+                                                error);
+}
+
+/* What decides: the first position of each sample, or the mean of those that are its own, or every one. */
 static status look_at(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
                       struct expert_pass *pass, struct error *error)
 {
+    if (pass->routed.tokens)
+        return look_at_tokens(tower, site, x, pass, error);
     pass->gate = *x;
     pass->router = site->router;
     if (tower->adapters->settings.gate_input != GATE_MEAN)
@@ -111,7 +134,7 @@ status router_forward(const struct adapter_tower *tower, size_t bank, const stru
 {
     TRY(take_kept(tower, site, pass, error));
     TRY(look_at(tower, site, x, pass, error));
-    TRY(run_router(tower, bank, site, site->first, pass, error));
+    TRY(run_router(tower, bank, site, site->first * (pass->routed.tokens ? x->shape[1] : 1), pass, error));
     return add_balance(tower, site, pass, error);
 }
 

@@ -157,6 +157,8 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"shared_expert", "true"};
     if (s->gate_input == GATE_MEAN)
         metadata[count++] = (struct safetensors_metadata){"gate_input", "mean"};
+    if (s->routing == ROUTING_PER_TOKEN)
+        metadata[count++] = (struct safetensors_metadata){"routing", "per_token"};
     for (size_t i = 0; i < extra->metadata_count; i++)
         metadata[count++] = extra->metadata[i];
     return safetensors_write(path, tensors, tensor_count, metadata, count, error);
@@ -232,11 +234,16 @@ static status place_from_metadata(const struct safetensors *file, struct adapter
 
 static status gate_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
 {
-    const char *input = safetensors_metadata_value(file, "gate_input");
+    const char *input = safetensors_metadata_value(file, "gate_input"),
+               *routing = safetensors_metadata_value(file, "routing");
+    settings->routing = routing != NULL && strcmp(routing, "per_token") == 0 ? ROUTING_PER_TOKEN : ROUTING_PER_SAMPLE;
     settings->gate_input = input != NULL && strcmp(input, "mean") == 0 ? GATE_MEAN : GATE_CLASS_TOKEN;
     if (input != NULL && settings->gate_input != GATE_MEAN && strcmp(input, "class_token") != 0)
         return error_set(error, ERROR_FORMAT, "%s: metadata gate_input: expected class_token or mean, found \"%s\"",
                          safetensors_path(file), input);
+    if (routing != NULL && settings->routing != ROUTING_PER_TOKEN && strcmp(routing, "per_sample") != 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata routing: expected per_sample or per_token, found \"%s\"",
+                         safetensors_path(file), routing);
     return OK;
 }
 

@@ -11,9 +11,11 @@ status routing_begin(struct routing *routing, struct experiment *e, enum tower t
     if (router < 0 || !adapters_in_tower(e->model.adapters, tower))
         return OK;
     size_t shape[] = {e->model.adapters->towers[tower].blocks, count, e->model.adapters->settings.top_k};
-    TRY(tensor_take(&routing->choices, &e->model.step_memory, TENSOR_I32, "chosen experts", 3, shape, error));
+    if (adapters_choices(e->model.adapters, tower) > 0) {
+        TRY(tensor_take(&routing->choices, &e->model.step_memory, TENSOR_I32, "chosen experts", 3, shape, error));
+        adapters_keep_choices(e->model.adapters, tower, routing->choices.data);
+    }
     TRY(experiment_fill(e, &e->model.step_memory, count, router, &encoding->router, error));
-    adapters_keep_choices(e->model.adapters, tower, routing->choices.data);
     routing->hook = adapters_hook(e->model.adapters, tower);
     encoding->hook = &routing->hook;
     return OK;

@@ -227,23 +227,27 @@ struct grouped_run {
     const struct grouped_gemm *gemm;
     struct group_tile *tiles;
     size_t count;
+    float *padded; /* where rows share tiles: room for one at full height, a and out, for each worker */
 };
 
-/* A tile of GROUPED_ROWS is one sample: how many others chose its expert must not change its bits. */
-enum { GROUP_WEIGHT_ROWS = 64 };
+/* A tile of GROUPED_ROWS is one sample: how many others chose its expert must not change its bits. Single rows that
+ * share tiles come in those of one height, the last one padded to it. */
+enum { GROUP_WEIGHT_ROWS = 64, SHARED_ROWS = 32 };
 
-static void multiply_group_rows(void *context, size_t job, size_t worker)
+static size_t padded_values(const struct grouped_gemm *g)
 {
-    (void)worker;
-    const struct grouped_run *run = context;
+    return SHARED_ROWS * (g->a.stride + g->out.stride);
+}
+
+static void multiply_group(const struct grouped_run *run, size_t expert, const float *a, float *out, size_t rows)
+{
     const struct grouped_gemm *g = run->gemm;
-    struct group_tile tile = run->tiles[job];
-    size_t n = g->out.columns, k = g->a.columns, expert = (size_t)tile.group;
+    size_t n = g->out.columns, k = g->a.columns;
     product_run(run->cpu, &(struct product){
-                              .a = row_of(g->a, tile.row),
+                              .a = a,
                               .b = (const float *)g->b.data + expert * n * k,
-                              .c = row_of(g->out, tile.row),
-                              .m = tile.rows,
+                              .c = out,
+                              .m = rows,
                               .n = n,
                               .k = k,
                               .lda = g->a.stride,
@@ -252,6 +256,27 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
                               .transpose_b = g->transpose_b,
                               .scale = 1.0f,
                           });
+}
+
+static void multiply_group_rows(void *context, size_t job, size_t worker)
+{
+    const struct grouped_run *run = context;
+    const struct grouped_gemm *g = run->gemm;
+    struct group_tile tile = run->tiles[job];
+    size_t n = g->out.columns, expert = (size_t)tile.group;
+    if (g->rows_share_tiles && tile.rows < SHARED_ROWS) {
+        struct matrix a = matrix_rows(run->padded + worker * padded_values(g), SHARED_ROWS, g->a.columns),
+                      out = matrix_rows((float *)a.data + SHARED_ROWS * g->a.stride, SHARED_ROWS, n);
+        a.stride = g->a.stride;
+        out.stride = g->out.stride;
+        memset(a.data, 0, SHARED_ROWS * a.stride * sizeof(float));
+        copy_rows(tile.rows, g->a.columns, g->a, tile.row, a);
+        multiply_group(run, expert, a.data, out.data, SHARED_ROWS);
+        for (size_t i = 0; i < tile.rows; i++)
+            memcpy(row_of(g->out, tile.row + i), row_of(out, i), n * sizeof(float));
+    } else {
+        multiply_group(run, expert, row_of(g->a, tile.row), row_of(g->out, tile.row), tile.rows);
+    }
     const float *bias = g->bias != NULL ? (const float *)g->bias + expert * n : NULL;
     struct epilogue epilogue = {.bias = bias, .activation = g->activation};
     if (bias != NULL || g->activation != ACTIVATION_NONE)
@@ -297,7 +322,9 @@ static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
         if (first == last || (weights && g->frozen != NULL && g->frozen[e]))
             continue;
         size_t from = weights ? 0 : first, to = weights ? g->a.columns : last,
-               step = weights ? GROUP_WEIGHT_ROWS : g->rows_per_slot;
+               step = weights               ? GROUP_WEIGHT_ROWS
+                      : g->rows_share_tiles ? SHARED_ROWS
+                                            : g->rows_per_slot;
         for (size_t row = from; row < to; row += step, count++)
             if (tiles != NULL)
                 tiles[count] = (struct group_tile){(int32_t)e, row, to - row < step ? to - row : step};
@@ -314,6 +341,11 @@ status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, s
     TRY(cpu_scratch(cpu, run.count * sizeof *run.tiles, &memory, error));
     run.tiles = memory;
     list_tiles(g, run.tiles);
+    if (g->rows_share_tiles) {
+        assert(g->rows_per_slot == 1);
+        TRY(cpu_scratch(cpu, threads_count(cpu->threads) * padded_values(g) * sizeof(float), &memory, error));
+        run.padded = memory;
+    }
     threads_run(cpu->threads, run.count, g->kind == GROUPED_ROWS ? multiply_group_rows : multiply_group_weights, &run);
     arena_release(&cpu->scratch, mark);
     return products_finish(cpu, error);

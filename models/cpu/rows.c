@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/cpu/cpu.h"
+#include "models/routing.h"
 
 struct rows_run {
     struct cpu *cpu;
@@ -104,12 +105,29 @@ status cpu_activate_backward(struct backend *backend, const struct activate_back
     return OK;
 }
 
+static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
+{
+    return lengths != NULL ? (size_t)lengths[b] : positions;
+}
+
 status cpu_arange(struct backend *backend, const struct arange *o, struct error *error)
 {
     (void)backend;
     (void)error;
-    for (size_t i = 0; i < o->count; i++)
-        o->out[i] = o->first + (int32_t)i * o->step;
+    for (size_t i = 0; i < o->count; i++) {
+        int32_t row = o->first + (int32_t)i * o->step;
+        o->out[i] = o->lengths == NULL ? row : routing_own_row(row, (int32_t)o->positions, o->lengths);
+    }
+    return OK;
+}
+
+status cpu_spread_positions(struct backend *backend, const struct spread_positions *o, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    for (size_t b = 0; b < o->batch; b++)
+        for (size_t l = 0; l < o->positions; l++)
+            o->out[b * o->positions + l] = l < end_of(o->positions, o->lengths, b) ? o->value[b] : -1;
     return OK;
 }
 
@@ -195,11 +213,6 @@ status cpu_normalize_backward(struct backend *backend, const struct normalize_ba
     (void)error;
     cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, normalize_backward_rows, o);
     return OK;
-}
-
-static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
-{
-    return lengths != NULL ? (size_t)lengths[b] : positions;
 }
 
 static void mean_of_positions(struct cpu *cpu, const void *operation, size_t first, size_t last)

@@ -1,5 +1,6 @@
 /* Operations row by row: norms, activations, gathers. A warp has a row. */
 #include "models/cuda/kernel.cuh"
+#include "models/routing.h"
 
 enum { ROWS_PER_BLOCK = BLOCK / WARP };
 
@@ -120,19 +121,41 @@ status cuda_activate_backward(struct backend *backend, const struct activate_bac
     return cuda_finish(cuda, "activate_backward", error);
 }
 
-static __global__ void count_up(size_t count, int32_t first, int32_t step, int32_t *out)
+static __device__ inline size_t end_of(size_t positions, const int32_t *lengths, size_t b)
+{
+    return lengths != NULL ? (size_t)lengths[b] : positions;
+}
+
+static __global__ void count_up(struct arange o)
 {
     size_t i = global_thread();
-    if (i < count)
-        out[i] = first + (int32_t)i * step;
+    if (i >= o.count)
+        return;
+    int32_t row = o.first + (int32_t)i * o.step;
+    o.out[i] = o.lengths == NULL ? row : routing_own_row(row, (int32_t)o.positions, o.lengths);
 }
 
 status cuda_arange(struct backend *backend, const struct arange *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->count > 0)
-        CUDA_LAUNCH(cuda, count_up, blocks_for(o->count, BLOCK), BLOCK, 0, o->count, o->first, o->step, o->out);
+        CUDA_LAUNCH(cuda, count_up, blocks_for(o->count, BLOCK), BLOCK, 0, *o);
     return cuda_finish(cuda, "arange", error);
+}
+
+static __global__ void spread_values(struct spread_positions o)
+{
+    size_t at = global_thread(), b = at / o.positions, l = at % o.positions;
+    if (b < o.batch)
+        o.out[at] = l < end_of(o.positions, o.lengths, b) ? o.value[b] : -1;
+}
+
+status cuda_spread_positions(struct backend *backend, const struct spread_positions *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->batch * o->positions > 0)
+        CUDA_LAUNCH(cuda, spread_values, blocks_for(o->batch * o->positions, BLOCK), BLOCK, 0, *o);
+    return cuda_finish(cuda, "spread_positions", error);
 }
 
 static __global__ void gather_values(struct typed_rows x, const int32_t *rows, struct typed_rows out)
@@ -216,11 +239,6 @@ status cuda_normalize_backward(struct backend *backend, const struct normalize_b
         CUDA_LAUNCH(cuda, normalize_backward_rows, blocks_for(o->y.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->y),
                     rows_of(o->dy), rows_of(o->dx), (const float *)o->norms);
     return cuda_finish(cuda, "normalize_backward", error);
-}
-
-static __device__ inline size_t end_of(size_t positions, const int32_t *lengths, size_t b)
-{
-    return lengths != NULL ? (size_t)lengths[b] : positions;
 }
 
 static __global__ void mean_values(struct mean_positions o)

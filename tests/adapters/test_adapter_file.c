@@ -313,12 +313,14 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
 static void choices_are_in_the_file(void **state)
 {
     (void)state;
-    struct adapter_settings cases[5] = {small_settings, small_settings, small_settings, small_settings, small_settings};
+    struct adapter_settings cases[6] = {small_settings, small_settings, small_settings,
+                                        small_settings, small_settings, small_settings};
     cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
     cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = 1}, ADAPT_TEXT};
     cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
     cases[3].shared_expert = true;
     cases[4].gate_input = GATE_MEAN;
+    cases[5].routing = ROUTING_PER_TOKEN;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct small s;
         struct adapters *adapters = small_adapters_open(&s, 1, &cases[i]), *opened;
@@ -329,6 +331,7 @@ static void choices_are_in_the_file(void **state)
                     found->blocks.listed == expected->blocks.listed && found->towers == expected->towers);
         assert_int_equal(opened->settings.shared_expert, cases[i].shared_expert);
         assert_int_equal(opened->settings.gate_input, cases[i].gate_input);
+        assert_int_equal(opened->settings.routing, cases[i].routing);
         for (int t = 0; t < TOWERS; t++) {
             const float *features = features_of(&s, adapters, (enum tower)t);
             features_of(&s, opened, (enum tower)t);
@@ -377,6 +380,7 @@ static void impossible_settings_are_refused(void **state)
         {{"scale", "nan"}, NULL, "scale"},
         {{"expert_input", "pre_ln"}, NULL, "\"pre_ln\""},
         {{"gate_input", "patches"}, NULL, "\"patches\""},
+        {{"routing", "per_patch"}, NULL, "\"per_patch\""},
         {{"format", "pt"}, "adaptmlp_list", "no experts"},
         {{"format", "pt"}, "router_list", "no routers"},
     };

@@ -46,6 +46,8 @@ static void impossible_settings_are_refused(void **state)
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = -0.1f}, {"dropout", "-0.1"}},
         {{.experts = 1, .top_k = 1, .tasks = 1, .bottleneck = 8, .balance = BALANCE_CV},
          {"nothing to balance", "none"}},
+        {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .routing = ROUTING_PER_TOKEN, .gate_input = GATE_MEAN},
+         {"per_token", "nothing to average"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 6, .dropout = 0.1f}, {"bottleneck", "6"}},
         {{.experts = SIZE_MAX / 2, .top_k = 1, .tasks = 1, .bottleneck = SIZE_MAX / 2},
          {"larger than any memory", "down_proj"}},
@@ -269,6 +271,23 @@ static void gradients_of_means_match_differences(void **state)
     check_gradients(&settings);
 }
 
+static void gradients_of_tokens_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.routing = ROUTING_PER_TOKEN;
+    check_gradients(&settings);
+    settings.dropout = 0.25f;
+    settings.input = EXPERT_INPUT_POST_LN;
+    settings.top_k = 3;
+    settings.bottleneck = 20;
+    check_gradients(&settings);
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.5f;
+    settings.shared_expert = true;
+    check_gradients(&settings);
+}
+
 static void shared_expert_gradients_match_differences(void **state)
 {
     (void)state;
@@ -411,11 +430,11 @@ static void balance_loss_is_added(void **state)
 }
 
 /* Three whole steps with dropout and drawn noise. */
-static void bits_do_not_depend_on_threads(void **state)
+static void check_threads(enum routing_unit routing)
 {
-    (void)state;
     uint64_t bits[3];
     struct adapter_settings settings = small_settings;
+    settings.routing = routing;
     settings.dropout = 0.1f;
     settings.balance = BALANCE_CV;
     settings.balance_weight = 0.1f;
@@ -440,6 +459,13 @@ static void bits_do_not_depend_on_threads(void **state)
     }
 }
 
+static void bits_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    check_threads(ROUTING_PER_SAMPLE);
+    check_threads(ROUTING_PER_TOKEN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +478,7 @@ int main(void)
         cmocka_unit_test(counts_are_per_task),
         cmocka_unit_test(gradients_match_differences),
         cmocka_unit_test(gradients_of_means_match_differences),
+        cmocka_unit_test(gradients_of_tokens_match_differences),
         cmocka_unit_test(shared_expert_gradients_match_differences),
         cmocka_unit_test(the_shared_expert_starts_apart_from_the_others),
         cmocka_unit_test(the_shared_expert_is_an_expert),

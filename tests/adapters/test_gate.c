@@ -1,8 +1,9 @@
-/* Who decides on experts, and what comes of it, against a plain reference: the first token or the mean of all. */
+/* Who decides on experts, and what comes of it, against a plain reference: the first token, the mean of all, or every
+ * token for itself. */
 #include <math.h>
 #include <string.h>
 
-#include "adapters/experts/expert.h"
+#include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"
 
 enum { CONTEXT = 6, LONGEST = 5, START = 9, END = 10 };
@@ -24,17 +25,22 @@ static size_t own_positions(const struct block_site *site, const struct tensor *
     return site->tower == TOWER_TEXT ? (size_t)lengths[b] : x->shape[1];
 }
 
+static bool decides_by_token(const struct check *c)
+{
+    return c->adapters->settings.routing == ROUTING_PER_TOKEN;
+}
+
 /* What token l of sample b is decided by. */
 static void gate_of(const struct check *c, const struct block_site *site, const struct tensor *shape, const float *x,
-                    size_t b, double *gate)
+                    size_t b, size_t l, double *gate)
 {
     size_t positions = shape->shape[1], width = shape->shape[2],
            own = c->adapters->settings.gate_input == GATE_MEAN ? own_positions(site, shape, b) : 1;
-    const float *rows = x + b * positions * width;
+    const float *rows = x + (b * positions + (decides_by_token(c) ? l : 0)) * width;
     memset(gate, 0, width * sizeof *gate);
-    for (size_t l = 0; l < own; l++)
+    for (size_t j = 0; j < own; j++)
         for (size_t i = 0; i < width; i++)
-            gate[i] += (double)rows[l * width + i] / (double)own;
+            gate[i] += (double)rows[j * width + i] / (double)own;
 }
 
 static void add_expert(const struct check *c, const struct expert_bank *bank, const struct parameters *group, size_t e,
@@ -102,15 +108,14 @@ static status checked_forward(void *state, const struct block_site *site, const 
     const float *input = from_device(d, x->data, n * sizeof *input),
                 *before = from_device(d, y->data, n * sizeof *before);
     double *expected = doubles(d, before, n), gate[256];
-    for (size_t b = 0; b < x->shape[0]; b++) {
-        gate_of(c, site, x, input, b, gate);
-        for (size_t l = 0; l < positions; l++) {
+    for (size_t b = 0; b < x->shape[0]; b++)
+        for (size_t l = 0; l < (decides_by_token(c) ? own_positions(site, x, b) : positions); l++) {
             size_t at = (b * positions + l) * width;
             struct arena_mark row = arena_mark(&d->host);
+            gate_of(c, site, x, input, b, l, gate);
             add_mixture(c, &tower->banks[site->block], tower->parameters, gate, width, input + at, expected + at);
             arena_release(&d->host, row);
         }
-    }
     status result = c->inner.forward(c->inner.state, site, x, ln2_x, y, failure);
     expect_close(d, "what the experts add", y->data, expected, n, 1e-4);
     arena_release(&d->host, mark);
@@ -118,15 +123,12 @@ static status checked_forward(void *state, const struct block_site *site, const 
     return result;
 }
 
-static void means_decide(void **state)
+static void check_forward(const struct adapter_settings *settings)
 {
-    (void)state;
-    struct adapter_settings settings = small_settings;
-    settings.gate_input = GATE_MEAN;
     struct small s;
     struct check checks[TOWERS];
     struct block_hook hooks[TOWERS];
-    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    struct adapters *adapters = small_adapters_open(&s, 2, settings);
     for (int t = 0; t < TOWERS; t++) {
         checks[t] = (struct check){.s = &s, .adapters = adapters, .inner = *s.hooks[t]};
         hooks[t] = *s.hooks[t];
@@ -140,14 +142,90 @@ static void means_decide(void **state)
     small_adapters_close(&s, adapters);
 }
 
+static void means_decide(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.gate_input = GATE_MEAN;
+    check_forward(&settings);
+}
+
+static void tokens_decide(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.routing = ROUTING_PER_TOKEN;
+    check_forward(&settings);
+    settings.top_k = 1;
+    check_forward(&settings);
+    settings.top_k = settings.experts;
+    check_forward(&settings);
+}
+
+/* Every token of an image and of a prompt counts, nothing after a prompt's end does. */
+static void tokens_are_counted(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.1f;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    const int32_t routers[] = {SMALL_TASK, -1, SMALL_TASK, SMALL_TASK};
+    small_set_routers(&s, TOWER_TEXT, routers);
+    small_set_routers(&s, TOWER_IMAGE, routers);
+    small_loss(&s, true);
+    const size_t expected[TOWERS] = {2 * 10, 4 + 5 + 4};
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < 2; b++) {
+            int32_t counts[5], total = 0;
+            must(adapters_read_counts(adapters, (enum tower)t, b, counts, &error));
+            for (size_t e = 0; e < 5; e++)
+                total += counts[e];
+            assert_int_equal(total, expected[t] * settings.top_k);
+        }
+    small_adapters_close(&s, adapters);
+}
+
+/* An image's features have the same bits alone and beside others, and for any number of threads. */
+static void tokens_do_not_depend_on_others(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.shared_expert = true;
+    size_t embed = small_dimensions.embed;
+    float first_run[SMALL_IMAGES * 8];
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct small s;
+        struct adapters *adapters = small_adapters_open(&s, threads, &settings);
+        small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
+        small_encode(&s);
+        const float *together =
+            from_device(&s.d, s.features[TOWER_IMAGE].data, SMALL_IMAGES * embed * sizeof *together);
+        if (threads == 1)
+            memcpy(first_run, together, sizeof first_run);
+        assert_memory_equal(together, first_run, sizeof first_run);
+        for (size_t first = 0; first < SMALL_IMAGES; first++)
+            for (size_t count = 1; first + count <= SMALL_IMAGES; count++) {
+                struct tensor features;
+                small_encode_images(&s, first, count, &features);
+                expect_floats(&s.d, "part of a batch", features.data, together + first * embed, count * embed);
+            }
+        small_adapters_close(&s, adapters);
+    }
+}
+
 /* Features of `count` prompts, on the host. */
-static const float *encode_prompts(struct small *s, const int32_t *tokens, size_t count)
+static const float *encode(struct small *s, const int32_t *tokens, size_t count, bool training)
 {
     struct texts texts;
     struct tower_pass pass;
     struct tensor features;
     const int32_t routers[] = {SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK};
     struct encoding encoding = {.arena = &s->step,
+                                .training = training,
                                 .hook = s->hooks[TOWER_TEXT],
                                 .router = to_device(&s->d, routers, sizeof routers),
                                 .state = s->state};
@@ -157,20 +235,27 @@ static const float *encode_prompts(struct small *s, const int32_t *tokens, size_
     return from_device(&s->d, features.data, tensor_bytes(&features));
 }
 
-/* Whatever follows the end token, and however long the other prompts are. */
-static void what_follows_a_prompt_changes_no_bit(void **state)
+static const float *encode_prompts(struct small *s, const int32_t *tokens, size_t count)
 {
-    (void)state;
-    struct adapter_settings settings = small_settings;
-    settings.gate_input = GATE_MEAN;
-    settings.shared_expert = true;
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
-    int32_t others[(SMALL_PROMPTS + 1) * CONTEXT] = {0};
+    return encode(s, tokens, count, false);
+}
+
+/* Whatever follows the end token, and however long the other prompts are. */
+/* The prompts, with other tokens after their ends. */
+static void change_rests(int32_t *others)
+{
     memcpy(others, prompts, sizeof prompts);
     for (size_t c = 0; c < SMALL_PROMPTS; c++)
         for (size_t l = (size_t)lengths[c]; l < CONTEXT; l++)
             others[c * CONTEXT + l] = (int32_t)(1 + (c + 3 * l) % 8);
+}
+
+static void check_prompts(const struct adapter_settings *settings)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, settings);
+    int32_t others[(SMALL_PROMPTS + 1) * CONTEXT] = {0};
+    change_rests(others);
     memcpy(others + SMALL_PROMPTS * CONTEXT, (const int32_t[]){START, 8, 6, 2, 1, END}, CONTEXT * sizeof *others);
     size_t embed = small_dimensions.embed;
     const float *plain = encode_prompts(&s, prompts, SMALL_PROMPTS);
@@ -181,10 +266,56 @@ static void what_follows_a_prompt_changes_no_bit(void **state)
     small_adapters_close(&s, adapters);
 }
 
+static void what_follows_a_prompt_changes_no_bit(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.shared_expert = true;
+    settings.gate_input = GATE_MEAN;
+    check_prompts(&settings);
+    settings.gate_input = GATE_CLASS_TOKEN;
+    settings.routing = ROUTING_PER_TOKEN;
+    check_prompts(&settings);
+}
+
+/* What policies ask for, too. */
+static void statistics_are_of_tokens(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    settings.routing = ROUTING_PER_TOKEN;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    int32_t others[SMALL_PROMPTS * CONTEXT], tokens = 0;
+    const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
+    size_t probes = tower->blocks * PROBES * tower->width;
+    change_rests(others);
+    must(adapters_collect(adapters, NEEDS_PROBES | NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &s.d.memory, &error));
+    encode(&s, prompts, SMALL_PROMPTS, true);
+    const float *plain = from_device(&s.d, tower->statistics.probes, probes * sizeof *plain);
+    encode(&s, others, SMALL_PROMPTS, true);
+    expect_floats(&s.d, "probes", tower->statistics.probes, plain, probes);
+    for (size_t c = 0; c < SMALL_PROMPTS; c++)
+        tokens += lengths[c];
+    const int32_t *const squares[] = {tower->statistics.pairs, tower->statistics.pairs + 25, tower->statistics.next};
+    for (size_t i = 0; i < 3; i++) { /* of both passes: K · K pairs a token */
+        const int32_t *counts = from_device(&s.d, squares[i], 25 * sizeof *counts);
+        int32_t total = 0;
+        for (size_t pair = 0; pair < 25; pair++)
+            total += counts[pair];
+        assert_int_equal(total, 2 * 4 * tokens);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_decide),
+        cmocka_unit_test(tokens_decide),
+        cmocka_unit_test(tokens_are_counted),
+        cmocka_unit_test(tokens_do_not_depend_on_others),
+        cmocka_unit_test(statistics_are_of_tokens),
         cmocka_unit_test(what_follows_a_prompt_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

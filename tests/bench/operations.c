@@ -305,6 +305,16 @@ static struct cost prepare_arange(struct bench *b, struct arange *o)
     return moved(4.0 * (double)b->rows);
 }
 
+static struct cost prepare_spread_positions(struct bench *b, struct spread_positions *o)
+{
+    const struct size *s = b->size;
+    *o = (struct spread_positions){.batch = s->images,
+                                   .positions = s->positions,
+                                   .value = integers(b, s->images, 1, s->images),
+                                   .out = memory(b, b->rows * sizeof(int32_t))};
+    return moved(4.0 * (double)b->rows);
+}
+
 static struct cost prepare_gather_rows(struct bench *b, struct gather_rows *o)
 {
     *o = (struct gather_rows){.x = matrix(b, b->rows, b->size->width),

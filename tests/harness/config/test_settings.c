@@ -335,6 +335,8 @@ static void values_that_do_not_fit_together(void **state)
     (void)state;
     expect_refused("adapter: {experts: 4, top_k: 5, freeze_top_k: 0}\n", NULL,
                    (const char *const[]){"top_k is 5", "4 experts", "lower", NULL});
+    expect_refused("adapter: {routing: per_token, gate_input: mean}\n", NULL,
+                   (const char *const[]){"gate_input is mean", "per_token", "class_token", NULL});
     expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 2}\n", NULL,
                    (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
     expect_refused("adapter: {balance_weight: 0.5}\n", NULL,

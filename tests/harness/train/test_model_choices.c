@@ -23,6 +23,11 @@ static const struct choice {
     {.overrides = {"adapter.gate_input=mean", "adapter.shared_expert=true", "adapter.blocks=last_1"}},
     {.overrides = {"adapter.gate_input=mean", "merge.policy=downstream", "adapter.balance_loss=cv"},
      .shares_differ = true},
+    {.overrides = {"adapter.routing=per_token", "adapter.shared_expert=true", "merge.policy=downstream"}},
+    {.overrides = {"adapter.routing=per_token", "merge.policy=coactivated", "adapter.balance_loss=cv"},
+     .shares_differ = true},
+    {.overrides = {"adapter.routing=per_token", "merge.policy=similar", "adapter.blocks=last_1"},
+     .shares_differ = true},
 };
 
 /* Weights and counts of both towers. */

@@ -231,7 +231,8 @@ static void grouped_rows(struct device *d, const void *parameters)
     size_t rows = list_offsets(c, offsets), spare = rows + c->rows_per_slot,
            size = tensor_type_size(backend_operand_type(d->backend));
     const int32_t *device_offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets);
-    for (int transpose = 0; transpose < 2; transpose++) {
+    for (int way = 0; way < (c->rows_per_slot == 1 ? 4 : 2); way++) {
+        bool transpose = way % 2 != 0, share_tiles = way / 2 != 0;
         struct operand a = draw_operand(d, spare * c->k, 1.0f), b = draw_weights(d, c->groups * c->n * c->k),
                        bias = draw(d, c->groups * c->n, 1.0f);
         struct operand out = blank_operand(d, spare * c->n);
@@ -253,6 +254,7 @@ static void grouped_rows(struct device *d, const void *parameters)
                                                          .a = operand_rows(d, a.device, spare, c->k),
                                                          .b = matrix_rows(b.device, c->groups * c->n, c->k),
                                                          .transpose_b = transpose,
+                                                         .rows_share_tiles = share_tiles,
                                                          .bias = bias.device,
                                                          .activation = ACTIVATION_RELU,
                                                          .out = operand_rows(d, out.device, spare, c->n)},
@@ -261,6 +263,43 @@ static void grouped_rows(struct device *d, const void *parameters)
         expect_operand(d, "rows of no expert", (char *)out.device + rows * c->n * size, out.host + rows * c->n,
                        (spare - rows) * c->n);
     }
+}
+
+/* A row has the same bits wherever it lies among the rows of its group, and however many there are. */
+static void shared_tiles(struct device *d, const void *parameters)
+{
+    enum { ROWS = 70 };
+    const struct grouped_case *c = parameters;
+    size_t size = tensor_type_size(backend_operand_type(d->backend));
+    struct operand a = draw_operand(d, ROWS * c->k, 1.0f), b = draw_weights(d, c->n * c->k),
+                   whole = blank_operand(d, ROWS * c->n), part = blank_operand(d, ROWS * c->n);
+    for (int32_t first = 0; first < ROWS; first++) {
+        const int32_t offsets[] = {0, ROWS - first};
+        struct grouped_gemm product = {.kind = GROUPED_ROWS,
+                                       .groups = 1,
+                                       .rows_per_slot = 1,
+                                       .offsets = to_device(d, offsets, sizeof offsets),
+                                       .b = matrix_rows(b.device, c->n, c->k),
+                                       .transpose_b = c->rows_per_slot == 1,
+                                       .rows_share_tiles = true};
+        size_t rows = (size_t)(ROWS - first), skipped = (size_t)first;
+        product.a = operand_rows(d, (char *)a.device + skipped * c->k * size, rows, c->k);
+        product.out = operand_rows(d, first == 0 ? whole.device : part.device, rows, c->n);
+        must(d->ops->grouped_gemm(d->backend, &product, &error));
+        if (first > 0)
+            expect_operand(d, "rows of a smaller group", part.device,
+                           operand_from_device(d, (char *)whole.device + skipped * c->n * size, rows * c->n),
+                           rows * c->n);
+    }
+}
+
+static void rows_do_not_know_their_tiles(void **state)
+{
+    (void)state;
+    static const struct grouped_case cases[] = {
+        {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        on_device(shared_tiles, &cases[i]);
 }
 
 static void products_by_expert(void **state)
@@ -338,6 +377,7 @@ int main(void)
         cmocka_unit_test(bias_addend_activation_and_back),
         cmocka_unit_test(rows_do_not_depend_on_their_batch),
         cmocka_unit_test(products_by_expert),
+        cmocka_unit_test(rows_do_not_know_their_tiles),
         cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
         cmocka_unit_test(sums_of_columns_add_up),
     };

@@ -164,10 +164,34 @@ static void numbers(struct device *d, const void *parameters)
         assert_int_equal(found[i], -3 + 7 * (int32_t)i);
 }
 
+/* Three samples of 5 positions, with lengths 5, 1 and 3. */
+static void own_positions(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { BATCH = 3, POSITIONS = 5, ROWS = BATCH * POSITIONS };
+    const int32_t *lengths = to_device(d, (const int32_t[]){5, 1, 3}, BATCH * sizeof *lengths),
+                  *value = to_device(d, (const int32_t[]){7, -1, 0}, BATCH * sizeof *value);
+    int32_t *out = room(d, ROWS * sizeof *out);
+    must(d->ops->arange(
+        d->backend, &(struct arange){.count = ROWS, .step = 1, .lengths = lengths, .positions = POSITIONS, .out = out},
+        &error));
+    expect_integers(d, "own rows", out, (const int32_t[]){0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 11, 12, 12, 12}, ROWS);
+    struct spread_positions spread = {
+        .batch = BATCH, .positions = POSITIONS, .lengths = lengths, .value = value, .out = out};
+    must(d->ops->spread_positions(d->backend, &spread, &error));
+    expect_integers(d, "to own positions", out, (const int32_t[]){7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0, -1, -1},
+                    ROWS);
+    spread.lengths = NULL;
+    must(d->ops->spread_positions(d->backend, &spread, &error));
+    expect_integers(d, "to all positions", out, (const int32_t[]){7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0},
+                    ROWS);
+}
+
 static void rows_are_numbered(void **state)
 {
     (void)state;
     on_all_shapes(numbers);
+    on_device(own_positions, NULL);
 }
 
 /* Values whose squares no float can hold: norms would be infinite, and rows of zeros come out. */

@@ -1,0 +1,130 @@
+/* Operands of the operations that send samples to their experts and back (models/backend.h).
+ *
+ *     TRY(ops->route(backend, &(struct route){…, .dispatch = &dispatch}, error));           // who goes where
+ *     TRY(ops->dispatch_gather(backend, &(struct dispatch_gather){.dispatch = &dispatch, …}, error));
+ *     ... grouped_gemm over dispatch.offsets ...
+ *     TRY(ops->dispatch_combine(backend, &(struct dispatch_combine){.dispatch = &dispatch, …}, error));
+ *
+ * A sample is an image or a prompt, or one token of it, as the caller likes.
+ */
+#ifndef MTIL_MODELS_DISPATCH_H
+#define MTIL_MODELS_DISPATCH_H
+
+#include <stdbool.h>
+
+#include "models/tensor.h"
+
+struct step_state;
+
+/* Where each chosen expert of each sample went: slots sorted by expert, then by sample.  */
+struct dispatch {
+    size_t samples, experts, top_k;
+    int32_t *chosen;  /* [B, K] expert, best first; −1 where the sample's router is off */
+    float *gates;     /* [B, K] */
+    int32_t *slot;    /* [B, K] its slot, −1: none */
+    int32_t *sample;  /* [B · K] by slot: the sample */
+    int32_t *choice;  /* [B · K] by slot: b · K + k */
+    int32_t *offsets; /* [E + 1] first slot of each expert */
+};
+
+/* Noisy top-k (Shazeer et al. 2017; adapters/README.md): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest
+ * z (ties: the lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training
+ * only: counts += samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not
+ * wanted). */
+struct route {
+    size_t batch, positions, width, experts, top_k, routers;
+    const void *x;             /* [B, L, d]; position 0 decides */
+    const void *routers_value; /* R [T, d, E] */
+    const void *noise_value;   /* N [T, d, E] */
+    const int32_t *router;     /* [B] */
+    bool training;
+    const void *noise; /* n [B, E]; NULL: drawn, purpose RNG_ROUTER_NOISE, index noise_base + b · E + e */
+    uint64_t noise_base;
+    const struct step_state *state;
+    float epsilon;
+    struct dispatch *dispatch;
+    float *noise_logits, *drawn; /* [B, E] x₀N and n, kept for the backward pass */
+    float *logits;               /* [B, E] z, kept for the balance loss; NULL: not */
+    int32_t *counts, *used;
+    const int32_t *frozen; /* [E] or NULL */
+};
+/* From dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
+struct route_backward {
+    size_t batch, positions, width, experts, top_k;
+    const void *x, *routers_value, *noise_value;
+    const int32_t *router;
+    const struct dispatch *dispatch;
+    const float *noise_logits, *drawn, *dgates;
+    const float *dlogits, *dnoise_logits; /* [B, E] further gradients of x₀R and x₀N (struct balance); NULL: none */
+    void *drouters, *dnoise, *dx;
+};
+
+/* The balance loss of noisy top-k (Shazeer et al. 2017, section 4 and appendix A): loss += weight · (CV²(importance) +
+ * CV²(load)) over the experts, CV² their unbiased variance / (mean² + 1e-10). importance_e = Σ_b g_be; load_e = Σ_b
+ * Φ((c_be − T_be) / s_be) with c = x₀R, s = softplus(x₀N) + ε, and T_be the K-th largest z of the other experts. Samples
+ * without a router are left out. With K = E the loads are equal. Receives the gradients of gates, c and x₀N. */
+struct balance {
+    const struct dispatch *dispatch;
+    float epsilon, weight;
+    float *logits;                     /* [B, E] in: z; out: the gradient of c */
+    const float *noise_logits, *drawn; /* [B, E] as route left them */
+    float *dnoise_logits, *dgates;     /* [B, E], [B, K] */
+    float *loss;                       /* one value */
+};
+
+/* rows of slot s = x[sample[s]]; [slots · L, d] */
+struct dispatch_gather {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width;
+    enum tensor_type x_type, out_type;
+    const void *x;
+    void *out;
+};
+/* y[b] += scale · Σ_k weight[b, k] · rows[slot[b, k]]; weights NULL: 1; y is f32 */
+struct dispatch_combine {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width;
+    enum tensor_type rows_type;
+    const void *rows;
+    const float *weights;
+    float scale;
+    void *y;
+};
+
+/* counts[e, f] [E, E] += samples that have e among first and f among second, [samples, K] each; −1 is none. */
+struct count_pairs {
+    size_t samples, experts, top_k;
+    const int32_t *first, *second;
+    int32_t *counts;
+};
+
+/* Dropout of hidden [slots · L, m] in place: a unit stays with probability 1 − p and is scaled by 1/(1 − p). Word
+ * (index mod 4) of block (index / 4), index = base + ((b · K + k) · L + l) · m + unit, purpose RNG_DROPOUT. base and L
+ * · m are multiples of 4. */
+struct dispatch_dropout {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width;
+    float probability;
+    uint64_t base;
+    const struct step_state *state;
+    enum tensor_type type; /* of hidden */
+    void *hidden;
+};
+
+/* The gate's share of an expert's backward pass. With dh = dy W_up before any gate and h the hidden units:
+ * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ [h > 0] / (1 − p);  h ← gate · scale
+ * · h; dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are not
+ * frozen. */
+struct expert_gate_backward {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, hidden, width;
+    float scale, keep;     /* keep = 1 − p */
+    enum tensor_type type; /* of h, dh and dy */
+    void *h, *dh;
+    const void *dy, *up_bias;
+    float *dgates;
+    void *dup_bias;
+    const int32_t *frozen;
+};
+
+#endif
