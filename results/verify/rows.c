@@ -94,14 +94,13 @@ status verify_rows(const struct verifying *v, struct error *error)
 {
     int64_t rows;
     TRY(run_checks(v, error));
-    TRY(database_integer(
-        v->store->database,
-        "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM evaluations) + "
-        "(SELECT count(*) FROM router_choices) + (SELECT count(*) FROM expert_counts) + "
-        "(SELECT count(*) FROM expert_events) + (SELECT count(*) FROM merge_effects) + "
-        "(SELECT count(*) FROM selector_thresholds) + (SELECT count(*) FROM steps) + "
-        "(SELECT count(*) FROM task_classes) + (SELECT count(*) FROM test_labels)",
-        &rows, error));
+    TRY(database_integer(v->store->database,
+                         "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM evaluations) + "
+                         "(SELECT count(*) FROM router_choices) + (SELECT count(*) FROM expert_counts) + "
+                         "(SELECT count(*) FROM expert_events) + (SELECT count(*) FROM merge_effects) + "
+                         "(SELECT count(*) FROM selector_thresholds) + (SELECT count(*) FROM steps) + "
+                         "(SELECT count(*) FROM task_classes) + (SELECT count(*) FROM test_labels)",
+                         &rows, error));
     verify_checked(v, "rows", rows);
     return OK;
 }
