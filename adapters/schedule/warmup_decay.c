@@ -7,7 +7,8 @@
 
 static double merges_by(const struct schedule_call *call, size_t iteration)
 {
-    double n = (double)(call->iterations / call->every), x = (double)iteration / (double)call->iterations;
+    size_t merges = call->iterations / call->every;
+    double n = (double)merges, x = (double)iteration / (double)call->iterations;
     return floor(n * (x <= 0.5 ? 2 * x * x : 1 - 2 * (1 - x) * (1 - x)));
 }
 

@@ -221,13 +221,14 @@ static status learn_steps(struct selector *selector, const struct subject *subje
         size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch;
         struct tensor tensor;
         float loss;
+        size_t drops = epoch / 10; /* of the learning rate */
         struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)subject->number, 16 + (uint32_t)epoch);
         if (stop_requested(e->stop) || stop_requested(source->images->stop))
             return error_set(error, ERROR_STOPPED, "stopped while the selector of %s was trained", subject->name);
         if (first == 0)
             rng_permutation(&rng, n, order);
         TRY(take_rows(source, order, n, batch, first, count, &tensor, error));
-        TRY(experiment_set_step(e, subject->number, i, s->rate * pow(0.1, (double)(epoch / 10)), error));
+        TRY(experiment_set_step(e, subject->number, i, s->rate * pow(0.1, (double)drops), error));
         TRY(autoencoder_train_step(state->learner, &e->model.step_memory, &tensor, e->model.state, &rule, &loss,
                                    error));
         if (!isfinite(loss))
