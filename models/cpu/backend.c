@@ -30,7 +30,8 @@ static status upload(struct backend *backend, void *device, const void *host, si
 {
     (void)backend;
     (void)error;
-    memcpy(device, host, bytes);
+    if (bytes > 0) /* then neither may be NULL */
+        memcpy(device, host, bytes);
     return OK;
 }
 
@@ -43,7 +44,8 @@ static status zero(struct backend *backend, void *device, size_t bytes, struct e
 {
     (void)backend;
     (void)error;
-    memset(device, 0, bytes);
+    if (bytes > 0)
+        memset(device, 0, bytes);
     return OK;
 }
 
