@@ -4,31 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/registry.h"
 
 #define ENTRY(name) &freeze_##name,
 static const struct freeze_policy *const policies[] = {FREEZE_POLICIES(ENTRY)};
 #undef ENTRY
 
-enum { POLICIES = sizeof policies / sizeof *policies };
-
-const struct freeze_policy *freeze_policy_at(size_t index)
-{
-    return index < POLICIES ? policies[index] : NULL;
-}
-
-status freeze_policy_find(const struct freeze_policy **policy, const char *name, struct error *error)
-{
-    const char *names[POLICIES];
-    for (size_t i = 0; i < POLICIES; i++) {
-        names[i] = policies[i]->name;
-        if (strcmp(names[i], name) == 0) {
-            *policy = policies[i];
-            return OK;
-        }
-    }
-    return error_unknown_word(error, "suite", "freeze policy", name, names, POLICIES);
-}
+REGISTRY_LOOKUPS(freeze_policy, struct freeze_policy, policies, "suite", "freeze policy")
 
 static status add_events(struct expert_changes *events, const struct freeze_view *view, const int *picked, size_t count,
                          struct error *error)

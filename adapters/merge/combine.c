@@ -4,31 +4,13 @@
 #include <string.h>
 
 #include "adapters/merge/policies.h"
-#include "core/text.h"
+#include "core/registry.h"
 
 #define ENTRY(name) &combine_##name,
 static const struct merge_combiner *const combiners[] = {MERGE_COMBINERS(ENTRY)};
 #undef ENTRY
 
-enum { COMBINERS = sizeof combiners / sizeof *combiners };
-
-const struct merge_combiner *merge_combiner_at(size_t index)
-{
-    return index < COMBINERS ? combiners[index] : NULL;
-}
-
-status merge_combiner_find(const struct merge_combiner **combiner, const char *name, struct error *error)
-{
-    const char *names[COMBINERS];
-    for (size_t i = 0; i < COMBINERS; i++) {
-        names[i] = combiners[i]->name;
-        if (strcmp(names[i], name) == 0) {
-            *combiner = combiners[i];
-            return OK;
-        }
-    }
-    return error_unknown_word(error, "suite", "way to combine experts", name, names, COMBINERS);
-}
+REGISTRY_LOOKUPS(merge_combiner, struct merge_combiner, combiners, "suite", "way to combine experts")
 
 struct expert_part expert_part(struct expert_shape s, int part)
 {

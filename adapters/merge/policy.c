@@ -4,31 +4,13 @@
 #include "adapters/merge.h"
 #include "adapters/merge/policies.h"
 #include "core/array.h"
-#include "core/text.h"
+#include "core/registry.h"
 
 #define ENTRY(name) &policy_##name,
 static const struct merge_policy *const policies[] = {MERGE_POLICIES(ENTRY)};
 #undef ENTRY
 
-enum { POLICIES = sizeof policies / sizeof *policies };
-
-const struct merge_policy *merge_policy_at(size_t index)
-{
-    return index < POLICIES ? policies[index] : NULL;
-}
-
-status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error)
-{
-    const char *names[POLICIES];
-    for (size_t i = 0; i < POLICIES; i++) {
-        names[i] = policies[i]->name;
-        if (strcmp(names[i], name) == 0) {
-            *policy = policies[i];
-            return OK;
-        }
-    }
-    return error_unknown_word(error, "suite", "merge policy", name, names, POLICIES);
-}
+REGISTRY_LOOKUPS(merge_policy, struct merge_policy, policies, "suite", "merge policy")
 
 status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error)
 {

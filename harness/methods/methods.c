@@ -2,36 +2,18 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "core/registry.h"
 
 #define ENTRY(name) &method_##name,
 static const struct method *const methods[] = {METHODS(ENTRY)};
 #undef ENTRY
 
-enum { COUNT = sizeof methods / sizeof *methods };
-
-const struct method *method_at(size_t index)
-{
-    return index < COUNT ? methods[index] : NULL;
-}
-
-status method_find(const struct method **method, const char *name, struct error *error)
-{
-    const char *names[COUNT];
-    for (size_t i = 0; i < COUNT; i++) {
-        names[i] = methods[i]->name;
-        if (strcmp(names[i], name) == 0) {
-            *method = methods[i];
-            return OK;
-        }
-    }
-    return error_unknown_word(error, "suite", "method", name, names, COUNT);
-}
+REGISTRY_LOOKUPS(method, struct method, methods, "suite", "method")
 
 /* Sections that belong to the methods that name them. */
 static bool is_optional(const char *section)
 {
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; method_at(i) != NULL; i++)
         for (size_t k = 0; k < METHOD_SECTIONS && methods[i]->sections[k] != NULL; k++)
             if (strcmp(methods[i]->sections[k], section) == 0)
                 return true;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/registry.h"
 #include "harness/selectors/autoencoders.h"
 #include "harness/selectors/frozen_features.h"
 
@@ -12,25 +12,7 @@
 static const struct selector_kind *const kinds[] = {SELECTORS(ENTRY)};
 #undef ENTRY
 
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-const struct selector_kind *selector_kind_at(size_t index)
-{
-    return index < KINDS ? kinds[index] : NULL;
-}
-
-status selector_kind_find(const struct selector_kind **kind, const char *name, struct error *error)
-{
-    const char *names[KINDS];
-    for (size_t i = 0; i < KINDS; i++) {
-        names[i] = kinds[i]->name;
-        if (strcmp(names[i], name) == 0) {
-            *kind = kinds[i];
-            return OK;
-        }
-    }
-    return error_unknown_word(error, "selector", "kind", name, names, KINDS);
-}
+REGISTRY_LOOKUPS(selector_kind, struct selector_kind, kinds, "selector", "kind")
 
 /* --- Opening --- */
 
