@@ -3,18 +3,6 @@
 #include "harness/run/model_opening.h"
 #include "harness/train/trained.h"
 
-static const struct option options[] = {{.name = "train",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "adapters|weights",
-                                         .fallback = "weights",
-                                         .help = "train only the adapters, or all weights"},
-                                        {0}};
-
-static unsigned groups(const struct options *values)
-{
-    return options_choice(values, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
-}
-
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     struct experiment *e = run->experiment;
@@ -28,7 +16,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 const struct method method_finetune = {.name = "finetune",
                                        .source = "ZSCL, ICCV 2023",
                                        .formula = "loss = cross-entropy of task t; θ_t is trained from θ_0",
-                                       .options = options,
+                                       .options = groups_options,
                                        .alone = true,
-                                       .groups = groups,
+                                       .groups = groups_chosen,
                                        .begin_task = begin_task};

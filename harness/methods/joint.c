@@ -8,18 +8,6 @@
 #include "harness/run/experiment.h"
 #include "harness/train/trained.h"
 
-static const struct option options[] = {{.name = "train",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "adapters|weights",
-                                         .fallback = "weights",
-                                         .help = "train only the adapters, or all weights"},
-                                        {0}};
-
-static unsigned groups(const struct options *values)
-{
-    return options_choice(values, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
-}
-
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     struct experiment *e = run->experiment;
@@ -34,7 +22,7 @@ const struct method method_joint = {
     .name = "joint",
     .source = "Caruana 1997 (multitask learning)",
     .formula = "loss = cross-entropy of batches of all tasks together, over the classes of all; θ is trained from θ_0",
-    .options = options,
+    .options = groups_options,
     .joint = true,
-    .groups = groups,
+    .groups = groups_chosen,
     .begin_task = begin_task};

@@ -17,3 +17,15 @@ unsigned groups_towers(const struct options *options)
     (void)options;
     return GROUPS_TOWERS;
 }
+
+const struct option groups_options[] = {{.name = "train",
+                                         .type = OPTION_CHOICE,
+                                         .choices = "adapters|weights",
+                                         .fallback = "weights",
+                                         .help = "train only the adapters, or all weights"},
+                                        {0}};
+
+unsigned groups_chosen(const struct options *options)
+{
+    return options_choice(options, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
+}

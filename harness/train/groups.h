@@ -3,7 +3,7 @@
 #ifndef MTIL_HARNESS_TRAIN_GROUPS_H
 #define MTIL_HARNESS_TRAIN_GROUPS_H
 
-struct options;
+#include "core/option.h"
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
  * and is never trained. Adapters are trained with frozen towers, so they exclude both. */
@@ -14,5 +14,9 @@ enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
 unsigned groups_none(const struct options *options);
 unsigned groups_adapters(const struct options *options);
 unsigned groups_towers(const struct options *options);
+
+/* For methods that leave it to the suite: their keys, and the groups that method.train asks for. */
+extern const struct option groups_options[];
+unsigned groups_chosen(const struct options *options);
 
 #endif
