@@ -1,5 +1,7 @@
 #include "tests/adapters/small_adapters.h"
 
+#include <stdio.h>
+
 const struct adapter_settings small_settings = {
     .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
@@ -70,4 +72,19 @@ void expert_tensors(const struct adapters *adapters, enum tower tower, size_t bl
     tensors[1] = bank->down_bias;
     tensors[2] = bank->up_weight;
     tensors[3] = bank->up_bias;
+}
+
+void small_adapters_check_gradients(struct small *s, struct adapters *adapters)
+{
+    small_loss(s, true);
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = adapters->towers[t].parameters;
+        for (size_t i = 0; i < group->count; i++) {
+            const struct parameter *p = &group->list[i];
+            char name[64];
+            snprintf(name, sizeof name, "%s, %s", t == TOWER_IMAGE ? "image" : "text", p->name);
+            small_check_gradient(s, name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
+                                 p->size);
+        }
+    }
 }

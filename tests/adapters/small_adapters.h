@@ -19,6 +19,9 @@ extern const struct update_rule small_rule;
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
 void small_adapters_close(struct small *s, struct adapters *adapters);
 
+/* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
+void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
+
 /* Gives every sample of a tower its router; [batch of the tower] */
 void small_set_routers(struct small *s, enum tower tower, const int32_t *routers);
 

@@ -226,17 +226,7 @@ static void check_gradients(const struct adapter_settings *settings)
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, settings);
     assert_int_equal(adapters_count_values(&small_dimensions, settings), adapters_values(adapters));
-    small_loss(&s, true);
-    for (int t = 0; t < TOWERS; t++) {
-        struct parameters *group = adapters->towers[t].parameters;
-        for (size_t i = 0; i < group->count; i++) {
-            const struct parameter *p = &group->list[i];
-            char name[64];
-            snprintf(name, sizeof name, "%s, %s", t == TOWER_IMAGE ? "image" : "text", p->name);
-            small_check_gradient(&s, name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
-                                 p->size);
-        }
-    }
+    small_adapters_check_gradients(&s, adapters);
     small_adapters_close(&s, adapters);
 }
 
