@@ -3,7 +3,7 @@
  *
  *     int failed = check_tokenizer("fixtures/data/tokenizer");
  *
- * Prints "tokenizer: N items, D deviations, S skipped (ftfy steps not implemented)", and before it the first deviations.
+ * Prints "tokenizer: N items, D deviations, S skipped (ftfy repairs that are left out)", and before it the first deviations.
  */
 #ifndef MTIL_TESTS_REPLAY_CHECK_TOKENIZER_H
 #define MTIL_TESTS_REPLAY_CHECK_TOKENIZER_H
