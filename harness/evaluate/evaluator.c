@@ -300,6 +300,12 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     return result;
 }
 
+static void give_router(struct test_set *set, int router)
+{
+    for (size_t i = 0; i < set->n; i++)
+        set->router[i] = (int16_t)router;
+}
+
 static void count_right(struct test_set *set)
 {
     set->correct = 0;
@@ -328,8 +334,7 @@ static status scored_predictions(struct evaluator *evaluator, struct test_set *s
     struct experiment *e = evaluator->experiment;
     struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
-    for (size_t i = 0; i < set->n; i++)
-        set->router[i] = -1;
+    give_router(set, -1);
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
     TRY(predict_features(e, set, set->features, NULL, set->n, &classes, true, set->predicted, error));
     arena_release(&e->model.task_memory, mark);
@@ -343,8 +348,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
     TRY(shared_features_take(&evaluator->shared, set->task, set->means, set->features, stop, error));
     TRY(zero_shot_predictions(evaluator, set, NULL, set->n, set->zero_shot, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
-    for (size_t i = 0; i < set->n; i++)
-        set->router[i] = -1;
+    give_router(set, -1);
     count_right(set);
     return OK;
 }
@@ -375,12 +379,6 @@ static status take_errors(struct selector *selector, struct test_set *set, const
     }
     set->errors_after = selector->trained;
     return OK;
-}
-
-static void give_router(struct test_set *set, int router)
-{
-    for (size_t i = 0; i < set->n; i++)
-        set->router[i] = (int16_t)router;
 }
 
 /* Chooses the router of every image before anything is computed. */

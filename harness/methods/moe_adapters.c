@@ -2,7 +2,6 @@
  * Park's system with most_used, which is also method merge_experts: the same with a merge policy other than none, for
  * tables in which merging is a row of its own. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "adapters/merge/policies.h"
 #include "adapters/schedule/schedule.h"
@@ -58,7 +57,7 @@ static status open_policy(struct method_run *run, struct error *error)
 
 static status open_merging(struct method_run *run, struct error *error)
 {
-    if (strcmp(run->experiment->settings.merge.policy->name, "none") == 0)
+    if (run->experiment->settings.merge.policy == &policy_none)
         return error_set(
             error, ERROR_ARGUMENT,
             "merge.policy: method merge_experts merges, but the policy is none; name another one (mtil list "
