@@ -38,6 +38,14 @@ const char *test_backend_name(void)
     return name != NULL && name[0] != '\0' ? name : "cpu";
 }
 
+size_t small_run_gpus(void)
+{
+    struct gpus gpus;
+    if (strcmp(test_backend_name(), "cpu") == 0)
+        return 3;
+    return backend_gpus(&gpus, &error) == OK ? gpus.count : 0;
+}
+
 static void make_model(const struct small_run *run)
 {
     static const char *const texts[] = {"a photo of a red square", "a green photo", "blue and yellow", "red green"};

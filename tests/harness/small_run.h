@@ -32,6 +32,9 @@ void must(status result);
 /* MTIL_TEST_BACKEND, cpu unless set. */
 const char *test_backend_name(void);
 
+/* GPUs that a run can share: those of the machine, or 3 of them played by the CPU. */
+size_t small_run_gpus(void);
+
 /* Tasks first, second and third have 2, 3 and 4 classes of 6 training and 3 test images each. overrides end with
  * NULL. */
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides);

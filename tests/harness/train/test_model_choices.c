@@ -145,18 +145,10 @@ static void stops_change_nothing(void **state)
     }
 }
 
-static size_t gpus_there(void)
-{
-    struct gpus gpus;
-    if (strcmp(test_backend_name(), "cpu") == 0)
-        return 3;
-    return backend_gpus(&gpus, &error) == OK ? gpus.count : 0;
-}
-
 static void ranks_train_together(void **state)
 {
     (void)state;
-    if (gpus_there() < 2)
+    if (small_run_gpus() < 2)
         skip();
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct small_run run;

@@ -234,38 +234,50 @@ static void goes_on_with(struct small_run *run, const char *const *overrides)
     free(resumed);
 }
 
-static void methods_go_on_after_every_iteration(void **state)
+static void methods_go_on(const char *gpus)
 {
     static const char *const names[] = {"wise_ft", "l2", "ewc", "lwf", "lwf_vr", "icarl", "replay", "zscl"};
-    (void)state;
     struct small_run run;
     open_run(&run, NULL);
     draw_pictures(&run);
     scratch_write_text(&run.scratch, "texts.txt", "a red square\ngreen\nblue and yellow\n");
     char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
          *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        for (int several = 0; several < 2; several++) {
-            char name[32];
-            snprintf(name, sizeof name, "method.name=%s", names[i]);
-            bool ewc = strcmp(names[i], "ewc") == 0,
-                 kept = strcmp(names[i], "icarl") == 0 || strcmp(names[i], "replay") == 0;
-            bool zscl = strcmp(names[i], "zscl") == 0, draws = strcmp(names[i], "lwf_vr") == 0;
-            const char *overrides[] = {name,
-                                       several ? "run.gpus=2" : "run.gpus=1",
-                                       zscl    ? "method.average_every=2"
-                                       : draws ? "method.sentences=7"
-                                       : ewc   ? "method.fisher_iterations=4"
-                                       : kept  ? "method.exemplars=7"
-                                               : NULL,
-                                       zscl ? pictures : NULL,
-                                       texts,
-                                       NULL};
-            goes_on_with(&run, overrides);
-        }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "method.name=%s", names[i]);
+        bool ewc = strcmp(names[i], "ewc") == 0,
+             kept = strcmp(names[i], "icarl") == 0 || strcmp(names[i], "replay") == 0;
+        bool zscl = strcmp(names[i], "zscl") == 0, draws = strcmp(names[i], "lwf_vr") == 0;
+        const char *overrides[] = {name,
+                                   gpus,
+                                   zscl    ? "method.average_every=2"
+                                   : draws ? "method.sentences=7"
+                                   : ewc   ? "method.fisher_iterations=4"
+                                   : kept  ? "method.exemplars=7"
+                                           : NULL,
+                                   zscl ? pictures : NULL,
+                                   texts,
+                                   NULL};
+        goes_on_with(&run, overrides);
+    }
     free(pictures);
     free(texts);
     small_run_close(&run);
+}
+
+static void methods_go_on_after_every_iteration(void **state)
+{
+    (void)state;
+    methods_go_on("run.gpus=1");
+}
+
+static void methods_go_on_on_two_gpus(void **state)
+{
+    (void)state;
+    if (small_run_gpus() < 2)
+        skip();
+    methods_go_on("run.gpus=2");
 }
 
 /* Pictures that are replaced under a run; and what the estimate counts. */
@@ -381,6 +393,7 @@ int main(void)
         cmocka_unit_test(texts_of_a_file),
         cmocka_unit_test(random_texts),
         cmocka_unit_test(methods_go_on_after_every_iteration),
+        cmocka_unit_test(methods_go_on_on_two_gpus),
         cmocka_unit_test(pictures_are_watched),
         cmocka_unit_test(what_was_read_is_what_is_digested),
         cmocka_unit_test(what_is_missing_is_named),

@@ -98,14 +98,6 @@ static void expect_close(const struct outcome *got, const struct outcome *expect
     }
 }
 
-static size_t gpus_there(void)
-{
-    struct gpus gpus;
-    if (strcmp(test_backend_name(), "cpu") == 0)
-        return 3;
-    return backend_gpus(&gpus, &error) == OK ? gpus.count : 0;
-}
-
 static void open_run(struct small_run *run, bool first, size_t gpus, const char *method)
 {
     char word[32];
@@ -120,12 +112,14 @@ static void open_run(struct small_run *run, bool first, size_t gpus, const char 
 
 static void expect_the_same(const char *method)
 {
+    if (small_run_gpus() < 2)
+        skip();
     struct small_run run;
     struct outcome alone = {0};
     open_run(&run, true, 1, method);
     must(train(&run, &alone));
     look_at(run.experiment, &alone);
-    for (size_t gpus = 2; gpus <= 3 && gpus <= gpus_there(); gpus++) {
+    for (size_t gpus = 2; gpus <= 3 && gpus <= small_run_gpus(); gpus++) {
         struct outcome together = {0}, again = {0};
         open_run(&run, false, gpus, method);
         must(train(&run, &together));
@@ -167,7 +161,7 @@ static void all_weights_train_together(void **state)
 static void stopping_and_going_on(void **state)
 {
     (void)state;
-    if (gpus_there() < 2)
+    if (small_run_gpus() < 2)
         skip();
     struct small_run run;
     struct stop stop = {0};
@@ -209,7 +203,9 @@ static status fail_third(struct backend *backend, const struct patchify *argumen
 static void a_rank_that_fails_is_reported(void **state)
 {
     (void)state;
-    for (size_t rank = 0; rank < 2 && rank < gpus_there(); rank++) {
+    if (small_run_gpus() < 2)
+        skip();
+    for (size_t rank = 0; rank < 2; rank++) {
         struct small_run run;
         struct outcome outcome = {0};
         open_run(&run, true, 2, "method.name=moe_adapters");
@@ -245,7 +241,7 @@ static status disturb(struct backend *backend, const struct all_reduce *argument
 static void all_ranks_skip_together(void **state)
 {
     (void)state;
-    if (gpus_there() < 2)
+    if (small_run_gpus() < 2)
         skip();
     struct small_run run;
     struct outcome outcome = {0}, other = {0};
