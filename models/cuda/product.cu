@@ -11,7 +11,7 @@
 
 #include "models/cuda/cuda.h"
 
-enum { PLANS = 1024, WORKSPACE = 32 << 20 };
+enum { PLANS = 1024, WORKSPACE = 32 << 20, ROWS = 4096 };
 
 /* What decides the algorithm of a product. */
 struct shape {
@@ -185,16 +185,14 @@ static size_t place_of(const struct shape *s)
     return hash % PLANS;
 }
 
-/* The library's first choice for a shape, remembered: the same shape is computed in the same way every time. */
-static cublasStatus_t choose(struct cuda_products *products, const struct shape *s, const struct description *x,
-                             struct plan **plan)
+/* The library's first choice for a product like this one. */
+static cublasStatus_t ask(const struct cuda_products *products, const struct shape *s, const struct description *x,
+                          cublasLtMatmulAlgo_t *algorithm)
 {
     const struct library *library = &products->library;
-    *plan = &products->plans[place_of(s)];
-    if ((*plan)->used && memcmp(&(*plan)->shape, s, sizeof *s) == 0)
-        return CUBLAS_STATUS_SUCCESS;
     cublasLtMatmulPreference_t preference;
     size_t workspace = WORKSPACE;
+    uint32_t reduction = s->transpose_a ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_NONE;
     cublasLtMatmulHeuristicResult_t best;
     int found = 0;
     cublasStatus_t result = library->matmul_preference_create(&preference);
@@ -206,6 +204,7 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
         size_t size;
     } wanted[] = {
         {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &s->b_alignment, sizeof s->b_alignment},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &s->a_alignment, sizeof s->a_alignment},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &s->c_alignment, sizeof s->c_alignment},
@@ -220,11 +219,27 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
     library->matmul_preference_destroy(preference);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = found > 0 ? best.state : CUBLAS_STATUS_NOT_SUPPORTED;
-    if (result == CUBLAS_STATUS_SUCCESS) {
-        (*plan)->used = true;
-        (*plan)->shape = *s;
-        (*plan)->algorithm = best.algo;
-    }
+    if (result == CUBLAS_STATUS_SUCCESS)
+        *algorithm = best.algo;
+    return result;
+}
+
+/* The algorithm of a product: asked for once and remembered, so that the same product is computed in the same way every
+ * time. */
+static cublasStatus_t choose(struct cuda_products *products, const struct shape *s, const void *bias,
+                             const struct plan **chosen)
+{
+    struct plan *plan = &products->plans[place_of(s)];
+    *chosen = plan;
+    if (plan->used && memcmp(&plan->shape, s, sizeof *s) == 0)
+        return CUBLAS_STATUS_SUCCESS;
+    struct description x = {};
+    cublasStatus_t result = describe(&products->library, &x, s, bias);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = ask(products, s, &x, &plan->algorithm);
+    forget(&products->library, &x);
+    plan->used = result == CUBLAS_STATUS_SUCCESS;
+    plan->shape = *s;
     return result;
 }
 
@@ -239,6 +254,33 @@ static uint32_t alignment_of(const void *address)
 static cudaDataType_t type_of(struct matrix m)
 {
     return m.type == TENSOR_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, const struct shape *s,
+                               const struct description *x, const struct shape *alike)
+{
+    struct cuda_products *products = cuda->products;
+    const void *c = s->in_place ? p->out.data : p->addend.data;
+    const struct plan *plan;
+    cublasStatus_t result = choose(products, alike, p->bias, &plan);
+    if (result != CUBLAS_STATUS_SUCCESS)
+        return result;
+    return products->library.matmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
+                                    &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, products->workspace,
+                                    WORKSPACE, cuda->stream);
+}
+
+/* Unless a is transposed, a row of out needs one row of a. It gets the same bits whatever the other rows are and however
+ * many: the algorithm is the one for ROWS rows, without split sums. Where that cannot do the true number of rows, the
+ * library is asked about that number. */
+static cublasStatus_t multiply_rows(struct cuda *cuda, const struct cuda_product *p, const struct shape *s,
+                                    const struct description *x)
+{
+    struct shape alike = *s;
+    if (!s->transpose_a)
+        alike.n = ROWS;
+    cublasStatus_t result = multiply(cuda, p, s, x, &alike);
+    return result == CUBLAS_STATUS_NOT_SUPPORTED && alike.n != s->n ? multiply(cuda, p, s, x, s) : result;
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
@@ -267,14 +309,9 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
     assert(!s.in_place || c.stride == p->out.stride);
     const struct library *library = &cuda->products->library;
     struct description x = {};
-    struct plan *plan = NULL;
     cublasStatus_t result = describe(library, &x, &s, p->bias);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = choose(cuda->products, &s, &x, &plan);
-    if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matmul(cuda->products->context, x.product, &p->scale, p->b.data, x.a, p->a.data, x.b,
-                                 &p->beta, c.data, x.c, p->out.data, x.d, &plan->algorithm, cuda->products->workspace,
-                                 WORKSPACE, cuda->stream);
+        result = multiply_rows(cuda, p, &s, &x);
     forget(library, &x);
     return result == CUBLAS_STATUS_SUCCESS ? OK : refused(library, result, "a product", &s, error);
 }
