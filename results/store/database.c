@@ -303,10 +303,20 @@ status database_open_memory(struct database **opened, const char *name, struct e
     return finish_open(opened, database, code == SQLITE_OK ? OK : fail(database, code, error), error);
 }
 
+/* What is in the log goes into the file, so that a copy of the file alone has it. SQLite by itself leaves it in the log where
+ * another process, as a sweep that looks on, has the database open; who cannot wait for the others leaves it too. */
+static void empty_log(sqlite3 *handle)
+{
+    sqlite3_busy_timeout(handle, LINGER_MS);
+    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
+}
+
 void database_close(struct database *database)
 {
     if (!database)
         return;
+    if (database->writable && database->handle != NULL)
+        empty_log(database->handle);
     sqlite3_close_v2(database->handle);
     free(database->path);
     free(database->detached);

@@ -282,6 +282,25 @@ static void rolled_back_rows_are_gone(void **state)
 }
 
 /* Answers of the FIPS 180-4 examples. */
+/* Another process, as a sweep that looks on, has the database open meanwhile. */
+static void a_copy_of_the_file_alone_has_the_rows(void **state)
+{
+    struct store *writer = open_store(state, STORE_WRITE), *reader = open_store(state, STORE_READ), *copied;
+    struct run_description description = sample_description(1);
+    int64_t run = sample_finished_run(writer, 1), found;
+    enum run_status past;
+    store_close(writer);
+    char *copy = sample_path("copy.sqlite"), command[1024];
+    assert_true(snprintf(command, sizeof command, "cp '%s' '%s'", (const char *)*state, copy) < (int)sizeof command);
+    assert_int_equal(system(command), 0);
+    store_close(reader);
+    assert_ok(store_open(&copied, copy, STORE_READ, &error));
+    assert_ok(store_run_find(copied, description.suite_hash, 1, &found, &past, &error));
+    assert_true(found == run && past == RUN_FINISHED);
+    store_close(copied);
+    sample_remove(copy);
+}
+
 static void digests_match_the_standard(void **state)
 {
     (void)state;
@@ -314,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_wrong_row_among_many_is_told, create, destroy),
         cmocka_unit_test_setup_teardown(collecting_runs_do_not_wait_for_each_other, create, destroy),
         cmocka_unit_test_setup_teardown(rolled_back_rows_are_gone, create, destroy),
+        cmocka_unit_test_setup_teardown(a_copy_of_the_file_alone_has_the_rows, create, destroy),
         cmocka_unit_test(digests_match_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
