@@ -26,9 +26,6 @@ struct backend;
 /* Of matrix products. bf16 rounds their operands and adds in f32; all else stays in f32. */
 enum precision { PRECISION_F32, PRECISION_BF16 };
 
-/* What is not finite goes through every activation. */
-enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
-
 /* What a step reads from the device's memory, so that a recorded step can be replayed with other values. */
 struct step_state {
     uint64_t seed;

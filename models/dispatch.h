@@ -112,14 +112,17 @@ struct dispatch_dropout {
 };
 
 /* The gate's share of an expert's backward pass. With dh = dy W_up before any gate and h the hidden units:
- * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ [h > 0] / (1 − p);  h ← gate · scale
- * · h; dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are not
- * frozen. */
+ * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ act'(before) / (1 − p);  h ← gate ·
+ * scale · h; dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are
+ * not frozen. before holds the hidden units ahead of their activation; NULL: the activation is ReLU, of which h itself
+ * shows the slope, after dropout too. */
 struct expert_gate_backward {
     const struct dispatch *dispatch;
     size_t rows_per_sample, hidden, width;
     float scale, keep;     /* keep = 1 − p */
-    enum tensor_type type; /* of h, dh and dy */
+    enum tensor_type type; /* of h, before, dh and dy */
+    enum activation activation;
+    const void *before;
     void *h, *dh;
     const void *dy, *up_bias;
     float *dgates;

@@ -19,6 +19,9 @@ enum { TENSOR_RANK = 4 };
 
 enum tensor_type { TENSOR_F32, TENSOR_BF16, TENSOR_I32, TENSOR_U8 };
 
+/* What is not finite goes through every activation. */
+enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
+
 struct tensor {
     void *data; /* NULL: not there (a frozen weight's gradient, an optional operand) */
     enum tensor_type type;

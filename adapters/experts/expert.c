@@ -171,6 +171,7 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
                                                                                 .scale = s->scale,
                                                                                 .keep = 1.0f - s->dropout,
                                                                                 .type = type,
+                                                                                .activation = ACTIVATION_RELU,
                                                                                 .h = layer->hidden.data,
                                                                                 .dh = dhidden->data,
                                                                                 .dy = gathered.data,

@@ -293,7 +293,10 @@ static void gate_slots(struct cpu *cpu, const void *operation, size_t first, siz
         o->dgates[choice] = o->scale * (cpu->vector->dot(values, h, dh) + cpu->vector->dot(o->width, up_bias, sums));
         float weight = o->scale * o->dispatch->gates[choice];
         cpu->vector->scale(values, weight / o->keep, dh, dh);
-        cpu->vector->activate_backward(ACTIVATION_RELU, values, h, dh, dh);
+        if (o->before != NULL)
+            cpu->vector->activate_backward(o->activation, values, (const float *)o->before + s * values, dh, dh);
+        else
+            cpu->vector->activate_backward(ACTIVATION_RELU, values, h, dh, dh);
         cpu->vector->scale(values, weight, h, h);
     }
 }

@@ -431,7 +431,8 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
 struct gate_values {
     size_t rows, hidden, width;
     float scale, keep;
-    struct batch_values h, dh, dy;
+    struct batch_values h, before, dh, dy;
+    enum activation activation;
     const float *up_bias;
     float *dgates, *dup_bias, *sums; /* sums [slots, d] Σ over rows of dy */
     const int32_t *frozen;
@@ -451,8 +452,9 @@ static __device__ float block_sum(float x, float *warps)
     return total;
 }
 
-/* A block has a slot: Σ_l dy, dgate, and dh and h scaled by the gate. */
-static __global__ void gate_slots(struct slots d, struct gate_values g)
+/* A block has a slot: Σ_l dy, dgate, and dh and h scaled by the gate. ReLU without `before` is a kernel of its own, which
+ * needs few registers. */
+template <bool RELU> static __global__ void gate_slots(struct slots d, struct gate_values g)
 {
     __shared__ float warps[BLOCK / WARP];
     size_t s = blockIdx.x;
@@ -471,7 +473,10 @@ static __global__ void gate_slots(struct slots d, struct gate_values g)
     for (size_t i = s * values + threadIdx.x; i < (s + 1) * values; i += blockDim.x) {
         float h = value_at(g.h.data, g.h.type, i), dh = value_at(g.dh.data, g.dh.type, i);
         along += h * dh;
-        set_value(g.dh.data, g.dh.type, i, h > 0 ? weight / g.keep * dh : 0.0f);
+        float slope =
+            RELU ? (h > 0 ? weight / g.keep * dh : 0.0f)
+                 : activated_backward(g.activation, value_at(g.before.data, g.before.type, i), weight / g.keep * dh);
+        set_value(g.dh.data, g.dh.type, i, slope);
         set_value(g.h.data, g.h.type, i, weight * h);
     }
     along = block_sum(along, warps);
@@ -506,15 +511,20 @@ status cuda_expert_gate_backward(struct backend *backend, const struct expert_ga
                             o->scale,
                             o->keep,
                             {o->h, o->type, o->rows_per_sample * o->hidden},
+                            {(void *)o->before, o->type, o->rows_per_sample * o->hidden},
                             {o->dh, o->type, o->rows_per_sample * o->hidden},
                             {(void *)o->dy, o->type, o->rows_per_sample * o->width},
+                            o->activation,
                             (const float *)o->up_bias,
                             o->dgates,
                             (float *)o->dup_bias,
                             (float *)sums,
                             o->frozen};
     TRY(backend->ops->zero(backend, o->dgates, most * sizeof *o->dgates, error));
-    CUDA_LAUNCH(cuda, gate_slots, (unsigned int)most, BLOCK, 0, d, g);
+    if (o->before == NULL)
+        CUDA_LAUNCH(cuda, gate_slots<true>, (unsigned int)most, BLOCK, 0, d, g);
+    else
+        CUDA_LAUNCH(cuda, gate_slots<false>, (unsigned int)most, BLOCK, 0, d, g);
     CUDA_LAUNCH(cuda, gate_bias, blocks_for(d.experts * o->width, BLOCK), BLOCK, 0, d, g);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "expert_gate_backward", error);

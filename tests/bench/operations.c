@@ -546,6 +546,7 @@ static struct cost prepare_expert_gate_backward(struct bench *b, struct expert_g
                                        .width = s->width,
                                        .scale = 0.1f,
                                        .keep = 0.9f,
+                                       .activation = ACTIVATION_RELU,
                                        .type = b->type,
                                        .h = drawn(b, rows * s->bottleneck, b->type),
                                        .dh = drawn(b, rows * s->bottleneck, b->type),

@@ -535,9 +535,10 @@ struct gate_gradients {
     double *h, *dh, *dgates, *dup_bias;
 };
 
+/* before NULL: h is after a ReLU */
 static void reference_gate_backward(const struct problem *p, const struct expert_gate_backward *o, const float *h,
-                                    const float *dh, const float *dy, const float *up_bias, const int32_t *frozen,
-                                    struct gate_gradients *r)
+                                    const float *before, const float *dh, const float *dy, const float *up_bias,
+                                    const int32_t *frozen, struct gate_gradients *r)
 {
     const struct route_case *c = p->c;
     size_t values = c->positions * c->hidden, rows = c->positions * c->width;
@@ -548,7 +549,9 @@ static void reference_gate_backward(const struct problem *p, const struct expert
         for (size_t i = 0; i < values; i++) {
             double hidden = (double)h[s * values + i], gradient = (double)dh[s * values + i];
             r->dgates[choice] += scale * hidden * gradient;
-            r->dh[s * values + i] = hidden > 0 ? gate * scale * gradient / keep : 0;
+            double slope =
+                before == NULL ? (double)(hidden > 0) : reference_slope(o->activation, (double)before[s * values + i]);
+            r->dh[s * values + i] = gate * scale * gradient / keep * slope;
             r->h[s * values + i] = gate * scale * hidden;
         }
         for (size_t i = 0; i < rows; i++) {
@@ -559,21 +562,24 @@ static void reference_gate_backward(const struct problem *p, const struct expert
     }
 }
 
-static void gates_back(struct device *d, const void *parameters)
+/* through ReLU: from h alone, as after dropout */
+static void gates_back_through(struct device *d, const struct route_case *c, enum activation activation)
 {
-    const struct route_case *c = parameters;
     struct route forward;
     struct problem p = routed(d, c, &forward);
     size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden,
            rows = choices * c->positions * c->width;
-    struct operand h = draw(d, units, 1.0f), dh = draw_operand(d, units, 1.0f), dy = draw_operand(d, rows, 1.0f),
-                   dgates = blank(d, choices);
+    struct operand h = draw(d, units, 1.0f), before = draw_operand(d, units, 1.5f), dh = draw_operand(d, units, 1.0f),
+                   dy = draw_operand(d, rows, 1.0f), dgates = blank(d, choices);
     struct operand up_bias = draw(d, c->experts * c->width, 1.0f), dup_bias = draw(d, c->experts * c->width, 1.0f);
     int32_t frozen[64];
     for (size_t e = 0; e < c->experts; e++)
         frozen[e] = e % 3 == 2;
+    bool relu = activation == ACTIVATION_RELU;
     for (size_t i = 0; i < units; i++)
-        h.host[i] = h.host[i] > 0 ? h.host[i] : 0; /* hidden units after their ReLU */
+        h.host[i] = !relu           ? (float)reference_activation(activation, (double)before.host[i])
+                    : h.host[i] > 0 ? h.host[i]
+                                    : 0;
     h.device = operand_to_device(d, h.host, units);
     struct gate_gradients expected = {doubles(d, h.host, units), doubles(d, dh.host, units), doubles(d, NULL, choices),
                                       doubles(d, dup_bias.host, c->experts * c->width)};
@@ -582,8 +588,10 @@ static void gates_back(struct device *d, const void *parameters)
                                       .hidden = c->hidden,
                                       .width = c->width,
                                       .scale = 0.1f,
-                                      .keep = 0.9f,
+                                      .keep = relu ? 0.9f : 1.0f,
                                       .type = backend_operand_type(d->backend),
+                                      .activation = activation,
+                                      .before = relu ? NULL : before.device,
                                       .h = h.device,
                                       .dh = dh.device,
                                       .dy = dy.device,
@@ -591,13 +599,23 @@ static void gates_back(struct device *d, const void *parameters)
                                       .dgates = dgates.device,
                                       .dup_bias = dup_bias.device,
                                       .frozen = to_device(d, frozen, sizeof frozen)};
-    reference_gate_backward(&p, &op, h.host, dh.host, dy.host, up_bias.host, frozen, &expected);
+    reference_gate_backward(&p, &op, h.host, relu ? NULL : before.host, dh.host, dy.host, up_bias.host, frozen,
+                            &expected);
     must(d->ops->expert_gate_backward(d->backend, &op, &error));
     expect_close_operand(d, "gated hidden units", h.device, expected.h, units, 1e-5);
     expect_close_operand(d, "gradient of the hidden units", dh.device, expected.dh, units, 1e-5);
     expect_close(d, "gradient of the gates", dgates.device, expected.dgates, choices, 1e-5);
     expect_close(d, "gradient of the upper bias", dup_bias.device, expected.dup_bias, c->experts * c->width, 1e-5);
     expect_operand(d, "dy stays", dy.device, dy.host, rows);
+    expect_operand(d, "what was before the activation stays", before.device, before.host, units);
+}
+
+static void gates_back(struct device *d, const void *parameters)
+{
+    static const enum activation activations[] = {ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATION_QUICK_GELU,
+                                                  ACTIVATION_NONE};
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        gates_back_through(d, parameters, activations[i]);
 }
 
 static void gate_gradients_spare_the_frozen(void **state)
