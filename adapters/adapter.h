@@ -5,7 +5,7 @@
  *     TRY(adapters_create(&adapters, backend, &model_arena, &dimensions, &settings, PARAMETERS_TRAINED, error));
  *     TRY(adapters_initialize(adapters, seed, error));
  *     TRY(adapters_begin_task(adapters, task, error));  // counts to zero, a fresh optimizer, router `task` trained
- *     struct block_hook hook = adapters_hook(adapters, TOWER_IMAGE);        // give it to clip_encode_*
+ *     encoding.hooks = adapters_hooks(adapters, TOWER_IMAGE);               // for clip_encode_*
  *     ... after the backward pass: adapters_step(adapters, state, &rule, error);
  */
 #ifndef MTIL_ADAPTERS_ADAPTER_H
@@ -62,6 +62,7 @@ struct adapter_tower {
     struct parameters *parameters;
     struct expert_bank *banks;
     struct expert_pass *passes; /* by bank */
+    struct block_hook *hooks;   /* by block of the tower */
     int32_t *choices;           /* see adapters_keep_choices */
     float *no_preference;       /* device [T, d] zeros: the router between the shared expert and itself */
     struct adapter_statistics statistics;
@@ -90,8 +91,9 @@ status adapters_initialize(struct adapters *adapters, uint64_t seed, struct erro
 size_t adapters_values(const struct adapters *adapters);
 size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
 
-/* The hook that puts them beside the MLP of a tower's blocks. Valid as long as the adapters. */
-struct block_hook adapters_hook(struct adapters *adapters, enum tower tower);
+/* The hooks that put them into a tower's blocks, for struct encoding; NULL for a tower without any. Valid as long as the
+ * adapters. */
+const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
 /* From now on, forward passes through a tower leave the experts that they chose in choices: device [blocks, B, K], −1
  * for samples without a router, or [blocks, B, L, K] where tokens decide. NULL: nowhere. */

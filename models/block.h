@@ -33,22 +33,19 @@ struct block_site {
     const int32_t *lengths; /* [B] device: what is at later positions is not of the sample; NULL: all is */
 };
 
-/* An adapter. Tensors are [B, L, d]; forward adds to y, backward adds to dx and dln2; dx has no data where nothing
- * below wants a gradient. */
+/* An adapter of one block. Tensors are [B, L, d]; forward adds to y, which holds the block's output with the MLP's share
+ * or (REPLACES_MLP) without; backward adds to dx and dln2; dx has no data where nothing below wants a gradient. A hook
+ * that replaces the MLP is for samples with routers alone: the others would go without either. */
 struct block_hook {
     void *state;
     enum block_place place;
-    bool trained;    /* it has weights that need gradients */
-    bool whole;      /* it looks at every position of a sample: the last block has to compute them all */
-    uint64_t absent; /* bit i: block i goes without it */
+    bool trained; /* it has weights that need gradients */
+    bool whole;   /* it looks at every position of a sample: the last block has to compute them all */
     status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error);
     status (*backward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                        const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error);
 };
-
-/* hook, or NULL where there is none in that block. */
-const struct block_hook *block_hook_at(const struct block_hook *hook, size_t block);
 
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */
@@ -70,9 +67,10 @@ struct block {
 
 /* What the backward pass needs of a forward pass. R is L, or the site's rows_per_sample. */
 struct block_saved {
-    struct tensor x, qkv;                  /* [B, L, d], [B, L, 3d] */
-    struct tensor x_mid, attended, hidden; /* [B, R, d], [B, R, d] and, before the activation, [B, R, hidden] */
-    float *ln_1, *ln_2;                    /* statistics [B·L, 2] */
+    struct tensor x, qkv;          /* [B, L, d], [B, L, 3d] */
+    struct tensor x_mid, attended; /* [B, R, d] */
+    struct tensor hidden;          /* [B, R, hidden] before the activation, unless a hook replaces the MLP */
+    float *ln_1, *ln_2;            /* statistics [B·L, 2] */
 };
 
 /* y = x Wᵀ + b, through an activation if asked (before keeps the value ahead of it), plus addend. */

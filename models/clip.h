@@ -71,8 +71,8 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
 struct encoding {
     struct arena *arena; /* of the step */
     bool training;
-    const struct block_hook *hook;
-    const int32_t *router;          /* device [B] */
+    const struct block_hook *hooks; /* [blocks of the tower], an entry without `forward` is none; NULL: none at all */
+    const int32_t *router;          /* device [B]; NULL: no hooks either */
     const struct step_state *state; /* device */
     size_t first;                   /* number of the first sample in a batch that is shared out */
     const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */

@@ -70,11 +70,13 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
                            struct arena *arena, enum parameters_mode mode, struct error *error)
 {
     struct adapter_tower *tower = &adapters->towers[which];
+    size_t all = which == TOWER_IMAGE ? dimensions->image_blocks : dimensions->text_blocks;
     tower->adapters = adapters;
     tower->blocks = adapter_place_count(&adapters->settings.place, dimensions, which);
     tower->banks = calloc(tower->blocks + 1, sizeof *tower->banks);
     tower->passes = calloc(tower->blocks + 1, sizeof *tower->passes);
-    if (tower->banks == NULL || tower->passes == NULL)
+    tower->hooks = calloc(all, sizeof *tower->hooks);
+    if (tower->banks == NULL || tower->passes == NULL || tower->hooks == NULL)
         return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu blocks", tower->blocks);
     TRY(parameters_create(&tower->parameters, adapters->backend, error));
     for (size_t block = 0, b = 0; b < tower->blocks; block++)
@@ -83,6 +85,10 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
             TRY(declare_bank(tower, b++, error));
         }
     TRY(parameters_allocate(tower->parameters, arena, mode, error));
+    for (size_t b = 0; b < tower->blocks; b++) {
+        tower->passes[b] = (struct expert_pass){.tower = tower, .bank = b};
+        mixture_hook(&tower->passes[b], &tower->hooks[tower->banks[b].block]);
+    }
     return take_marks(tower, arena, error);
 }
 
@@ -149,6 +155,7 @@ void adapters_destroy(struct adapters *adapters)
         parameters_destroy(adapters->towers[t].parameters);
         free(adapters->towers[t].banks);
         free(adapters->towers[t].passes);
+        free(adapters->towers[t].hooks);
     }
     free(adapters);
 }

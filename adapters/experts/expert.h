@@ -33,8 +33,11 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
 status expert_layer_backward_input(const struct expert_layer *layer, const struct block_site *site,
                                    const struct tensor *dhidden, struct tensor *dx, struct error *error);
 
-/* Who decides: what the router reads and what it left behind, per sample of the layer. */
+/* What a forward pass through one block keeps for its backward pass; with what the router reads and left behind, per
+ * sample of the layer. */
 struct expert_pass {
+    const struct adapter_tower *tower;
+    size_t bank;
     struct expert_layer routed, shared;
     struct tensor
         gate; /* [samples, positions, d], of which the first position decides: x itself, or means [samples, 1, d] */
@@ -45,16 +48,19 @@ struct expert_pass {
 };
 
 /* Fills the routed layer's dispatch from x [B, L, d]. */
-status router_forward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
-                      const struct tensor *x, struct expert_pass *pass, struct error *error);
+status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                      struct error *error);
 
 /* dgates [samples, K] is the gradient of the gates, and is changed. dx += … unless it has no data. */
-status router_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
-                       struct expert_pass *pass, float *dgates, const struct tensor *dx, struct error *error);
+status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
+                       struct error *error);
 
 /* The shared layer's dispatch: every sample with a router goes to the one expert, with gate 1. */
-status router_send_all(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
-                       struct expert_pass *pass, struct error *error);
+status router_send_all(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                       struct error *error);
+
+/* The hook that runs the pass in its block. */
+void mixture_hook(struct expert_pass *pass, struct block_hook *hook);
 
 /* Where the random numbers of a block begin, apart from those of every other block: 2⁴⁰ numbers each, the upper half of
  * them for its shared expert. */

@@ -2,21 +2,12 @@
 #include "adapters/experts/expert.h"
 #include "adapters/statistics.h"
 
-/* The place of the site's block among those with adapters; it is one of them. */
-static size_t bank_at(const struct adapter_tower *tower, const struct block_site *site)
-{
-    size_t b = 0;
-    while (tower->banks[b].block != site->block)
-        b++;
-    return b;
-}
-
-static status take_layers(struct adapter_tower *tower, size_t b, const struct block_site *site, const struct tensor *x,
+static status take_layers(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                           struct error *error)
 {
+    const struct adapter_tower *tower = pass->tower;
     const struct adapter_settings *s = &tower->adapters->settings;
-    const struct expert_bank *bank = &tower->banks[b];
-    struct expert_pass *pass = &tower->passes[b];
+    const struct expert_bank *bank = &tower->banks[pass->bank];
     pass->routed = (struct expert_layer){.tower = tower,
                                          .stack = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
                                          .frozen = bank->frozen,
@@ -27,28 +18,25 @@ static status take_layers(struct adapter_tower *tower, size_t b, const struct bl
     size_t length = pass->routed.tokens ? 1 : x->shape[1], samples = x->shape[0] * x->shape[1] / length;
     TRY(expert_layer_take(&pass->routed, site, samples, length, s->experts, s->top_k, error));
     if (tower->choices != NULL)
-        pass->routed.dispatch.chosen = tower->choices + b * samples * s->top_k;
+        pass->routed.dispatch.chosen = tower->choices + pass->bank * samples * s->top_k;
     return s->shared_expert ? expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error) : OK;
 }
 
 static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error)
 {
-    struct adapter_tower *tower = state;
+    struct expert_pass *pass = state;
+    const struct adapter_tower *tower = pass->tower;
     const struct adapter_settings *s = &tower->adapters->settings;
-    if (site->router == NULL)
-        return OK;
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
-    size_t b = bank_at(tower, site);
-    struct expert_pass *pass = &tower->passes[b];
     struct arena_mark start = arena_mark(site->arena);
-    TRY(take_layers(tower, b, site, x, error));
-    TRY(router_forward(tower, b, site, x, pass, error));
+    TRY(take_layers(pass, site, x, error));
+    TRY(router_forward(pass, site, x, error));
     if (site->training)
-        TRY(statistics_see(tower, site, b, &pass->routed.dispatch, input, error));
+        TRY(statistics_see(tower, site, pass->bank, &pass->routed.dispatch, input, error));
     TRY(expert_layer_forward(&pass->routed, site, input, y, error));
     if (s->shared_expert) {
-        TRY(router_send_all(tower, site, x, pass, error));
+        TRY(router_send_all(pass, site, x, error));
         TRY(expert_layer_forward(&pass->shared, site, input, y, error));
     }
     if (!site->training)
@@ -70,20 +58,16 @@ static status backward_shared(struct expert_pass *pass, const struct block_site 
 static status backward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                        const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error)
 {
-    struct adapter_tower *tower = state;
-    const struct adapter_settings *s = &tower->adapters->settings;
-    if (site->router == NULL)
-        return OK;
+    struct expert_pass *pass = state;
+    const struct adapter_settings *s = &pass->tower->adapters->settings;
     bool post_ln = s->input == EXPERT_INPUT_POST_LN;
     const struct tensor *input = post_ln ? ln2_x : x;
     struct tensor dgates, dhidden, *dinput = dx->data == NULL ? NULL : post_ln ? dln2 : dx;
-    size_t b = bank_at(tower, site);
-    struct expert_pass *pass = &tower->passes[b];
     const size_t shape[] = {pass->routed.dispatch.samples, s->top_k};
     struct arena_mark mark = arena_mark(site->arena);
     TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 2, shape, error));
     TRY(expert_layer_backward(&pass->routed, site, input, dy, dgates.data, &dhidden, error));
-    TRY(router_backward(tower, b, site, pass, dgates.data, dx, error));
+    TRY(router_backward(pass, site, dgates.data, dx, error));
     if (dinput != NULL)
         TRY(expert_layer_backward_input(&pass->routed, site, &dhidden, dinput, error));
     if (s->shared_expert)
@@ -92,18 +76,19 @@ static status backward(void *state, const struct block_site *site, const struct 
     return OK;
 }
 
-struct block_hook adapters_hook(struct adapters *adapters, enum tower tower)
+void mixture_hook(struct expert_pass *pass, struct block_hook *hook)
 {
-    bool trained = adapters->towers[tower].parameters->gradients != NULL;
-    uint64_t absent = ~(uint64_t)0;
-    for (size_t b = 0; b < adapters->towers[tower].blocks; b++)
-        absent &= ~((uint64_t)1 << adapters->towers[tower].banks[b].block);
-    return (struct block_hook){.state = &adapters->towers[tower],
-                               .place = BESIDE_MLP,
-                               .trained = trained && adapters_in_tower(adapters, tower),
-                               .whole = adapters->settings.gate_input == GATE_MEAN ||
-                                        adapters->settings.routing == ROUTING_PER_TOKEN,
-                               .absent = absent,
-                               .forward = forward,
-                               .backward = trained ? backward : NULL};
+    const struct adapter_settings *s = &pass->tower->adapters->settings;
+    bool trained = pass->tower->parameters->gradients != NULL;
+    *hook = (struct block_hook){.state = pass,
+                                .place = BESIDE_MLP,
+                                .trained = trained,
+                                .whole = s->gate_input == GATE_MEAN || s->routing == ROUTING_PER_TOKEN,
+                                .forward = forward,
+                                .backward = trained ? backward : NULL};
+}
+
+const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower)
+{
+    return adapters_in_tower(adapters, tower) ? adapters->towers[tower].hooks : NULL;
 }

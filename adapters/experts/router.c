@@ -129,12 +129,13 @@ static status add_balance(const struct adapter_tower *tower, const struct block_
         error);
 }
 
-status router_forward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
-                      const struct tensor *x, struct expert_pass *pass, struct error *error)
+status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                      struct error *error)
 {
+    const struct adapter_tower *tower = pass->tower;
     TRY(take_kept(tower, site, pass, error));
     TRY(look_at(tower, site, x, pass, error));
-    TRY(run_router(tower, bank, site, site->first * (pass->routed.tokens ? x->shape[1] : 1), pass, error));
+    TRY(run_router(tower, pass->bank, site, site->first * (pass->routed.tokens ? x->shape[1] : 1), pass, error));
     return add_balance(tower, site, pass, error);
 }
 
@@ -203,19 +204,21 @@ static status mean_backward(const struct adapter_tower *tower, size_t bank, cons
     return OK;
 }
 
-status router_backward(const struct adapter_tower *tower, size_t bank, const struct block_site *site,
-                       struct expert_pass *pass, float *dgates, const struct tensor *dx, struct error *error)
+status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
+                       struct error *error)
 {
+    const struct adapter_tower *tower = pass->tower;
     bool means = tower->adapters->settings.gate_input == GATE_MEAN && dx->data != NULL;
     if (pass->balance_gates != NULL)
         TRY(add_gates(site, pass, dgates, error));
-    return (means ? mean_backward : run_backward)(tower, bank, site, pass, dgates, dx, error);
+    return (means ? mean_backward : run_backward)(tower, pass->bank, site, pass, dgates, dx, error);
 }
 
 /* A choice of one among one. */
-status router_send_all(const struct adapter_tower *tower, const struct block_site *site, const struct tensor *x,
-                       struct expert_pass *pass, struct error *error)
+status router_send_all(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                       struct error *error)
 {
+    const struct adapter_tower *tower = pass->tower;
     return site->backend->ops->route(site->backend,
                                      &(struct route){.batch = x->shape[0],
                                                      .positions = x->shape[1],

@@ -53,9 +53,9 @@ size_t encoder_width(const struct encoder *encoder)
     return encoder->clip->dimensions.embed;
 }
 
-/* The router of every sample and the hook that applies it, which must outlive the encoding. */
-static status switch_adapters(struct encoder *encoder, enum tower tower, size_t count, struct block_hook *hook,
-                              struct encoding *encoding, struct error *error)
+/* The router of every sample and the hooks that apply it. */
+static status switch_adapters(struct encoder *encoder, enum tower tower, size_t count, struct encoding *encoding,
+                              struct error *error)
 {
     *encoding = (struct encoding){.arena = &encoder->step};
     if (encoder->adapters == NULL || encoder->router == ROUTER_NONE)
@@ -69,8 +69,7 @@ static status switch_adapters(struct encoder *encoder, enum tower tower, size_t 
         host[i] = encoder->router;
     status result = encoder->backend->ops->upload(encoder->backend, routers.data, host, tensor_bytes(&routers), error);
     free(host);
-    *hook = adapters_hook(encoder->adapters, tower);
-    encoding->hook = hook;
+    encoding->hooks = adapters_hooks(encoder->adapters, tower);
     encoding->router = routers.data;
     return result;
 }
@@ -97,13 +96,12 @@ status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t cou
                       struct error *error)
 {
     size_t r = encoder->clip->dimensions.resolution;
-    struct block_hook hook;
     struct encoding encoding;
     struct image_batch batch = {0};
     struct tower_pass pass;
     struct tensor output;
     arena_reset(&encoder->step);
-    TRY(switch_adapters(encoder, TOWER_IMAGE, count, &hook, &encoding, error));
+    TRY(switch_adapters(encoder, TOWER_IMAGE, count, &encoding, error));
     TRY(tensor_take(&batch.images, &encoder->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
     TRY(encoder->backend->ops->upload(encoder->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
     TRY(clip_encode_images(encoder->clip, &encoding, &batch, &pass, &output, error));
@@ -113,13 +111,12 @@ status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t cou
 status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,
                       struct error *error)
 {
-    struct block_hook hook;
     struct encoding encoding;
     struct texts texts;
     struct tower_pass pass;
     struct tensor output;
     arena_reset(&encoder->step);
-    TRY(switch_adapters(encoder, TOWER_TEXT, count, &hook, &encoding, error));
+    TRY(switch_adapters(encoder, TOWER_TEXT, count, &encoding, error));
     TRY(texts_create(&texts, encoder->clip, &encoder->step, tokens, count, error));
     TRY(clip_encode_texts(encoder->clip, &encoding, &texts, &pass, &output, error));
     return fetch_normalised(encoder, &output, features, error);

@@ -16,8 +16,7 @@ status routing_begin(struct routing *routing, struct experiment *e, enum tower t
         adapters_keep_choices(e->model.adapters, tower, routing->choices.data);
     }
     TRY(experiment_fill(e, &e->model.step_memory, count, router, &encoding->router, error));
-    routing->hook = adapters_hook(e->model.adapters, tower);
-    encoding->hook = &routing->hook;
+    encoding->hooks = adapters_hooks(e->model.adapters, tower);
     return OK;
 }
 

@@ -14,11 +14,10 @@ struct routing {
     struct experiment *experiment;
     enum tower tower;
     size_t count;
-    struct block_hook hook;
     struct tensor choices; /* device [blocks, count, K] */
 };
 
-/* Sets hook and routers of the encoding in the step arena; −1: no adapters. The routing must outlive the encoding. */
+/* Sets hooks and routers of the encoding, these in the step arena; −1: no adapters. */
 status routing_begin(struct routing *routing, struct experiment *experiment, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error);
 status routing_end(struct routing *routing, int32_t *chosen, struct error *error);

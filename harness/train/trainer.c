@@ -18,15 +18,14 @@ static bool tower_is_trained(const struct experiment *e, int tower)
     return e->model.groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
 }
 
-static void encodings_of(struct experiment *e, struct block_hook hooks[TOWERS], struct encoding encodings[TOWERS])
+static void encodings_of(struct experiment *e, struct encoding encodings[TOWERS])
 {
     for (int t = 0; t < TOWERS; t++) {
         encodings[t] = (struct encoding){
             .arena = &e->model.step_memory, .training = tower_is_trained(e, t), .state = e->model.state};
         if (!(e->model.groups & GROUP_ADAPTERS) || !encodings[t].training)
             continue;
-        hooks[t] = adapters_hook(e->model.adapters, (enum tower)t);
-        encodings[t].hook = &hooks[t];
+        encodings[t].hooks = adapters_hooks(e->model.adapters, (enum tower)t);
         encodings[t].router = t == TOWER_IMAGE ? e->routers.images : e->routers.texts;
     }
 }
@@ -35,7 +34,6 @@ status classification_loss(struct method_run *run, const struct task *task, cons
                            struct error *error)
 {
     struct experiment *e = run->experiment;
-    struct block_hook hooks[TOWERS];
     struct encoding encodings[TOWERS];
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
@@ -43,7 +41,7 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
     if (batch->count == 0)
         return OK;
-    encodings_of(e, hooks, encodings);
+    encodings_of(e, encodings);
     if (e->model.groups & GROUP_ADAPTERS)
         adapters_add_loss(e->model.adapters, e->model.loss, share);
     encodings[TOWER_IMAGE].first = batch->first;

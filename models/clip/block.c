@@ -1,10 +1,5 @@
 #include "models/block.h"
 
-const struct block_hook *block_hook_at(const struct block_hook *hook, size_t block)
-{
-    return hook != NULL && !(hook->absent >> block & 1) ? hook : NULL;
-}
-
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o,
                       struct error *error)
 {
@@ -113,14 +108,15 @@ static status take_statistics(float **statistics, const struct block_site *site,
     return OK;
 }
 
-static status take_saved(const struct block_site *site, const struct block *block, const struct tensor *x,
+static status take_saved(const struct block_site *site, const struct block *block, bool mlp, const struct tensor *x,
                          struct block_saved *saved, struct error *error)
 {
     size_t d = block->width, positions = site->rows != NULL ? site->rows_per_sample : x->shape[1];
     saved->x = *x;
     TRY(take(&saved->x_mid, site, x, positions, d, "residual stream", error));
     TRY(take_operand(&saved->attended, site, x, positions, d, "attention", error));
-    TRY(take_operand(&saved->hidden, site, x, positions, block->hidden, "hidden units", error));
+    if (mlp)
+        TRY(take_operand(&saved->hidden, site, x, positions, block->hidden, "hidden units", error));
     TRY(take_operand_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
     TRY(take_statistics(&saved->ln_1, site, x, x->shape[1], error));
     return take_statistics(&saved->ln_2, site, x, positions, error);
@@ -204,15 +200,16 @@ status block_forward(const struct block_site *site, const struct block *block, c
 {
     struct block_saved unused;
     struct arena_mark mark = arena_mark(site->arena);
+    bool beside = hook == NULL || hook->place == BESIDE_MLP;
     if (saved == NULL)
         saved = &unused;
-    TRY(take_saved(site, block, x, saved, error));
+    TRY(take_saved(site, block, beside, x, saved, error));
     struct arena_mark kept = arena_mark(site->arena);
     struct tensor normal;
     TRY(attention_half(site, block, x, saved, error));
     TRY(take_operand_like(&normal, site, &saved->x_mid, block->width, "layer norm", error));
     TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
-    if (hook == NULL || hook->place == BESIDE_MLP)
+    if (beside)
         TRY(mlp(site, block, saved, &normal, y, error));
     else
         TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));

@@ -96,6 +96,12 @@ static status take_stream(struct tensor *tensor, const struct encoding *encoding
     return take_positions(tensor, encoding, pass, pass->positions, width, error);
 }
 
+static const struct block_hook *hook_at(const struct encoding *encoding, size_t block)
+{
+    bool has = encoding->hooks != NULL && encoding->router != NULL && encoding->hooks[block].forward != NULL;
+    return has ? &encoding->hooks[block] : NULL;
+}
+
 static struct block_site site_of(const struct clip *clip, const struct encoding *encoding,
                                  const struct tower_pass *pass, size_t block, size_t experts_noise)
 {
@@ -128,7 +134,7 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
         if (encoding->training || site.rows != NULL)
             TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width,
                                error));
-        TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], block_hook_at(encoding->hook, i), &x, &y,
+        TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], hook_at(encoding, i), &x, &y,
                           encoding->training ? &pass->blocks[i] : NULL, error));
         spare = x;
         x = y;
@@ -181,7 +187,7 @@ static status sample_rows(const struct clip *clip, const struct encoding *encodi
 
 static bool last_is_whole(const struct clip *clip, const struct encoding *encoding, enum tower tower)
 {
-    const struct block_hook *hook = block_hook_at(encoding->hook, clip->towers[tower].count - 1);
+    const struct block_hook *hook = hook_at(encoding, clip->towers[tower].count - 1);
     return encoding->whole || (hook != NULL && hook->whole);
 }
 
@@ -400,8 +406,8 @@ static status pool_backward(struct clip *clip, const struct encoding *encoding, 
 /* The lowest block with an adapter that is trained; SIZE_MAX: none. */
 static size_t lowest_trained(const struct encoding *encoding, size_t blocks)
 {
-    for (size_t i = 0; encoding->hook != NULL && encoding->hook->trained && i < blocks; i++)
-        if (block_hook_at(encoding->hook, i) != NULL)
+    for (size_t i = 0; i < blocks; i++)
+        if (hook_at(encoding, i) != NULL && hook_at(encoding, i)->trained)
             return i;
     return SIZE_MAX;
 }
@@ -422,8 +428,7 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     for (size_t i = count; i-- > 0 && i >= lowest;) {
         struct block_site site = site_of(clip, encoding, pass, i, 0);
         bool below = weights_trained || i > lowest;
-        TRY(block_backward(&site, &blocks[i], block_hook_at(encoding->hook, i), &pass->blocks[i], &dy, &dx, below,
-                           error));
+        TRY(block_backward(&site, &blocks[i], hook_at(encoding, i), &pass->blocks[i], &dy, &dx, below, error));
         dy = dx;
         dx = spare;
         spare = dy;

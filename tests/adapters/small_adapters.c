@@ -6,16 +6,6 @@ const struct adapter_settings small_settings = {
     .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 
-static struct block_hook *hooks_of(struct small *s, struct adapters *adapters)
-{
-    struct block_hook *hooks = arena_take(&s->d.host, TOWERS * sizeof *hooks);
-    for (int t = 0; t < TOWERS; t++) {
-        hooks[t] = adapters_hook(adapters, (enum tower)t);
-        s->hooks[t] = &hooks[t];
-    }
-    return hooks;
-}
-
 /* Routers are steeper than the rest, so that a small change elsewhere does not change who is chosen. */
 static void draw_values(struct small *s, const struct adapter_tower *tower)
 {
@@ -38,9 +28,9 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const stru
                          settings != NULL ? settings : &small_settings, PARAMETERS_TRAINED, &error));
     for (int t = 0; t < TOWERS; t++) {
         draw_values(s, &adapters->towers[t]);
+        s->hooks[t] = adapters_hooks(adapters, (enum tower)t);
         small_set_routers(s, (enum tower)t, (const int32_t[]){SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK});
     }
-    hooks_of(s, adapters);
     adapters_add_loss(adapters, s->loss, 1.0f);
     must(adapters_begin_task(adapters, SMALL_TASK, &error));
     return adapters;

@@ -289,9 +289,8 @@ static void settings_follow_from_the_file(void **state)
 /* The features of the adapters as they are. */
 static const float *features_of(struct small *s, struct adapters *adapters, enum tower tower)
 {
-    struct block_hook hooks[TOWERS] = {adapters_hook(adapters, TOWER_IMAGE), adapters_hook(adapters, TOWER_TEXT)};
-    s->hooks[TOWER_IMAGE] = &hooks[TOWER_IMAGE];
-    s->hooks[TOWER_TEXT] = &hooks[TOWER_TEXT];
+    s->hooks[TOWER_IMAGE] = adapters_hooks(adapters, TOWER_IMAGE);
+    s->hooks[TOWER_TEXT] = adapters_hooks(adapters, TOWER_TEXT);
     small_encode(s);
     return from_device(&s->d, s->features[tower].data, tensor_bytes(&s->features[tower]));
 }
@@ -407,7 +406,7 @@ static void opened_for_inference(void **state)
     must(open_adapters(&s, &opened, 0, SMALL_TASKS));
     expect_values(&s, opened, TOWER_TEXT, values_of(&s, adapters, TOWER_TEXT));
     assert_null(opened->towers[TOWER_TEXT].parameters->gradients);
-    assert_false(adapters_hook(opened, TOWER_TEXT).trained);
+    assert_false(adapters_hooks(opened, TOWER_TEXT)[0].trained);
     adapters_destroy(opened);
 
     rewrite("router_list.1", "", NULL, 0);

@@ -347,8 +347,7 @@ static void the_shared_expert_is_an_expert(void **state)
     small_encode(&s);
     size_t n = tensor_elements(&s.features[TOWER_IMAGE]);
     const float *expected = from_device(&s.d, s.features[TOWER_IMAGE].data, n * sizeof *expected);
-    struct block_hook hook = adapters_hook(shared, TOWER_IMAGE);
-    s.hooks[TOWER_IMAGE] = &hook;
+    s.hooks[TOWER_IMAGE] = adapters_hooks(shared, TOWER_IMAGE);
     small_encode(&s);
     expect_floats(&s.d, "features", s.features[TOWER_IMAGE].data, expected, n);
     adapters_destroy(shared);

@@ -12,11 +12,11 @@ static const int32_t lengths[SMALL_PROMPTS] = {4, 3, 5, 4}; /* of the prompts in
 static const int32_t prompts[SMALL_PROMPTS * CONTEXT] = {START, 1, 2, END, 0,   0, START, 3, END, 0,   0, 0,
                                                          START, 4, 4, 5,   END, 0, START, 7, 1,   END, 0, 0};
 
-/* A hook before that of the adapters, which computes what they ought to. */
+/* Hooks before those of the adapters, which compute what they ought to. */
 struct check {
     struct small *s;
     struct adapters *adapters;
-    struct block_hook inner;
+    const struct block_hook *inner; /* by block */
     size_t blocks_seen;
 };
 
@@ -116,7 +116,8 @@ static status checked_forward(void *state, const struct block_site *site, const 
             add_mixture(c, &tower->banks[site->block], tower->parameters, gate, width, input + at, expected + at);
             arena_release(&d->host, row);
         }
-    status result = c->inner.forward(c->inner.state, site, x, ln2_x, y, failure);
+    const struct block_hook *inner = &c->inner[site->block];
+    status result = inner->forward(inner->state, site, x, ln2_x, y, failure);
     expect_close(d, "what the experts add", y->data, expected, n, 1e-4);
     arena_release(&d->host, mark);
     c->blocks_seen++;
@@ -127,14 +128,16 @@ static void check_forward(const struct adapter_settings *settings)
 {
     struct small s;
     struct check checks[TOWERS];
-    struct block_hook hooks[TOWERS];
+    struct block_hook hooks[TOWERS][2];
     struct adapters *adapters = small_adapters_open(&s, 2, settings);
     for (int t = 0; t < TOWERS; t++) {
-        checks[t] = (struct check){.s = &s, .adapters = adapters, .inner = *s.hooks[t]};
-        hooks[t] = *s.hooks[t];
-        hooks[t].state = &checks[t];
-        hooks[t].forward = checked_forward;
-        s.hooks[t] = &hooks[t];
+        checks[t] = (struct check){.s = &s, .adapters = adapters, .inner = s.hooks[t]};
+        for (size_t b = 0; b < 2; b++) {
+            hooks[t][b] = s.hooks[t][b];
+            hooks[t][b].state = &checks[t];
+            hooks[t][b].forward = checked_forward;
+        }
+        s.hooks[t] = hooks[t];
     }
     small_encode(&s);
     assert_int_equal(checks[TOWER_IMAGE].blocks_seen, 2);
@@ -226,7 +229,7 @@ static const float *encode(struct small *s, const int32_t *tokens, size_t count,
     const int32_t routers[] = {SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK};
     struct encoding encoding = {.arena = &s->step,
                                 .training = training,
-                                .hook = s->hooks[TOWER_TEXT],
+                                .hooks = s->hooks[TOWER_TEXT],
                                 .router = to_device(&s->d, routers, sizeof routers),
                                 .state = s->state};
     arena_reset(&s->step);

@@ -175,9 +175,8 @@ static void blocks_left_out_are_the_original_clips(void **state)
                                  &error));
             copy_values(&s, part, whole);
             const float *expected = features_without(&s, whole, &settings.place, (enum tower)t);
-            struct block_hook hooks[TOWERS] = {adapters_hook(part, TOWER_IMAGE), adapters_hook(part, TOWER_TEXT)};
-            s.hooks[TOWER_IMAGE] = &hooks[TOWER_IMAGE];
-            s.hooks[TOWER_TEXT] = &hooks[TOWER_TEXT];
+            s.hooks[TOWER_IMAGE] = adapters_hooks(part, TOWER_IMAGE);
+            s.hooks[TOWER_TEXT] = adapters_hooks(part, TOWER_TEXT);
             small_encode(&s);
             expect_floats(&s.d, "features", s.features[t].data, expected, tensor_elements(&s.features[t]));
             adapters_destroy(part);

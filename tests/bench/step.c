@@ -174,10 +174,13 @@ static void open_batch(struct bench *b)
     b->found = memory.data;
 }
 
-static struct encoding encoding_of(struct bench *b, bool training, const struct block_hook *hook)
+static struct encoding encoding_of(struct bench *b, bool training, enum tower tower)
 {
-    return (struct encoding){
-        .arena = &b->step, .training = training, .hook = hook, .state = b->state, .router = b->routers.data};
+    return (struct encoding){.arena = &b->step,
+                             .training = training,
+                             .hooks = adapters_hooks(b->adapters, tower),
+                             .state = b->state,
+                             .router = b->routers.data};
 }
 
 static struct image_batch images_of(const struct bench *b, size_t count)
@@ -190,17 +193,14 @@ static struct image_batch images_of(const struct bench *b, size_t count)
 static status forward_and_backward(void *context, struct error *failure)
 {
     struct bench *b = context;
-    struct block_hook hooks[TOWERS];
     struct encoding encodings[TOWERS];
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
     struct class_head c;
     struct image_batch images = images_of(b, b->images);
     arena_reset(&b->step);
-    for (int t = 0; t < TOWERS; t++) {
-        hooks[t] = adapters_hook(b->adapters, (enum tower)t);
-        encodings[t] = encoding_of(b, true, &hooks[t]);
-    }
+    for (int t = 0; t < TOWERS; t++)
+        encodings[t] = encoding_of(b, true, (enum tower)t);
     TRY(b->backend->ops->zero(b->backend, b->loss, sizeof *b->loss, failure));
     TRY(clip_encode_images(b->clip, &encodings[0], &images, &passes[0], &features[0], failure));
     TRY(clip_encode_texts(b->clip, &encodings[1], &b->texts, &passes[1], &features[1], failure));
@@ -238,8 +238,7 @@ static void train_step(struct bench *b)
 
 static void evaluate(struct bench *b)
 {
-    struct block_hook hook = adapters_hook(b->adapters, TOWER_IMAGE);
-    struct encoding encoding = encoding_of(b, false, &hook);
+    struct encoding encoding = encoding_of(b, false, TOWER_IMAGE);
     struct image_batch images = images_of(b, b->evaluated);
     struct tower_pass pass;
     struct tensor features;

@@ -131,8 +131,8 @@ static void take_normalised(struct reference *r, const struct tensor *output, fl
         feature[i] = (float)((double)feature[i] / sqrt(square));
 }
 
-/* hook and router of one sample */
-static struct encoding encoding_of(struct reference *r, enum tower tower, int router, struct block_hook *hook)
+/* hooks and router of one sample */
+static struct encoding encoding_of(struct reference *r, enum tower tower, int router)
 {
     struct error error;
     struct tensor routers;
@@ -142,8 +142,7 @@ static struct encoding encoding_of(struct reference *r, enum tower tower, int ro
         return encoding;
     check(tensor_take(&routers, &r->step, TENSOR_I32, "router", 1, (size_t[]){1}, &error), &error);
     check(r->backend->ops->upload(r->backend, routers.data, &number, sizeof number, &error), &error);
-    *hook = adapters_hook(r->adapters, tower);
-    encoding.hook = hook;
+    encoding.hooks = adapters_hooks(r->adapters, tower);
     encoding.router = routers.data;
     return encoding;
 }
@@ -152,7 +151,6 @@ static void reference_image(struct reference *r, const char *path, int router, f
 {
     struct error error;
     struct image image;
-    struct block_hook hook;
     struct image_batch batch = {0};
     struct tower_pass pass;
     struct tensor output;
@@ -163,7 +161,7 @@ static void reference_image(struct reference *r, const char *path, int router, f
     check(image_evaluation_crop(&image, (int)side, pixels, &error), &error);
     image_normalize(pixels, (int)side, planes);
     arena_reset(&r->step);
-    struct encoding encoding = encoding_of(r, TOWER_IMAGE, router, &hook);
+    struct encoding encoding = encoding_of(r, TOWER_IMAGE, router);
     check(tensor_take(&batch.images, &r->step, TENSOR_F32, "image", 4, (size_t[]){1, 3, side, side}, &error), &error);
     check(r->backend->ops->upload(r->backend, batch.images.data, planes, tensor_bytes(&batch.images), &error), &error);
     check(clip_encode_images(r->clip, &encoding, &batch, &pass, &output, &error), &error);
@@ -178,13 +176,12 @@ static void reference_text(struct reference *r, const char *line, int router, fl
     struct error error;
     int32_t row[64]; /* at least the context */
     size_t found;
-    struct block_hook hook;
     struct texts texts;
     struct tower_pass pass;
     struct tensor output;
     check(tokenizer_encode(r->tokenizer, line, row, r->clip->dimensions.context, &found, &error), &error);
     arena_reset(&r->step);
-    struct encoding encoding = encoding_of(r, TOWER_TEXT, router, &hook);
+    struct encoding encoding = encoding_of(r, TOWER_TEXT, router);
     check(texts_create(&texts, r->clip, &r->step, row, 1, &error), &error);
     check(clip_encode_texts(r->clip, &encoding, &texts, &pass, &output, &error), &error);
     take_normalised(r, &output, feature);

@@ -77,7 +77,7 @@ static void encode(struct small *s, bool training, struct both_passes *p)
     arena_reset(&s->step);
     for (int t = 0; t < TOWERS; t++)
         p->encoding[t] = (struct encoding){
-            .arena = &s->step, .training = training, .hook = s->hooks[t], .router = s->router[t], .state = s->state};
+            .arena = &s->step, .training = training, .hooks = s->hooks[t], .router = s->router[t], .state = s->state};
     must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
     must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE],
                             &s->features[TOWER_IMAGE], &error));
@@ -94,7 +94,7 @@ void small_encode(struct small *s)
 void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features)
 {
     struct tower_pass pass;
-    struct encoding encoding = {.arena = &s->step, .hook = s->hooks[TOWER_IMAGE], .state = s->state};
+    struct encoding encoding = {.arena = &s->step, .hooks = s->hooks[TOWER_IMAGE], .state = s->state};
     struct image_batch batch = {.images = {.data = s->images.device + first * 3 * 12 * 12,
                                            .type = TENSOR_F32,
                                            .rank = 4,

@@ -2,7 +2,7 @@
  *
  *     struct small s;
  *     small_open(&s, 2, PARAMETERS_TRAINED, ACTIVATION_GELU);
- *     s.hooks[TOWER_IMAGE] = &hook;                                // and s.router; NULL: no adapters
+ *     s.hooks[TOWER_IMAGE] = hooks;                                // by block; and s.router; NULL: no adapters
  *     float loss = small_loss(&s, true);  // gradients add up in s.clip->parameters and the hooks' own
  *     small_check_gradient(&s, "proj", values, gradient, n);       // against central differences
  *     small_close(&s);

@@ -163,13 +163,13 @@ status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const f
     size_t batches[TOWERS] = {image_count, text_count}, r = fixture->clip->dimensions.resolution;
     *pass = (struct replay_pass){0};
     for (int t = 0; t < TOWERS; t++) {
-        pass->hooks[t] = adapters_hook(fixture->adapters, (enum tower)t);
-        pass->encoding[t] = (struct encoding){.arena = &fixture->step,
-                                              .training = training,
-                                              .hook = task >= 0 ? &pass->hooks[t] : NULL,
-                                              .state = fixture->state,
-                                              .noise = noise != NULL ? noise[t] : NULL,
-                                              .noise_experts = fixture->adapters->settings.experts};
+        pass->encoding[t] =
+            (struct encoding){.arena = &fixture->step,
+                              .training = training,
+                              .hooks = task >= 0 ? adapters_hooks(fixture->adapters, (enum tower)t) : NULL,
+                              .state = fixture->state,
+                              .noise = noise != NULL ? noise[t] : NULL,
+                              .noise_experts = fixture->adapters->settings.experts};
         TRY(upload_router(fixture, batches[t], task, &pass->encoding[t].router, error));
     }
     struct image_batch batch = {0};

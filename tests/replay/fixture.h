@@ -40,7 +40,6 @@ status fixture_upload(struct fixture *fixture, const void *values, size_t count,
  * Everything is in the step arena. gates [tower] on the device lie in the adapters' passes. */
 struct replay_pass {
     struct encoding encoding[TOWERS];
-    struct block_hook hooks[TOWERS];
     struct tower_pass passes[TOWERS];
     struct texts texts;
     struct tensor features[TOWERS];
