@@ -230,10 +230,13 @@ struct mean_positions_backward {
     void *dx;
 };
 
-/* loss += weight · mean over rows of −(1−s) log p_label − s/C Σ log p; dlogits (NULL: none) += its gradient. */
+/* loss += weight · mean over rows of −(1−s) log p_label − s/C Σ log p; dlogits (NULL: none) += its gradient. With others
+ * (rows that are mixed from two), log p_label is shares · log p_label + (1 − shares) · log p_other. */
 struct cross_entropy {
     struct matrix logits, dlogits;
     const int32_t *labels; /* [rows] */
+    const int32_t *others; /* [rows]; NULL: none */
+    const float *shares;   /* [rows] in [0, 1] */
     float smoothing, weight;
     float *loss; /* one value */
 };

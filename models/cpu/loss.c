@@ -24,17 +24,20 @@ static void cross_entropy_rows(struct cpu *cpu, const void *operation, size_t fi
     float share = o->weight / (float)o->logits.rows, uniform = o->smoothing / (float)classes;
     for (size_t i = first; i < last; i++) {
         const float *z = row_of(o->logits, i);
-        size_t label = (size_t)o->labels[i];
+        size_t label = (size_t)o->labels[i], other = o->others != NULL ? (size_t)o->others[i] : label;
+        float part = o->others != NULL ? o->shares[i] : 1.0f;
+        double right = (double)part * (double)z[label] + (1.0 - (double)part) * (double)z[other];
         double lse = cpu->vector->log_sum_exp(classes, z);
         double mean = (double)cpu->vector->sum(classes, z) / (double)classes;
         double s = (double)o->smoothing;
-        run->losses[i] = lse - (1.0 - s) * (double)z[label] - s * mean;
+        run->losses[i] = lse - (1.0 - s) * right - s * mean;
         if (o->dlogits.data == NULL)
             continue;
         float *dz = row_of(o->dlogits, i);
         for (size_t c = 0; c < classes; c++)
             dz[c] += share * ((float)exp((double)z[c] - lse) - uniform);
-        dz[label] -= share * (1.0f - o->smoothing);
+        dz[label] -= share * (1.0f - o->smoothing) * part;
+        dz[other] -= share * (1.0f - o->smoothing) * (1.0f - part);
     }
 }
 

@@ -28,25 +28,31 @@ static __global__ void add_loss(size_t n, const double *values, double divisor, 
 }
 
 static __global__ void cross_entropy_rows(struct rows logits, struct rows dlogits, const int32_t *labels,
-                                          float smoothing, float weight, double *losses)
+                                          const int32_t *others, const float *shares, float smoothing, float weight,
+                                          double *losses)
 {
     size_t i = global_warp(), classes = logits.columns;
     if (i >= logits.count)
         return;
     const float *z = logits.data + i * logits.stride;
-    size_t label = (size_t)labels[i];
+    size_t label = (size_t)labels[i], other = others != NULL ? (size_t)others[i] : label;
+    float part = others != NULL ? shares[i] : 1.0f;
     double lse = log_sum_exp(z, classes, 1.0f);
     float total = 0, share = weight / (float)logits.count, uniform = smoothing / (float)classes;
     for (size_t c = lane(); c < classes; c += WARP)
         total += z[c];
     double mean = (double)warp_sum(total) / (double)classes;
     if (lane() == 0)
-        losses[i] = lse - (1.0 - (double)smoothing) * (double)z[label] - (double)smoothing * mean;
+        losses[i] =
+            lse -
+            (1.0 - (double)smoothing) * ((double)part * (double)z[label] + (1.0 - (double)part) * (double)z[other]) -
+            (double)smoothing * mean;
     if (dlogits.data == NULL)
         return;
     for (size_t c = lane(); c < classes; c += WARP)
         dlogits.data[i * dlogits.stride + c] +=
-            share * ((float)exp((double)z[c] - lse) - uniform - (c == label ? 1.0f - smoothing : 0.0f));
+            share * ((float)exp((double)z[c] - lse) - uniform -
+                     (1.0f - smoothing) * ((c == label ? part : 0.0f) + (c == other ? 1.0f - part : 0.0f)));
 }
 
 status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o, struct error *error)
@@ -58,7 +64,7 @@ status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o
         return OK;
     TRY(cuda_scratch(cuda, o->logits.rows * sizeof(double), &losses, error));
     CUDA_LAUNCH(cuda, cross_entropy_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
-                rows_of(o->dlogits), o->labels, o->smoothing, o->weight, (double *)losses);
+                rows_of(o->dlogits), o->labels, o->others, o->shares, o->smoothing, o->weight, (double *)losses);
     CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, (double)o->logits.rows, o->weight,
                 o->loss);
     arena_release(&cuda->scratch, mark);

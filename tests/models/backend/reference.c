@@ -200,8 +200,8 @@ void reference_attention_backward(double *dqkv, const struct reference_attention
     free(p);
 }
 
-double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing,
-                               double weight)
+double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
+                               const float *shares, double smoothing, double weight)
 {
     double loss = 0, classes = (double)logits.columns, rows = (double)logits.rows;
     for (size_t i = 0; i < logits.rows; i++) {
@@ -212,7 +212,10 @@ double reference_cross_entropy(double *dlogits, struct matrix logits, const int3
             total += exp(reference_at(logits, i, c) - most);
         for (size_t c = 0; c < logits.columns; c++) {
             double log_p = reference_at(logits, i, c) - most - log(total);
-            double target = smoothing / classes + ((size_t)labels[i] == c ? 1 - smoothing : 0);
+            double part = others != NULL ? (double)shares[i] : 1, right = (size_t)labels[i] == c ? part : 0;
+            if (others != NULL && (size_t)others[i] == c)
+                right += 1 - part;
+            double target = smoothing / classes + (1 - smoothing) * right;
             loss -= weight * target * log_p / rows;
             if (dlogits != NULL)
                 dlogits[i * logits.columns + c] += weight * (exp(log_p) - target) / rows;

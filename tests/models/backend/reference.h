@@ -31,9 +31,9 @@ struct reference_attention {
 void reference_attention(double *out, const struct reference_attention *o);
 void reference_attention_backward(double *dqkv, const struct reference_attention *o);
 
-/* Loss of the rows, weighted; dlogits += unless NULL. */
-double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, double smoothing,
-                               double weight);
+/* Loss of the rows, weighted; dlogits += unless NULL. others and shares as in struct cross_entropy, on the host. */
+double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
+                               const float *shares, double smoothing, double weight);
 
 /* Routing of one sample: z [E] from x0 [d], router and noise matrices [d, E], n [E] or NULL for none. */
 void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,

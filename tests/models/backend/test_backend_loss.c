@@ -9,11 +9,12 @@
 struct loss_case {
     size_t rows, classes;
     float deviation, smoothing;
+    bool mixed;
 };
 
 static const struct loss_case loss_cases[] = {
-    {1, 1, 1, 0},    {7, 63, 1, 0.2f},      {65, 7, 100, 0.2f},
-    {63, 577, 3, 0}, {197, 65, 1e4f, 0.1f}, /* logits far beyond exp's range */
+    {1, 1, 1, 0, false},    {7, 63, 1, 0.2f, false}, {65, 7, 100, 0.2f, false},    {63, 577, 3, 0, false},
+    {7, 63, 1, 0.2f, true}, {65, 7, 2, 0, true},     {197, 65, 1e4f, 0.1f, false}, /* logits far beyond exp's range */
 };
 
 static void cross_entropies(struct device *d, const void *parameters)
@@ -22,15 +23,21 @@ static void cross_entropies(struct device *d, const void *parameters)
     size_t n = c->rows * c->classes;
     struct operand logits = draw(d, n, c->deviation), dlogits = draw(d, n, 1.0f);
     double *gradient = doubles(d, dlogits.host, n), weight = 0.7;
-    int32_t labels[200];
-    for (size_t i = 0; i < c->rows; i++)
+    int32_t labels[200], others[200];
+    float shares[200];
+    for (size_t i = 0; i < c->rows; i++) {
         labels[i] = (int32_t)((7 * i + 3) % c->classes);
+        others[i] = (int32_t)(5 * i % c->classes); /* sometimes the same */
+        shares[i] = (float)(i % 5) / 4.0f;
+    }
     double expected = 1.5 + reference_cross_entropy(gradient, matrix_rows(logits.host, c->rows, c->classes), labels,
-                                                    (double)c->smoothing, weight);
+                                                    c->mixed ? others : NULL, shares, (double)c->smoothing, weight);
     float *losses = to_device(d, (const float[]){1.5f, 1.5f}, 2 * sizeof(float));
     struct cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
                                  .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
                                  .labels = to_device(d, labels, c->rows * sizeof *labels),
+                                 .others = c->mixed ? to_device(d, others, c->rows * sizeof *others) : NULL,
+                                 .shares = c->mixed ? to_device(d, shares, c->rows * sizeof *shares) : NULL,
                                  .smoothing = c->smoothing,
                                  .weight = (float)weight,
                                  .loss = losses};
