@@ -17,18 +17,23 @@
 /* Update flags of the group: each tower may be trained without the other, and logit_scale may stay. */
 enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_LOGIT_SCALE, CLIP_FLAGS };
 
+/* What becomes an image's features: after the final norm, the class token's row or the mean of the patches'. */
+enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES };
+
 struct clip {
     struct backend *backend;
     struct clip_dimensions dimensions;
     enum activation activation;
     struct parameters *parameters; /* all tensors under OpenAI's names */
+    enum pool pool;                /* CLIP's is the class token's */
     struct weight conv1, class_embedding, image_position, token_embedding, text_position, logit_scale;
-    struct layer_norm_weights ln_pre;
+    struct weight patch_bias;         /* of conv1; value NULL: none, as in CLIP */
+    struct layer_norm_weights ln_pre; /* gain.value NULL: no norm before the blocks (vit.h) */
     struct {
         struct block *blocks;
         size_t count, width;
         struct layer_norm_weights ln_final; /* ln_post of the image tower */
-        struct weight projection;           /* [width, embed] */
+        struct weight projection;           /* [width, embed]; value NULL: features are the pooled rows, [B, width] */
     } towers[TOWERS];
 };
 
@@ -93,8 +98,8 @@ struct tower_pass {
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved blocks[CLIP_BLOCKS_MOST];
-    struct tensor last, pooled,
-        normal; /* the last block's output [B, last_positions, d], the pooled rows before and after the final norm */
+    struct tensor last, pooled, normal; /* the last block's output [B, last_positions, d]; the pooled rows before the
+                                         * final norm (of the class token alone) and after it */
     /* inputs, for the gradients of the embeddings */
     const struct texts *texts;
     const int32_t *kept_patches;
@@ -103,7 +108,7 @@ struct tower_pass {
 };
 
 /* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. kept_patches: device [B, kept] patches to keep (Li et
- * al. 2023, FLIP), NULL: all. features [B, embed] taken from the arena. */
+ * al. 2023, FLIP), NULL: all. features [B, embed] ([B, width] without a projection) taken from the arena. */
 struct image_batch {
     struct tensor images;
     const int32_t *kept_patches;
@@ -114,7 +119,7 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
                          struct tower_pass *pass, struct tensor *features, struct error *error);
 
-/* Gradients of everything trained, from dfeatures [B, embed]. */
+/* Gradients of everything trained, from dfeatures, like features. */
 status clip_encode_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                             const struct tensor *dfeatures, struct error *error);
 

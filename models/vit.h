@@ -1,0 +1,68 @@
+/* A vision transformer for classification (Dosovitskiy et al. 2021): a struct clip that is an image tower alone, without a
+ * text tower and without a projection. It is encoded, hooked and destroyed as clip.h says; features are [B, width].
+ *
+ *     struct clip *vit;
+ *     struct vit_settings small = {.resolution = 32, .patch = 4, .width = 384, .hidden = 1536, .heads = 6, .blocks = 12,
+ *                                  .activation = ACTIVATION_GELU};
+ *     TRY(vit_create(&vit, backend, &arena, &small, PARAMETERS_TRAINED, error));
+ *     TRY(vit_initialize(vit, seed, error));
+ *     TRY(clip_encode_images(vit, &encoding, &batch, &pass, &features, error));     // then models/linear_head.h
+ *     TRY(clip_encode_backward(vit, &encoding, &pass, &dfeatures, error));
+ *     TRY(vit_save(vit, head, VIT_TIMM, "vit.safetensors", error));
+ *     clip_destroy(vit);
+ */
+#ifndef MTIL_MODELS_VIT_H
+#define MTIL_MODELS_VIT_H
+
+#include "models/clip.h"
+#include "models/linear_head.h"
+
+struct vit_settings {
+    size_t resolution, patch, width, hidden, heads, blocks; /* hidden: units of the MLPs */
+    enum activation activation;
+    bool ln_pre; /* a norm before the blocks and no bias of the patches, as CLIP; otherwise the bias and no norm */
+    enum pool pool;
+    /* WideNet (Xue et al. 2022): the blocks are cut into so many runs of equal length, and those of a run have one
+     * attention and one MLP; 0: each block has its own. Norms are each block's own unless share_norms. */
+    size_t share_groups;
+    bool share_norms;
+};
+
+/* Takes memory for all weights (zero) from the arena. All are governed by CLIP_FLAG_IMAGE and have OpenAI's names; what
+ * blocks share has the number of the first of them. ERROR_ARGUMENT for sizes that do not fit together. */
+status vit_create(struct clip **vit, struct backend *backend, struct arena *arena, const struct vit_settings *settings,
+                  enum parameters_mode mode, struct error *error);
+
+/* Random weights as timm starts them (its init_weights_vit_timm): matrices and positions normal with standard deviation
+ * 0.02, the class token 1e-6, patches uniform in ± 1/√(their values), gains 1, biases 0. Drawn with RNG_INIT. */
+status vit_initialize(struct clip *vit, uint64_t seed, struct error *error);
+
+/* The settings of a CLIP's image tower, pooled as it is, and its weights: every tensor of the tower but the projection.
+ * The vit's backend may be another one. ERROR_ARGUMENT where it was not created with those settings; pool may differ. */
+struct vit_settings vit_settings_of(const struct clip *clip);
+status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error);
+
+/* What a file does not say of itself, and who says so, for messages ("model.heads"); 0 and ACTIVATION_NONE: not said. */
+struct vit_stated {
+    size_t heads;
+    enum activation activation;
+    const char *by;
+};
+
+/* A model from a file under the names of timm's VisionTransformer or Hugging Face's ViT, with or without its head, which
+ * linear_head_load reads. What vit_save writes states heads, activation, pooling and sharing; files of others do not:
+ * heads and activation have to be stated then, the pooling is the class token's. ε of the norms is 1e-5 and images are
+ * normalised as CLIP's, whatever the weights were trained with. */
+status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
+                enum parameters_mode mode, const struct vit_stated *stated, struct error *error);
+status linear_head_load(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
+                        enum parameters_mode mode, struct error *error);
+
+/* Writes the weights, and those of the head unless it is NULL, for other programs; blocks that share have copies.
+ * VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that is not finite is an error, and nothing is
+ * written. */
+enum vit_names { VIT_TIMM, VIT_HUGGINGFACE };
+status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
+                struct error *error);
+
+#endif
