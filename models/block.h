@@ -80,6 +80,9 @@ struct linear_forward {
 };
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *operands,
                       struct error *error);
+/* dx = dy W */
+status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
+                             struct error *error);
 /* The weight's and bias's gradients, where they are trained: dW += dyᵀ x, db += Σ dy. */
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);

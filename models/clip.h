@@ -22,10 +22,12 @@ enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES };
 
 struct clip {
     struct backend *backend;
-    struct clip_dimensions dimensions;
+    struct clip_dimensions dimensions; /* embed 0: no projection; text_blocks 0: no text tower (vit.h) */
     enum activation activation;
     struct parameters *parameters; /* all tensors under OpenAI's names */
     enum pool pool;                /* CLIP's is the class token's */
+    size_t run;       /* so many consecutive blocks of the image tower share attention and MLP: 1 in CLIP (vit.h) */
+    bool share_norms; /* and their norms */
     struct weight conv1, class_embedding, image_position, token_embedding, text_position, logit_scale;
     struct weight patch_bias;         /* of conv1; value NULL: none, as in CLIP */
     struct layer_norm_weights ln_pre; /* gain.value NULL: no norm before the blocks (vit.h) */

@@ -33,6 +33,9 @@ struct vit_settings {
 status vit_create(struct clip **vit, struct backend *backend, struct arena *arena, const struct vit_settings *settings,
                   enum parameters_mode mode, struct error *error);
 
+/* The block whose attention and MLP this one uses: the first of its run. */
+size_t vit_leader(const struct vit_settings *settings, size_t block);
+
 /* Random weights as timm starts them (its init_weights_vit_timm): matrices and positions normal with standard deviation
  * 0.02, the class token 1e-6, patches uniform in ± 1/√(their values), gains 1, biases 0. Drawn with RNG_INIT. */
 status vit_initialize(struct clip *vit, uint64_t seed, struct error *error);
@@ -50,13 +53,13 @@ struct vit_stated {
 };
 
 /* A model from a file under the names of timm's VisionTransformer or Hugging Face's ViT, with or without its head, which
- * linear_head_load reads. What vit_save writes states heads, activation, pooling and sharing; files of others do not:
+ * vit_load_head reads. What vit_save writes states heads, activation, pooling and sharing; files of others do not:
  * heads and activation have to be stated then, the pooling is the class token's. ε of the norms is 1e-5 and images are
  * normalised as CLIP's, whatever the weights were trained with. */
 status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
                 enum parameters_mode mode, const struct vit_stated *stated, struct error *error);
-status linear_head_load(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
-                        enum parameters_mode mode, struct error *error);
+status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
+                     enum parameters_mode mode, struct error *error);
 
 /* Writes the weights, and those of the head unless it is NULL, for other programs; blocks that share have copies.
  * VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that is not finite is an error, and nothing is

@@ -16,9 +16,8 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
                               error);
 }
 
-/* dx = dy W */
-static status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy,
-                                    struct matrix dx, struct error *error)
+status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
+                             struct error *error)
 {
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = dy,

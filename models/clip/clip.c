@@ -1,4 +1,4 @@
-#include "models/clip.h"
+#include "models/clip/build.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,32 +49,45 @@ static status norm_at(struct declaration *d, struct layer_norm_weights *norm, co
     return weight_at(d, &norm->bias, bias, 1, &width, error);
 }
 
-static status block_at(struct declaration *d, struct block *block, struct error *error)
+/* Of a block that shares, only what is its own; the rest is the leader's. */
+static status block_at(struct declaration *d, struct block *block, const struct block *leader, struct error *error)
 {
     size_t width = block->width, hidden = block->hidden;
-    TRY(norm_at(d, &block->ln_1, "ln_1.weight", "ln_1.bias", width, error));
-    TRY(linear_at(d, &block->in_proj, "attn.in_proj_weight", "attn.in_proj_bias", 3 * width, width, error));
-    TRY(linear_at(d, &block->out_proj, "attn.out_proj.weight", "attn.out_proj.bias", width, width, error));
-    TRY(norm_at(d, &block->ln_2, "ln_2.weight", "ln_2.bias", width, error));
-    TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", hidden, width, error));
-    return linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, hidden, error);
+    bool modules = leader == block, norms = modules || !d->clip->share_norms;
+    if (!modules)
+        *block = *leader;
+    if (norms)
+        TRY(norm_at(d, &block->ln_1, "ln_1.weight", "ln_1.bias", width, error));
+    if (modules) {
+        TRY(linear_at(d, &block->in_proj, "attn.in_proj_weight", "attn.in_proj_bias", 3 * width, width, error));
+        TRY(linear_at(d, &block->out_proj, "attn.out_proj.weight", "attn.out_proj.bias", width, width, error));
+    }
+    if (norms)
+        TRY(norm_at(d, &block->ln_2, "ln_2.weight", "ln_2.bias", width, error));
+    if (modules) {
+        TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", hidden, width, error));
+        TRY(linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, hidden, error));
+    }
+    return OK;
 }
 
 static status blocks_at(struct declaration *d, enum tower tower, struct error *error)
 {
     const char *outer = d->prefix;
+    struct block *blocks = d->clip->towers[tower].blocks;
+    size_t run = tower == TOWER_IMAGE ? d->clip->run : 1;
     status result = OK;
     for (size_t i = 0; result == OK && i < d->clip->towers[tower].count; i++) {
         char prefix[96];
         snprintf(prefix, sizeof prefix, "%stransformer.resblocks.%zu.", outer, i);
         d->prefix = prefix;
-        result = block_at(d, &d->clip->towers[tower].blocks[i], error);
+        result = block_at(d, &blocks[i], &blocks[i - i % run], error);
         d->prefix = outer;
     }
     return result;
 }
 
-static status image_at(struct declaration *d, struct error *error)
+static status image_at(struct declaration *d, bool ln_pre, struct error *error)
 {
     struct clip *clip = d->clip;
     const struct clip_dimensions *n = &clip->dimensions;
@@ -82,9 +95,13 @@ static status image_at(struct declaration *d, struct error *error)
     d->prefix = "visual.";
     TRY(weight_at(d, &clip->class_embedding, "class_embedding", 1, &width, error));
     TRY(weight_at(d, &clip->image_position, "positional_embedding", 2, (size_t[]){grid * grid + 1, width}, error));
-    TRY(weight_at(d, &clip->towers[TOWER_IMAGE].projection, "proj", 2, (size_t[]){width, n->embed}, error));
+    if (n->embed > 0)
+        TRY(weight_at(d, &clip->towers[TOWER_IMAGE].projection, "proj", 2, (size_t[]){width, n->embed}, error));
     TRY(weight_at(d, &clip->conv1, "conv1.weight", 4, (size_t[]){width, 3, n->patch, n->patch}, error));
-    TRY(norm_at(d, &clip->ln_pre, "ln_pre.weight", "ln_pre.bias", width, error));
+    if (ln_pre)
+        TRY(norm_at(d, &clip->ln_pre, "ln_pre.weight", "ln_pre.bias", width, error));
+    else
+        TRY(weight_at(d, &clip->patch_bias, "conv1.bias", 1, &width, error));
     TRY(blocks_at(d, TOWER_IMAGE, error));
     return norm_at(d, &clip->towers[TOWER_IMAGE].ln_final, "ln_post.weight", "ln_post.bias", width, error);
 }
@@ -93,6 +110,8 @@ static status text_at(struct declaration *d, struct error *error)
 {
     struct clip *clip = d->clip;
     const struct clip_dimensions *n = &clip->dimensions;
+    if (n->text_blocks == 0)
+        return OK;
     d->prefix = "";
     TRY(weight_at(d, &clip->text_position, "positional_embedding", 2, (size_t[]){n->context, n->text_width}, error));
     TRY(weight_at(d, &clip->towers[TOWER_TEXT].projection, "text_projection", 2, (size_t[]){n->text_width, n->embed},
@@ -123,7 +142,7 @@ static status create_blocks(struct clip *clip, enum tower tower, const struct bl
     return OK;
 }
 
-static status build(struct clip *clip, struct arena *arena, enum parameters_mode mode, struct error *error)
+static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum parameters_mode mode, struct error *error)
 {
     const struct clip_dimensions *n = &clip->dimensions;
     const struct block image = {.width = n->image_width,
@@ -140,33 +159,44 @@ static status build(struct clip *clip, struct arena *arena, enum parameters_mode
                          "model: at most %d blocks a tower are known, found %zu (image) and %zu (text)",
                          CLIP_BLOCKS_MOST, n->image_blocks, n->text_blocks);
     TRY(create_blocks(clip, TOWER_IMAGE, &image, n->image_blocks, error));
-    TRY(create_blocks(clip, TOWER_TEXT, &text, n->text_blocks, error));
+    if (n->text_blocks > 0)
+        TRY(create_blocks(clip, TOWER_TEXT, &text, n->text_blocks, error));
     TRY(parameters_create(&clip->parameters, clip->backend, error));
     struct declaration declared = {.clip = clip}, fetched = {.clip = clip, .allocated = true};
-    TRY(image_at(&declared, error));
+    TRY(image_at(&declared, ln_pre, error));
     TRY(text_at(&declared, error));
     TRY(parameters_allocate(clip->parameters, arena, mode, error));
-    TRY(image_at(&fetched, error));
+    TRY(image_at(&fetched, ln_pre, error));
     return text_at(&fetched, error);
 }
 
-status clip_create(struct clip **result, struct backend *backend, struct arena *arena,
-                   const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
-                   struct error *error)
+status clip_build(struct clip **result, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
+                  enum parameters_mode mode, struct error *error)
 {
     struct clip *clip = calloc(1, sizeof *clip);
     if (clip == NULL)
         return error_set(error, ERROR_MEMORY, "model: no memory for its description");
     clip->backend = backend;
-    clip->dimensions = *dimensions;
-    clip->activation = activation;
-    status built = build(clip, arena, mode, error);
+    clip->dimensions = plan->dimensions;
+    clip->activation = plan->activation;
+    clip->pool = plan->pool;
+    clip->run = plan->run;
+    clip->share_norms = plan->share_norms;
+    status built = build(clip, arena, plan->ln_pre, mode, error);
     if (built != OK) {
         clip_destroy(clip);
         return built;
     }
     *result = clip;
     return OK;
+}
+
+status clip_create(struct clip **clip, struct backend *backend, struct arena *arena,
+                   const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
+                   struct error *error)
+{
+    const struct clip_plan plan = {.dimensions = *dimensions, .activation = activation, .ln_pre = true, .run = 1};
+    return clip_build(clip, backend, arena, &plan, mode, error);
 }
 
 void clip_destroy(struct clip *clip)

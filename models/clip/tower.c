@@ -1,9 +1,9 @@
-/* The two towers: embedding, blocks, pooling, projection (models/README.md). */
+/* The two towers: embedding and blocks, forward and backward (models/README.md). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/clip.h"
+#include "models/clip/pool.h"
 
 static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
 {
@@ -143,37 +143,6 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     return OK;
 }
 
-static status pool(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor *features,
-                   struct error *error)
-{
-    struct backend *backend = clip->backend;
-    size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
-    struct layer_norm_weights *ln = &clip->towers[pass->tower].ln_final;
-    struct tensor statistics;
-    TRY(take(&pass->pooled, encoding, "pooled rows", pass->batch, width, error));
-    TRY(take(&pass->normal, encoding, "pooled rows after the norm", pass->batch, width, error));
-    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch, 2, error));
-    TRY(take(features, encoding, "features", pass->batch, embed, error));
-    pass->final_statistics = statistics.data;
-    TRY(backend->ops->gather_rows(
-        backend,
-        &(struct gather_rows){.x = matrix_of(&pass->last), .out = matrix_of(&pass->pooled), .rows = pass->pool_rows},
-        error));
-    TRY(backend->ops->layer_norm(backend,
-                                 &(struct layer_norm){.x = matrix_of(&pass->pooled),
-                                                      .y = matrix_of(&pass->normal),
-                                                      .gain = ln->gain.value,
-                                                      .bias = ln->bias.value,
-                                                      .statistics = pass->final_statistics},
-                                 error));
-    return backend->ops->gemm(
-        backend,
-        &(struct gemm){.a = matrix_of(&pass->normal),
-                       .out = matrix_of(features),
-                       .b = matrix_rows(clip->towers[pass->tower].projection.value, width, embed)},
-        error);
-}
-
 /* 0, step, 2 · step, …: one row per sample */
 static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step,
                           const int32_t **rows, struct error *error)
@@ -188,7 +157,7 @@ static status sample_rows(const struct clip *clip, const struct encoding *encodi
 static bool last_is_whole(const struct clip *clip, const struct encoding *encoding, enum tower tower)
 {
     const struct block_hook *hook = hook_at(encoding, clip->towers[tower].count - 1);
-    return encoding->whole || (hook != NULL && hook->whole);
+    return encoding->whole || pool_is_mean(clip, tower) || (hook != NULL && hook->whole);
 }
 
 /* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */
@@ -211,9 +180,6 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     struct tensor tokens, statistics;
     TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
     TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
-    TRY(take_stream(x, encoding, pass, n->image_width, error));
-    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * pass->positions, 2, error));
-    pass->pre_statistics = statistics.data;
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
     struct patchify patchify = {.images = &batch->images,
                                 .patch = n->patch,
@@ -227,7 +193,8 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                            &(struct gemm){.a = matrix_of(&pass->patches),
                                           .transpose_b = true,
                                           .out = matrix_of(&tokens),
-                                          .b = matrix_rows(clip->conv1.value, n->image_width, patch_values)},
+                                          .b = matrix_rows(clip->conv1.value, n->image_width, patch_values),
+                                          .bias = clip->patch_bias.value},
                            error));
     TRY(backend->ops->assemble_tokens(backend,
                                       &(struct assemble_tokens){.batch = pass->batch,
@@ -239,6 +206,12 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                                                 .position = clip->image_position.value,
                                                                 .x = pass->embedded.data},
                                       error));
+    *x = pass->embedded;
+    if (clip->ln_pre.gain.value == NULL)
+        return OK;
+    TRY(take_stream(x, encoding, pass, n->image_width, error));
+    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * pass->positions, 2, error));
+    pass->pre_statistics = statistics.data;
     return backend->ops->layer_norm(backend,
                                     &(struct layer_norm){.x = matrix_of(&pass->embedded),
                                                          .y = matrix_of(x),
@@ -276,7 +249,7 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
     TRY(choose_class_rows(clip, encoding, pass, error));
     TRY(embed_image(clip, encoding, batch, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
-    return pool(clip, encoding, pass, features, error);
+    return pool_forward(clip, encoding, pass, features, error);
 }
 
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
@@ -304,7 +277,25 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
                                                                 .x = x.data},
                                          error));
     TRY(run_blocks(clip, encoding, pass, x, error));
-    return pool(clip, encoding, pass, features, error);
+    return pool_forward(clip, encoding, pass, features, error);
+}
+
+/* dembedded is taken from the arena. */
+static status norm_before_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                                   const struct tensor *dx, struct tensor *dembedded, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    TRY(take_stream(dembedded, encoding, pass, clip->dimensions.image_width, error));
+    TRY(backend->ops->zero(backend, dembedded->data, tensor_bytes(dembedded), error));
+    return backend->ops->layer_norm_backward(backend,
+                                             &(struct layer_norm_backward){.x = matrix_of(&pass->embedded),
+                                                                           .dy = matrix_of(dx),
+                                                                           .dx = matrix_of(dembedded),
+                                                                           .gain = clip->ln_pre.gain.value,
+                                                                           .statistics = pass->pre_statistics,
+                                                                           .dgain = clip->ln_pre.gain.gradient,
+                                                                           .dbias = clip->ln_pre.bias.gradient},
+                                             error);
 }
 
 static status image_embedding_backward(struct clip *clip, const struct encoding *encoding,
@@ -312,19 +303,10 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
 {
     struct backend *backend = clip->backend;
     size_t width = clip->dimensions.image_width;
-    struct tensor dembedded, dtokens;
-    TRY(take_stream(&dembedded, encoding, pass, width, error));
+    struct tensor dembedded = *dx, dtokens;
     TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->kept, width, error));
-    TRY(backend->ops->zero(backend, dembedded.data, tensor_bytes(&dembedded), error));
-    TRY(backend->ops->layer_norm_backward(backend,
-                                          &(struct layer_norm_backward){.x = matrix_of(&pass->embedded),
-                                                                        .dy = matrix_of(dx),
-                                                                        .dx = matrix_of(&dembedded),
-                                                                        .gain = clip->ln_pre.gain.value,
-                                                                        .statistics = pass->pre_statistics,
-                                                                        .dgain = clip->ln_pre.gain.gradient,
-                                                                        .dbias = clip->ln_pre.bias.gradient},
-                                          error));
+    if (clip->ln_pre.gain.value != NULL)
+        TRY(norm_before_backward(clip, encoding, pass, dx, &dembedded, error));
     TRY(backend->ops->assemble_tokens_backward(
         backend,
         &(struct assemble_tokens_backward){.batch = pass->batch,
@@ -336,6 +318,9 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
                                            .dclass = clip->class_embedding.gradient,
                                            .dposition = clip->image_position.gradient},
         error));
+    if (clip->patch_bias.gradient != NULL)
+        TRY(backend->ops->column_sum(
+            backend, &(struct column_sum){.x = matrix_of(&dtokens), .out = clip->patch_bias.gradient}, error));
     size_t patch_values = pass->patches.shape[1];
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = matrix_of(&dtokens),
@@ -359,47 +344,6 @@ static status text_embedding_backward(struct clip *clip, const struct tower_pass
                                         .dx = dx->data,
                                         .dtable = clip->token_embedding.gradient,
                                         .dposition = clip->text_position.gradient},
-        error);
-}
-
-/* dx of the last block's output, from the features' gradient. */
-static status pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
-                            const struct tensor *dfeatures, struct tensor *dx, struct error *error)
-{
-    struct backend *backend = clip->backend;
-    size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
-    struct weight projection = clip->towers[pass->tower].projection;
-    struct layer_norm_weights *ln = &clip->towers[pass->tower].ln_final;
-    struct tensor dnormal, dpooled;
-    TRY(take(&dnormal, encoding, "gradient of the pooled rows", pass->batch, width, error));
-    TRY(take(&dpooled, encoding, "gradient of the pooled rows", pass->batch, width, error));
-    if (projection.gradient != NULL)
-        TRY(backend->ops->gemm(backend,
-                               &(struct gemm){.a = matrix_of(&pass->normal),
-                                              .transpose_a = true,
-                                              .b = matrix_of(dfeatures),
-                                              .out = matrix_rows(projection.gradient, width, embed),
-                                              .accumulate = true},
-                               error));
-    TRY(backend->ops->gemm(backend,
-                           &(struct gemm){.a = matrix_of(dfeatures),
-                                          .b = matrix_rows(projection.value, width, embed),
-                                          .transpose_b = true,
-                                          .out = matrix_of(&dnormal)},
-                           error));
-    TRY(backend->ops->zero(backend, dpooled.data, tensor_bytes(&dpooled), error));
-    TRY(backend->ops->layer_norm_backward(backend,
-                                          &(struct layer_norm_backward){.x = matrix_of(&pass->pooled),
-                                                                        .dy = matrix_of(&dnormal),
-                                                                        .dx = matrix_of(&dpooled),
-                                                                        .gain = ln->gain.value,
-                                                                        .statistics = pass->final_statistics,
-                                                                        .dgain = ln->gain.gradient,
-                                                                        .dbias = ln->bias.gradient},
-                                          error));
-    TRY(backend->ops->zero(backend, dx->data, tensor_bytes(dx), error));
-    return backend->ops->scatter_rows(
-        backend, &(struct scatter_rows){.x = matrix_of(&dpooled), .out = matrix_of(dx), .rows = pass->pool_rows},
         error);
 }
 
@@ -437,32 +381,5 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)
                                        : text_embedding_backward(clip, pass, &dy, error));
     arena_release(encoding->arena, mark);
-    return OK;
-}
-
-status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
-                         struct error *error)
-{
-    struct backend *backend = clip->backend;
-    struct layer_norm_weights *ln = &clip->towers[TOWER_IMAGE].ln_final;
-    size_t width = clip->towers[TOWER_IMAGE].width;
-    TRY(tensor_take(means, arena, TENSOR_F32, "mean of the patches", 2, (size_t[]){pass->batch, width}, error));
-    struct arena_mark mark = arena_mark(arena);
-    struct tensor normal;
-    TRY(tensor_take(&normal, arena, TENSOR_F32, "patches after ln_post", 3, pass->last.shape, error));
-    TRY(backend->ops->layer_norm(
-        backend,
-        &(struct layer_norm){
-            .x = matrix_of(&pass->last), .y = matrix_of(&normal), .gain = ln->gain.value, .bias = ln->bias.value},
-        error));
-    TRY(backend->ops->mean_positions(backend,
-                                     &(struct mean_positions){.batch = pass->batch,
-                                                              .positions = pass->positions,
-                                                              .first = 1,
-                                                              .width = width,
-                                                              .x = normal.data,
-                                                              .out = means->data},
-                                     error));
-    arena_release(arena, mark);
     return OK;
 }

@@ -264,3 +264,30 @@ void expect_integers(struct device *d, const char *what, const void *device, con
         if (got[i] != expected[i])
             fail_msg("%s: value %zu of %zu: expected %d, found %d", what, i, n, expected[i], got[i]);
 }
+
+void check_gradient(struct device *d, const char *name, float *values, const float *gradient, size_t n,
+                    float (*loss)(void *context), void *context)
+{
+    struct arena_mark mark = arena_mark(&d->host);
+    const float *before = from_device(d, values, n * sizeof *values),
+                *slope = from_device(d, gradient, n * sizeof *values);
+    float *moved = from_device(d, values, n * sizeof *values);
+    double norm = 0, sides[2];
+    for (size_t i = 0; i < n; i++)
+        norm += (double)slope[i] * (double)slope[i];
+    norm = sqrt(norm);
+    if (!(norm > 1e-6))
+        fail_msg("%s: no gradient", name);
+    for (int side = 0; side < 2; side++) {
+        float h = (side == 0 ? 1.0f : -1.0f) * 0.001f / (float)norm;
+        for (size_t i = 0; i < n; i++)
+            moved[i] = before[i] + h * slope[i];
+        must(d->ops->upload(d->backend, values, moved, n * sizeof *moved, &error));
+        sides[side] = (double)loss(context);
+    }
+    must(d->ops->upload(d->backend, values, before, n * sizeof *before, &error));
+    arena_release(&d->host, mark);
+    double numeric = (sides[0] - sides[1]) / 0.002, deviation = fabs(numeric - norm);
+    if (!(deviation < 0.02 * norm + 5e-4))
+        fail_msg("%s: gradient %g along itself, central difference %g", name, norm, numeric);
+}

@@ -73,6 +73,11 @@ void expect_close_operand(struct device *d, const char *what, const void *device
 void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n);
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
 
+/* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction
+ * that is large against rounding, and wrong if any part of it is. Fails where there is no gradient. */
+void check_gradient(struct device *d, const char *name, float *values, const float *gradient, size_t n,
+                    float (*loss)(void *context), void *context);
+
 /* A host copy of a result; it joins the digest, as those of the expectations do. */
 const void *digest(struct device *d, const void *device, size_t bytes);
 

@@ -43,8 +43,7 @@ void small_encode_images(struct small *s, size_t first, size_t count, struct ten
 /* The cross-entropy in training, and the gradients of everything that is trained. */
 float small_loss(struct small *s, bool backward);
 
-/* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction
- * that is large against rounding, and wrong if any part of it is. Fails where there is no gradient. */
+/* check_gradient with small_loss. */
 void small_check_gradient(struct small *s, const char *name, float *values, const float *gradient, size_t n);
 
 #endif

@@ -1,0 +1,18 @@
+/* What clip_create and vit_create have in common: a struct clip of some form, its weights zero. */
+#ifndef MTIL_MODELS_CLIP_BUILD_H
+#define MTIL_MODELS_CLIP_BUILD_H
+
+#include "models/clip.h"
+
+struct clip_plan {
+    struct clip_dimensions dimensions; /* text_blocks 0: no text tower; embed 0: no projection */
+    enum activation activation;
+    bool ln_pre; /* a norm before the image tower's blocks; otherwise a bias of the patches */
+    enum pool pool;
+    size_t run; /* of blocks that share, as in struct clip */
+    bool share_norms;
+};
+status clip_build(struct clip **clip, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
+                  enum parameters_mode mode, struct error *error);
+
+#endif

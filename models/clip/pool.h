@@ -1,0 +1,23 @@
+/* How the last block's output becomes the features, and back: the row of the class token or the end token through the final
+ * norm, or the mean of the patches after it; then the projection, where there is one.
+ *
+ *     TRY(pool_forward(clip, encoding, pass, &features, error));                   // pass->last [B, last_positions, d]
+ *     TRY(pool_backward(clip, encoding, pass, &dfeatures, &dlast, error));
+ */
+#ifndef MTIL_MODELS_CLIP_POOL_H
+#define MTIL_MODELS_CLIP_POOL_H
+
+#include "models/clip.h"
+
+/* The mean needs every position of the last block. */
+bool pool_is_mean(const struct clip *clip, enum tower tower);
+
+/* features are taken from the encoding's arena. */
+status pool_forward(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass,
+                    struct tensor *features, struct error *error);
+
+/* Sets dx, like pass->last, and adds the weights' gradients. */
+status pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                     const struct tensor *dfeatures, struct tensor *dx, struct error *error);
+
+#endif

@@ -1,0 +1,150 @@
+#include "models/vit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "models/clip/build.h"
+
+static status check_settings(const struct vit_settings *s, struct error *error)
+{
+    if (s->resolution == 0 || s->patch == 0 || s->resolution % s->patch != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "vit: expected a resolution that is a multiple of the patch, found %zu and %zu", s->resolution,
+                         s->patch);
+    if (s->width == 0 || s->width % 8 != 0 || s->hidden == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "vit: expected a width that is a multiple of 8 and hidden units, found %zu and %zu", s->width,
+                         s->hidden);
+    if (s->heads == 0 || s->width % s->heads != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "vit: expected a number of heads that divides the width, found %zu for a width of %zu",
+                         s->heads, s->width);
+    if (s->blocks == 0 || s->blocks > CLIP_BLOCKS_MOST)
+        return error_set(error, ERROR_ARGUMENT, "vit: expected 1 to %d blocks, found %zu", CLIP_BLOCKS_MOST, s->blocks);
+    if (s->share_groups > 0 && s->blocks % s->share_groups != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "vit: expected groups of equally many blocks that share weights, found %zu groups of %zu "
+                         "blocks",
+                         s->share_groups, s->blocks);
+    if (s->share_norms && s->share_groups == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "vit: norms are shared by blocks that share their attention and MLP; "
+                         "no groups of blocks were given");
+    return OK;
+}
+
+status vit_create(struct clip **vit, struct backend *backend, struct arena *arena, const struct vit_settings *s,
+                  enum parameters_mode mode, struct error *error)
+{
+    TRY(check_settings(s, error));
+    const struct clip_plan plan = {.dimensions = {.resolution = s->resolution,
+                                                  .patch = s->patch,
+                                                  .image_width = s->width,
+                                                  .image_hidden = s->hidden,
+                                                  .image_heads = s->heads,
+                                                  .image_blocks = s->blocks},
+                                   .activation = s->activation,
+                                   .ln_pre = s->ln_pre,
+                                   .pool = s->pool,
+                                   .run = s->share_groups > 0 ? s->blocks / s->share_groups : 1,
+                                   .share_norms = s->share_norms};
+    return clip_build(vit, backend, arena, &plan, mode, error);
+}
+
+struct vit_settings vit_settings_of(const struct clip *clip)
+{
+    const struct clip_dimensions *n = &clip->dimensions;
+    return (struct vit_settings){.resolution = n->resolution,
+                                 .patch = n->patch,
+                                 .width = n->image_width,
+                                 .hidden = n->image_hidden,
+                                 .heads = n->image_heads,
+                                 .blocks = n->image_blocks,
+                                 .activation = clip->activation,
+                                 .ln_pre = clip->ln_pre.gain.value != NULL,
+                                 .pool = clip->pool,
+                                 .share_groups = clip->run > 1 ? n->image_blocks / clip->run : 0,
+                                 .share_norms = clip->share_norms};
+}
+
+size_t vit_leader(const struct vit_settings *s, size_t block)
+{
+    return s->share_groups > 0 ? block - block % (s->blocks / s->share_groups) : block;
+}
+
+static bool ends_with(const char *name, const char *ending)
+{
+    size_t length = strlen(name), tail = strlen(ending);
+    return length >= tail && strcmp(name + length - tail, ending) == 0;
+}
+
+static void draw(const struct clip *vit, const struct parameter *p, struct rng rng, float *values)
+{
+    size_t patch = vit->dimensions.patch;
+    float bound = 1.0f / sqrtf((float)(3 * patch * patch)), deviation = 0.02f;
+    bool patches = strstr(p->name, ".conv1.") != NULL, norm = strstr(p->name, ".ln_") != NULL;
+    if (ends_with(p->name, "class_embedding"))
+        deviation = 1e-6f;
+    for (size_t i = 0; i < p->size; i++) {
+        if (patches)
+            values[i] = bound * (2.0f * rng_uniform(&rng, i) - 1.0f);
+        else if (norm || ends_with(p->name, "bias"))
+            values[i] = norm && ends_with(p->name, "weight") ? 1.0f : 0.0f;
+        else
+            values[i] = deviation * rng_normal(&rng, i);
+    }
+}
+
+status vit_initialize(struct clip *vit, uint64_t seed, struct error *error)
+{
+    struct parameters *group = vit->parameters;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        float *values = malloc(array_size(p->size, sizeof *values));
+        if (values == NULL)
+            return error_set(error, ERROR_MEMORY, "vit: no memory to draw %s", p->name);
+        draw(vit, p, rng_make(seed, RNG_INIT, 0, (uint32_t)i), values);
+        status result = parameters_upload(group, p, values, error);
+        free(values);
+        TRY(result);
+    }
+    return OK;
+}
+
+/* Everything but the pooling, in words. */
+struct words {
+    char text[256];
+};
+static struct words words_of(const struct vit_settings *s)
+{
+    struct words words;
+    snprintf(words.text, sizeof words.text,
+             "images of %zu pixels in patches of %zu, %zu blocks (%zu groups that share) of width %zu with %zu heads "
+             "and %zu hidden units, %s, %s norm before them",
+             s->resolution, s->patch, s->blocks, s->share_groups, s->width, s->heads, s->hidden,
+             clip_activation_name(s->activation), s->ln_pre ? "a" : "no");
+    return words;
+}
+
+status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error)
+{
+    struct vit_settings expected = vit_settings_of(clip), found = vit_settings_of(vit);
+    struct words expected_words = words_of(&expected), found_words = words_of(&found);
+    if (strcmp(expected_words.text, found_words.text) != 0)
+        return error_set(error, ERROR_ARGUMENT, "vit: expected the form of CLIP's image tower, %s; found %s",
+                         expected_words.text, found_words.text);
+    for (size_t i = 0; i < vit->parameters->count; i++) {
+        const struct parameter *to = &vit->parameters->list[i], *from = parameters_find(clip->parameters, to->name);
+        float *values = malloc(array_size(to->size, sizeof *values));
+        if (values == NULL)
+            return error_set(error, ERROR_MEMORY, "vit: no memory to copy %s", to->name);
+        status result = parameters_download(clip->parameters, from, values, error);
+        NEXT(result, parameters_upload(vit->parameters, to, values, error));
+        free(values);
+        TRY(result);
+    }
+    return OK;
+}
