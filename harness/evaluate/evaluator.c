@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/evaluate/class_features.h"
 #include "harness/evaluate/routing.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
-#include "models/class_head.h"
 
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
                          struct error *error)
@@ -117,14 +115,14 @@ static status predict_scored(struct experiment *e, const struct task *task, cons
                              const struct tensor *images, const struct tensor *classes, int32_t *best,
                              struct error *error)
 {
-    struct class_head c;
+    struct tensor cosines;
     size_t n = images->shape[0], columns = classes->shape[0];
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, images, classes, EVALUATION_SCALE, &c, error));
-    float *scores = malloc(tensor_bytes(&c.logits));
+    TRY(e->model.head->scores(e, images, classes, &cosines, error));
+    float *scores = malloc(tensor_bytes(&cosines));
     if (scores == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the scores of %zu classes", columns);
     status result =
-        e->model.backend->ops->download(e->model.backend, scores, c.logits.data, tensor_bytes(&c.logits), error);
+        e->model.backend->ops->download(e->model.backend, scores, cosines.data, tensor_bytes(&cosines), error);
     NEXT(result, e->settings.method->scores(&e->method, task, features, n, columns, scores, error));
     for (size_t i = 0; result == OK && i < n; i++)
         best[i] = best_of(scores + i * columns, columns);
@@ -135,12 +133,11 @@ static status predict_scored(struct experiment *e, const struct task *task, cons
 static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best,
                       struct error *error)
 {
-    struct class_head c;
-    struct tensor predicted;
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, images, classes, EVALUATION_SCALE, &c, error));
+    struct tensor scores, predicted;
+    TRY(e->model.head->scores(e, images, classes, &scores, error));
     TRY(tensor_take(&predicted, &e->model.step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
     TRY(e->model.backend->ops->argmax(e->model.backend,
-                                      &(struct argmax){.x = matrix_of(&c.logits), .out = predicted.data}, error));
+                                      &(struct argmax){.x = matrix_of(&scores), .out = predicted.data}, error));
     return e->model.backend->ops->download(e->model.backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 

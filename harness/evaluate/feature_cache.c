@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/digest.h"
-#include "harness/evaluate/class_features.h"
 
 status feature_cache_create(struct feature_cache **result, struct experiment *e, struct error *error)
 {
@@ -119,9 +118,10 @@ void feature_cache_store(struct feature_cache *cache, struct cached_images *imag
 static uint64_t classes_identity(const struct feature_cache *cache, const struct task *task, int router,
                                  const int32_t *chosen)
 {
-    size_t prompts = class_prompts(task), choices = adapters_choices(cache->experiment->model.adapters, TOWER_TEXT);
+    const struct model *model = &cache->experiment->model;
+    size_t texts = model->head->encoded(task), choices = adapters_choices(model->adapters, TOWER_TEXT);
     uint64_t digest = 0;
-    for (size_t p = 0; p < prompts; p++) {
+    for (size_t p = 0; p < texts; p++) {
         uint64_t one = adapter_identity_of(&cache->identity, TOWER_TEXT, (size_t)router, chosen + p * choices);
         digest = digest_quick(&one, sizeof one, digest);
     }
@@ -131,10 +131,10 @@ static uint64_t classes_identity(const struct feature_cache *cache, const struct
 static status take_classes(const struct feature_cache *cache, struct cached_classes *classes, const struct task *task,
                            struct error *error)
 {
-    const struct clip_dimensions *d = &cache->experiment->model.clip->dimensions;
-    size_t choices = adapters_choices(cache->experiment->model.adapters, TOWER_TEXT);
-    classes->chosen = malloc(array_size(class_prompts(task), choices * sizeof *classes->chosen + 1));
-    classes->features = malloc(array_size(dataset_classes(task->dataset), d->embed * sizeof *classes->features));
+    const struct experiment *e = cache->experiment;
+    size_t choices = adapters_choices(e->model.adapters, TOWER_TEXT), width = e->model.head->width(e);
+    classes->chosen = malloc(array_size(e->model.head->encoded(task), choices * sizeof *classes->chosen + 1));
+    classes->features = malloc(array_size(dataset_classes(task->dataset), width * sizeof *classes->features));
     if (classes->chosen != NULL && classes->features != NULL)
         return OK;
     free(classes->chosen);
@@ -150,7 +150,7 @@ static status compute_classes(struct feature_cache *cache, struct cached_classes
     status result = OK;
     if (classes->features == NULL)
         TRY(take_classes(cache, classes, task, error));
-    result = class_features(e, task, router, arena, classes->chosen, features, error);
+    result = e->model.head->classes(e, task, router, arena, classes->chosen, features, error);
     if (result == OK)
         result = e->model.backend->ops->download(e->model.backend, classes->features, features->data,
                                                  tensor_bytes(features), error);
@@ -169,13 +169,13 @@ status feature_cache_classes(struct feature_cache *cache, size_t j, int router, 
 {
     struct experiment *e = cache->experiment;
     const struct task *task = &e->data.tasks[j];
-    if (!cache->keep || router < 0)
-        return class_features(e, task, router, arena, NULL, features, error);
+    if (!cache->keep || router < 0 || e->model.head->encoded(task) == 0)
+        return e->model.head->classes(e, task, router, arena, NULL, features, error);
     struct cached_classes *classes = &cache->classes[j * cache->routers + (size_t)router];
     if (classes->features == NULL || classes->identity != classes_identity(cache, task, router, classes->chosen))
         return compute_classes(cache, classes, task, router, arena, features, error);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2,
-                    (size_t[]){dataset_classes(task->dataset), e->model.clip->dimensions.embed}, error));
+                    (size_t[]){dataset_classes(task->dataset), e->model.head->width(e)}, error));
     return e->model.backend->ops->upload(e->model.backend, features->data, classes->features, tensor_bytes(features),
                                          error);
 }

@@ -7,12 +7,12 @@ static status join(struct label_space *space, size_t tasks, int router, struct a
                    struct error *error)
 {
     struct experiment *e = space->cache->experiment;
-    size_t embed = e->model.clip->dimensions.embed;
+    size_t width = e->model.head->width(e);
     for (size_t t = 0; t < tasks; t++) {
         struct arena_mark mark = arena_mark(arena);
         struct tensor classes;
         TRY(feature_cache_classes(space->cache, t, router, arena, &classes, error));
-        TRY(e->model.backend->ops->copy(e->model.backend, (float *)joint->data + e->data.tasks[t].first_class * embed,
+        TRY(e->model.backend->ops->copy(e->model.backend, (float *)joint->data + e->data.tasks[t].first_class * width,
                                         classes.data, tensor_bytes(&classes), error));
         arena_release(arena, mark);
     }
@@ -42,7 +42,7 @@ static status features_of(struct label_space *space, size_t tasks, int router, s
     struct experiment *e = space->cache->experiment;
     size_t classes = tasks < e->data.task_count ? e->data.tasks[tasks].first_class : e->data.class_count;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features of several tasks", 2,
-                    (size_t[]){classes, e->model.clip->dimensions.embed}, error));
+                    (size_t[]){classes, e->model.head->width(e)}, error));
     if (router < 0 && tasks <= space->joint_tasks)
         return e->model.backend->ops->upload(e->model.backend, features->data, space->joint, tensor_bytes(features),
                                              error);

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/evaluate/class_features.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/routing.h"
 #include "harness/run/tasks.h"
 #include "harness/selectors/selectors.h"
-#include "models/class_head.h"
 
 struct predictor {
     struct predictor_settings settings;
@@ -256,19 +254,18 @@ static status compare(const struct predictor *p, int router, const struct tensor
                       const uint32_t *items, size_t n, struct answer *answers, struct error *error)
 {
     struct experiment *e = p->e;
-    struct tensor images;
-    struct class_head c;
+    struct tensor images, scores;
     size_t count = classes->shape[0];
     arena_reset(&e->model.step_memory);
     TRY(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2,
                     (size_t[]){n, e->model.clip->dimensions.embed}, error));
     TRY(e->model.backend->ops->upload(e->model.backend, images.data, features, tensor_bytes(&images), error));
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, &images, classes, EVALUATION_SCALE, &c, error));
-    float *logits = malloc(tensor_bytes(&c.logits));
+    TRY(e->model.head->scores(e, &images, classes, &scores, error));
+    float *logits = malloc(tensor_bytes(&scores));
     if (logits == NULL)
         return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu classes", count);
     status result =
-        e->model.backend->ops->download(e->model.backend, logits, c.logits.data, tensor_bytes(&c.logits), error);
+        e->model.backend->ops->download(e->model.backend, logits, scores.data, tensor_bytes(&scores), error);
     for (size_t i = 0; result == OK && i < n * count; i++)
         if (!isfinite(logits[i]))
             result =

@@ -35,8 +35,8 @@ struct state {
     struct exemplars exemplars;
     struct dataset *dataset; /* the exemplars of all iterations of the task, one after the other; NULL: none */
     struct batches *batches;
-    struct texts *prompts; /* of the tasks before */
-    int32_t done;          /* iterations of the task */
+    struct head_classes *classes; /* of the tasks before */
+    int32_t done;                 /* iterations of the task */
 };
 
 static status open_memory(struct method_run *run, struct error *error)
@@ -51,10 +51,10 @@ static void forget_batches(struct state *s)
 {
     batches_close(s->batches);
     dataset_close(s->dataset);
-    free(s->prompts);
+    free(s->classes);
     s->batches = NULL;
     s->dataset = NULL;
-    s->prompts = NULL;
+    s->classes = NULL;
 }
 
 static void close_memory(struct method_run *run)
@@ -89,16 +89,15 @@ static status list_images(struct method_run *run, const struct task *task, struc
     return result;
 }
 
-static status prepare_prompts(struct method_run *run, struct error *error)
+static status prepare_classes(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
     struct experiment *e = run->experiment;
-    s->prompts = calloc(s->exemplars.tasks, sizeof *s->prompts);
-    if (s->prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "replay: no memory for prompts");
+    s->classes = calloc(s->exemplars.tasks, sizeof *s->classes);
+    if (s->classes == NULL)
+        return error_set(error, ERROR_MEMORY, "replay: no memory for classes");
     for (size_t t = 0; t < s->exemplars.tasks; t++)
-        TRY(texts_create(&s->prompts[t], e->model.clip, run->task_memory, e->data.tasks[t].prompts,
-                         dataset_classes(e->data.tasks[t].dataset), error));
+        TRY(e->model.head->begin_task(e, &e->data.tasks[t], (int32_t)t, run->task_memory, &s->classes[t], error));
     return OK;
 }
 
@@ -120,7 +119,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     if (!replays(s) || (size_t)s->done == task->settings.iterations)
         return OK;
     TRY(list_images(run, task, error));
-    TRY(prepare_prompts(run, error));
+    TRY(prepare_classes(run, error));
     struct loader_settings settings = {.dataset = s->dataset,
                                        .split = SPLIT_TRAIN,
                                        .resolution = (int)e->model.clip->dimensions.resolution,
@@ -138,7 +137,7 @@ static status loss(struct method_run *run, const struct task *task, const struct
     struct state *s = run->state;
     struct experiment *e = run->experiment;
     struct arena_mark mark = arena_mark(run->step_memory);
-    struct texts own = e->prompts;
+    struct head_classes own = e->classes;
     struct batch replayed;
     TRY(classification_loss(run, task, batch, error));
     if (s->batches == NULL)
@@ -146,9 +145,9 @@ static status loss(struct method_run *run, const struct task *task, const struct
     size_t of = (size_t)s->done % s->exemplars.tasks;
     arena_release(run->step_memory, mark);
     TRY(batches_take(s->batches, &replayed, error));
-    e->prompts = s->prompts[of];
+    e->classes = s->classes[of];
     status result = classification_loss(run, &e->data.tasks[of], &replayed, error);
-    e->prompts = own;
+    e->classes = own;
     return result;
 }
 

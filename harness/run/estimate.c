@@ -40,28 +40,19 @@ status product_rate(struct backend *backend, struct arena *arena, double *rate, 
     return OK;
 }
 
-static size_t longest_prompt(const struct experiment *e, const struct task *task)
-{
-    size_t context = e->model.clip->dimensions.context, longest = 0;
-    for (size_t c = 0; c < dataset_classes(task->dataset); c++)
-        for (size_t l = 0; l < context; l++)
-            if (task->prompts[c * context + l] == tokenizer_end(e->model.tokenizer) && l + 1 > longest)
-                longest = l + 1;
-    return longest;
-}
-
 static double training_cost(const struct experiment *e, const struct task *task)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct adapter_settings *a = &e->settings.adapter;
-    size_t classes = dataset_classes(task->dataset), positions = longest_prompt(e, task), batch = task->settings.batch;
+    size_t texts, positions, batch = task->settings.batch;
     double steps = (double)task->settings.iterations;
     if (e->model.groups == GROUPS_NONE)
         return 0;
+    e->model.head->texts(e, task, &texts, &positions);
     if (e->model.groups & GROUP_ADAPTERS)
-        return steps * cost_adapter_step(n, batch, classes, positions, a->top_k + a->shared_expert, a->bottleneck);
+        return steps * cost_adapter_step(n, batch, texts, positions, a->top_k + a->shared_expert, a->bottleneck);
     return steps * ((e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
-                    (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, classes, positions));
+                    (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions));
 }
 
 /* The zero-shot pass over every test image, and after each task the images of the trained tasks. */
@@ -98,7 +89,9 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     for (size_t k = joint_first(&e->data, 0); k < e->data.task_count; k++) {
         const struct task *task = joint_or(&e->data, k);
         estimate->training += training_cost(e, task);
-        size_t bytes = cost_step_bytes(n, task->settings.batch, dataset_classes(task->dataset), longest_prompt(e, task),
+        size_t texts, positions;
+        e->model.head->texts(e, task, &texts, &positions);
+        size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions,
                                        e->settings.adapter.top_k + e->settings.adapter.shared_expert,
                                        e->settings.adapter.bottleneck);
         largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;

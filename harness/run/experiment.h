@@ -34,11 +34,9 @@ struct experiment {
     const struct recorded *recorded;  /* stands in for datasets and texts, in replays; NULL: nothing does */
     struct expert_changes changes;    /* merges, skips and freezes not yet recorded */
     struct merge_effect_list effects; /* likewise */
-    /* inputs of the text features of the current task, in the task's arena */
-    struct texts prompts;
-    struct {
-        const int32_t *images, *texts; /* device: the task's router for every sample */
-    } routers;
+    /* of the task being trained, in the task's arena */
+    struct head_classes classes;
+    const int32_t *routers; /* device: the task's for every image */
 };
 
 /* A batch of a task on the device. */

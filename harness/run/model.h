@@ -3,6 +3,7 @@
 #define MTIL_HARNESS_RUN_MODEL_H
 
 #include "adapters/adapter.h"
+#include "harness/heads/head.h"
 #include "harness/run/file_digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
@@ -11,11 +12,12 @@ struct model {
     struct backend *backend;
     struct arena memory, task_memory, step_memory; /* of the run, a task, a step: method.h says when they are reset */
     struct clip *clip;
+    const struct head *head;
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct tokenizer *tokenizer;
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
     unsigned groups;                                 /* that are trained: set of enum parameter_group */
-    float logit_scale;              /* exp of the parameter, read when a task begins; no method trains it */
+    float logit_scale; /* exp of the parameter, read when a task of the head `text` begins; no method trains it */
     struct step_state *state;       /* device */
     float *loss;                    /* device, one value */
     struct step_guard *guard;       /* device; guard.h */

@@ -11,6 +11,7 @@ status model_open(struct experiment *e, struct error *error)
     const struct settings *s = &e->settings;
     enum parameters_mode mode = e->model.groups & GROUPS_TOWERS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
     struct backend *backend;
+    e->model.head = &head_text;
     TRY(backend_open(&backend, &s->backend, error));
     e->model.backend = backend;
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.memory, 0, "model", error));

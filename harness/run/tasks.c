@@ -8,40 +8,6 @@
 #include "harness/scenario/joint.h"
 #include "harness/scenario/label_split.h"
 
-static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
-                              size_t template_index, int32_t *row, struct error *error)
-{
-    size_t tokens, context = e->model.clip->dimensions.context;
-    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
-    if (prompt == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
-    status result = tokenizer_encode(e->model.tokenizer, prompt, row, context, &tokens, error);
-    if (result == OK && tokens > context)
-        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
-                 tokens, context);
-    free(prompt);
-    return result;
-}
-
-/* Every template of every class; training uses the first one. Warns once about each truncated prompt. */
-static status tokenize_prompts(const struct experiment *e, struct task *task, struct error *error)
-{
-    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->model.clip->dimensions.context;
-    task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
-    task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
-    if (task->prompts == NULL || task->test_prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset),
-                         classes * templates);
-    for (size_t c = 0; c < classes; c++) {
-        int32_t *of_class = task->test_prompts + c * templates * context;
-        for (size_t t = 0; t < templates; t++)
-            TRY(tokenize_prompt(e, task->dataset, c, t, of_class + t * context, error));
-        memcpy(task->prompts + c * context, of_class, context * sizeof *of_class);
-    }
-    return OK;
-}
-
 static status check_dataset(const struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
@@ -135,7 +101,7 @@ static status open_task(struct experiment *e, struct task *task, size_t index, c
     if (e->model.groups == GROUPS_NONE)
         task->settings.iterations = task->settings.epochs = 0;
     TRY(open_dataset(e, task, error));
-    return tokenize_prompts(e, task, error);
+    return e->model.head->open_task(e, task, error);
 }
 
 /* Task k of a cut: "cifar100-1" for k = 0. */
@@ -155,7 +121,7 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
     TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
-    return tokenize_prompts(e, task, error);
+    return e->model.head->open_task(e, task, error);
 }
 
 static status open_parts(struct experiment *e, struct error *error)
@@ -214,7 +180,7 @@ static status open_named(const struct experiment *e, struct task *task, const st
     task->settings.name = named->name;
     TRY(dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
                          named->templates.count, error));
-    return tokenize_prompts(e, task, error);
+    return e->model.head->open_task(e, task, error);
 }
 
 status tasks_open_named(struct experiment *e, const struct adapter_card *card, struct error *error)
@@ -232,20 +198,20 @@ status tasks_open_named(struct experiment *e, const struct adapter_card *card, s
     return OK;
 }
 
-static void close_task(struct task *task)
+static void close_task(const struct experiment *e, struct task *task)
 {
     dataset_close(task->dataset);
-    free(task->prompts);
-    free(task->test_prompts);
+    if (e->model.head != NULL && e->model.head->close_task != NULL)
+        e->model.head->close_task(task);
     free(task->part_name);
 }
 
 void tasks_close(struct experiment *e)
 {
-    close_task(&e->data.joint); /* before its parts */
+    close_task(e, &e->data.joint); /* before its parts */
     for (size_t k = 0; k < e->data.task_count; k++)
-        close_task(&e->data.tasks[k]);
+        close_task(e, &e->data.tasks[k]);
     free(e->data.tasks);
     label_split_destroy(e->data.cut);
-    close_task(&e->data.whole);
+    close_task(e, &e->data.whole);
 }

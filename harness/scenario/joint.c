@@ -1,23 +1,6 @@
 #include "harness/scenario/joint.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "core/arena.h"
-
-static status join_prompts(const struct experiment *e, struct task *joint, struct error *error)
-{
-    size_t context = e->model.clip->dimensions.context, done = 0;
-    joint->prompts = malloc(array_size(e->data.class_count, context * sizeof *joint->prompts));
-    if (joint->prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu prompts", e->data.class_count);
-    for (size_t k = 0; k < e->data.task_count; k++) {
-        size_t count = dataset_classes(e->data.tasks[k].dataset) * context;
-        memcpy(joint->prompts + done, e->data.tasks[k].prompts, count * sizeof *joint->prompts);
-        done += count;
-    }
-    return OK;
-}
 
 static status gather(struct experiment *e, struct error *error)
 {
@@ -45,7 +28,7 @@ status joint_open(struct experiment *e, struct error *error)
     joint->index = e->data.task_count - 1;
     joint->settings = training_settings_of(suite_options(e->suite, "training"));
     joint->settings.name = "all tasks";
-    TRY(join_prompts(e, joint, error));
+    TRY(e->model.head->join_tasks(e, joint, error));
     return gather(e, error);
 }
 

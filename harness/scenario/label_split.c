@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/characters.h"
-#include "harness/evaluate/class_features.h"
+#include "harness/heads/class_features.h"
 #include "harness/scenario/class_order.h"
 
 enum { UNITS = 1 << 16 }; /* resolution of a cosine, so that last bits, which differ between machines, rarely matter */

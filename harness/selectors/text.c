@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "harness/evaluate/class_features.h"
+#include "harness/heads/class_features.h"
 #include "harness/selectors/prototypes.h"
 
 static size_t most(const struct selector_settings *settings)

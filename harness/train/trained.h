@@ -18,6 +18,11 @@ struct trained_group {
 /* The groups that the experiment trains, in a fixed order. False past the last one. */
 bool trained_group_at(const struct experiment *experiment, size_t index, struct trained_group *group);
 
+/* How a training step encodes with a tower: with adapters and the routers of the samples if those are trained, with
+ * gradients if something of the tower is. */
+void trained_encoding(struct experiment *experiment, enum tower tower, const int32_t *routers,
+                      struct encoding *encoding);
+
 /* Values that an update can change. */
 size_t trained_values(const struct experiment *experiment);
 

@@ -6,59 +6,29 @@
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trained.h"
-#include "models/class_head.h"
 #include "models/clip/cost.h"
 #include "models/schedule.h"
-
-/* Adapters are trained in the towers that have them. */
-static bool tower_is_trained(const struct experiment *e, int tower)
-{
-    if (e->model.groups & GROUP_ADAPTERS)
-        return adapters_in_tower(e->model.adapters, (enum tower)tower);
-    return e->model.groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
-}
-
-static void encodings_of(struct experiment *e, struct encoding encodings[TOWERS])
-{
-    for (int t = 0; t < TOWERS; t++) {
-        encodings[t] = (struct encoding){
-            .arena = &e->model.step_memory, .training = tower_is_trained(e, t), .state = e->model.state};
-        if (!(e->model.groups & GROUP_ADAPTERS) || !encodings[t].training)
-            continue;
-        encodings[t].hooks = adapters_hooks(e->model.adapters, (enum tower)t);
-        encodings[t].router = t == TOWER_IMAGE ? e->routers.images : e->routers.texts;
-    }
-}
 
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
                            struct error *error)
 {
     struct experiment *e = run->experiment;
-    struct encoding encodings[TOWERS];
-    struct tower_pass passes[TOWERS];
-    struct tensor features[TOWERS], dfeatures[TOWERS];
-    struct class_head c;
+    struct encoding encoding;
+    struct tower_pass pass;
+    struct tensor features;
     float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
     if (batch->count == 0)
         return OK;
-    encodings_of(e, encodings);
+    trained_encoding(e, TOWER_IMAGE, e->routers, &encoding);
     if (e->model.groups & GROUP_ADAPTERS)
         adapters_add_loss(e->model.adapters, e->model.loss, share);
-    encodings[TOWER_IMAGE].first = batch->first;
+    encoding.first = batch->first;
     struct image_batch images = {.images = batch->images};
-    TRY(clip_encode_images(e->model.clip, &encodings[TOWER_IMAGE], &images, &passes[TOWER_IMAGE],
-                           &features[TOWER_IMAGE], error));
-    TRY(clip_encode_texts(e->model.clip, &encodings[TOWER_TEXT], &e->prompts, &passes[TOWER_TEXT],
-                          &features[TOWER_TEXT], error));
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
-                          e->model.logit_scale, &c, error));
-    TRY(class_head_loss(e->model.backend, &c, batch->labels, task->settings.smoothing, share, e->model.loss, error));
-    TRY(class_head_backward(e->model.backend, &e->model.step_memory, &c, &dfeatures[TOWER_IMAGE],
-                            &dfeatures[TOWER_TEXT], error));
-    for (int t = 0; t < TOWERS; t++)
-        if (tower_is_trained(e, t))
-            TRY(clip_encode_backward(e->model.clip, &encodings[t], &passes[t], &dfeatures[t], error));
-    return OK;
+    TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, error));
+    struct head_batch scored = {
+        .features = &features, .labels = batch->labels, .smoothing = task->settings.smoothing, .weight = share};
+    TRY(e->model.head->loss(e, &e->classes, &scored, error));
+    return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &scored.dfeatures, error) : OK;
 }
 
 static status update(struct experiment *e, const struct task *task, struct error *error)
@@ -193,11 +163,12 @@ static status run_iterations(struct iterations *i, struct error *error)
 static status add_need(const struct experiment *e, const struct task *task, struct error *error)
 {
     const struct adapter_settings *adapter = &e->settings.adapter;
+    const struct texts *texts = &e->classes.texts;
     size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
-           bytes = cost_step_bytes(&e->model.clip->dimensions, images, e->prompts.count, e->prompts.positions,
+           bytes = cost_step_bytes(&e->model.clip->dimensions, images, texts->count, texts->positions,
                                    adapter->top_k + adapter->shared_expert, adapter->bottleneck);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
-                         images, e->prompts.count, (bytes >> 20) + 1);
+                         images, texts->count, (bytes >> 20) + 1);
 }
 
 static status open_batches(struct iterations *i, struct error *error)
@@ -232,11 +203,8 @@ static status train_share(const struct training *training, struct error *error)
     int32_t router =
         e->model.adapters != NULL ? adapters_router(&e->model.adapters->settings, task->index) : (int32_t)task->index;
     arena_reset(&e->model.task_memory);
-    TRY(texts_create(&e->prompts, e->model.clip, &e->model.task_memory, task->prompts, dataset_classes(task->dataset),
-                     error));
-    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, router, &e->routers.images, error));
-    TRY(experiment_fill(e, &e->model.task_memory, e->prompts.count, router, &e->routers.texts, error));
-    TRY(clip_logit_scale(e->model.clip, &e->model.logit_scale, error));
+    TRY(e->model.head->begin_task(e, task, router, &e->model.task_memory, &e->classes, error));
+    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, router, &e->routers, error));
     if (method->begin_task != NULL)
         TRY(method->begin_task(&e->method, task, training->first > 0, error));
     TRY(open_batches(&iterations, error));

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/evaluate/class_features.h"
+#include "harness/heads/class_features.h"
 #include "harness/methods/rail.h"
 #include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"

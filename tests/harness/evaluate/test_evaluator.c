@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/evaluate/class_features.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/class_features.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 

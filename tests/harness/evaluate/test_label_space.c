@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/evaluate/class_features.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/class_features.h"
 #include "harness/run/sequence.h"
 #include "harness/train/trainer.h"
 #include "results/query.h"

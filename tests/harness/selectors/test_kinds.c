@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/evaluate/class_features.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/class_features.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/saved_adapters.h"
 #include "harness/selectors/frozen_features.h"

@@ -388,7 +388,7 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     size_t n = size_of(watched.run), bytes = n * sizeof(float);
     struct backend *backend = e->model.backend;
     float *gradients = e->model.clip->parameters->gradients, zero = 0;
-    struct texts own = e->prompts, first;
+    struct head_classes own = e->classes, first;
     struct arena_mark mark = arena_mark(run->step_memory);
     must(classification_loss(run, task, batch, failure));
     double alone = loss_now(run);
@@ -397,7 +397,7 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     arena_release(run->step_memory, mark);
     must(real->loss(run, task, batch, failure));
     double term = loss_now(run) - alone;
-    assert_ptr_equal(e->prompts.tokens, own.tokens);
+    assert_ptr_equal(e->classes.texts.tokens, own.texts.tokens);
     if (batches_seen++ > 0)
         return OK;
     /* of the whole images; crops that keep nine tenths of one hardly change its loss */
@@ -416,14 +416,14 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     must(tensor_take(&places, run->step_memory, TENSOR_I32, "labels", 1, (size_t[]){REFERENCES}, failure));
     must(backend->ops->upload(backend, images.data, pixels, sizeof pixels, failure));
     must(backend->ops->upload(backend, places.data, labels, sizeof labels, failure));
-    must(texts_create(&first, e->model.clip, run->step_memory, e->data.tasks[0].prompts, 2, failure));
+    must(e->model.head->begin_task(e, &e->data.tasks[0], 0, run->step_memory, &first, failure));
     float *before = small_run_values(watched.run, gradients, n);
     double together = loss_now(run);
-    e->prompts = first;
+    e->classes = first;
     must(classification_loss(
         run, &e->data.tasks[0],
         &(struct batch){.images = images, .labels = places.data, .count = REFERENCES, .total = REFERENCES}, failure));
-    e->prompts = own;
+    e->classes = own;
     double expected = loss_now(run) - together;
     if (!(fabs(term - expected) <= watched.largest))
         fail_msg("the loss of exemplars: expected %.6f, found %.6f", expected, term);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "harness/evaluate/class_features.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/class_features.h"
 #include "harness/methods/rail.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/estimate.h"

@@ -2,8 +2,8 @@
  *
  *     TRY(class_features(experiment, task, router, &experiment->per_task, NULL, &features, error));
  */
-#ifndef MTIL_HARNESS_EVALUATE_CLASS_FEATURES_H
-#define MTIL_HARNESS_EVALUATE_CLASS_FEATURES_H
+#ifndef MTIL_HARNESS_HEADS_CLASS_FEATURES_H
+#define MTIL_HARNESS_HEADS_CLASS_FEATURES_H
 
 #include "harness/run/experiment.h"
 

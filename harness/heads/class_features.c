@@ -1,4 +1,4 @@
-#include "harness/evaluate/class_features.h"
+#include "harness/heads/class_features.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,69 @@
+/* The head of a model: what turns features of images into scores of classes. A table of functions, one file in this
+ * folder; training, evaluation and prediction see no more than this.
+ *
+ *     const struct head *head = e->model.head;
+ *     TRY(head->open_task(e, task, error));                                   // once per task, on the host
+ *     TRY(head->begin_task(e, task, router, &task_arena, &classes, error));   // training: once per task, on the device
+ *     TRY(head->loss(e, &classes, &batch, error));                            // every iteration: features to dfeatures
+ *     TRY(head->classes(e, task, router, &arena, NULL, &rows, error));        // evaluation: [classes, width]
+ *     TRY(head->scores(e, &features, &rows, &scores, error));                 // [images, classes]
+ *
+ * In evaluation a class is a row of numbers, so that the rows of several tasks can be joined and kept: evaluate/label_space.h,
+ * evaluate/feature_cache.h.
+ */
+#ifndef MTIL_HARNESS_HEADS_HEAD_H
+#define MTIL_HARNESS_HEADS_HEAD_H
+
+#include "models/clip.h"
+
+struct experiment;
+struct task;
+
+/* The classes of a task in training. Device memory. */
+struct head_classes {
+    struct texts texts;     /* that every iteration encodes; count 0: none */
+    const int32_t *routers; /* of each */
+};
+
+/* A batch in training. */
+struct head_batch {
+    const struct tensor *features; /* of the images, [B, embed], not normalised */
+    const int32_t *labels;         /* device [B] */
+    float smoothing, weight;       /* of the cross-entropy */
+    struct tensor dfeatures;       /* out, in the step's arena */
+};
+
+struct head {
+    const char *name;
+    /* Prepares the classes of a task, and forgets them (zeros are allowed). */
+    status (*open_task)(const struct experiment *e, struct task *task, struct error *error);
+    void (*close_task)(struct task *task);
+    /* Prepares those of all tasks, one task's after the other's, as the classes of one. */
+    status (*join_tasks)(const struct experiment *e, struct task *joint, struct error *error);
+
+    /* classes, from the arena, are valid until it is emptied. */
+    status (*begin_task)(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+                         struct head_classes *classes, struct error *error);
+    /* Adds weight · cross-entropy to the model's loss, its gradients to the head's parameters that are trained, and leaves
+     * those of the features. */
+    status (*loss)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+                   struct error *error);
+
+    size_t (*width)(const struct experiment *e);
+    /* rows [classes, width] in the arena, with a router (−1: adapters off). chosen, unless NULL, receives the experts of every
+     * text: host [encoded, text blocks, K]. */
+    status (*classes)(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+                      struct tensor *rows, struct error *error);
+    /* The texts that rows are computed from. They change with the experts of these; 0: with every training. */
+    size_t (*encoded)(const struct task *task);
+    /* scores [n, classes] in the step's arena, of features [n, embed] and rows [classes, width]: the highest one decides. */
+    status (*scores)(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+                     struct tensor *scores, struct error *error);
+
+    /* The texts that an iteration encodes and the longest one's tokens, for estimates. */
+    void (*texts)(const struct experiment *e, const struct task *task, size_t *count, size_t *positions);
+};
+
+extern const struct head head_text; /* class prompts */
+
+#endif

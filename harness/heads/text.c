@@ -1,0 +1,131 @@
+/* Class prompts: a class is the text features of its prompts, and its score is the cosine to an image's (CLIP, Radford et al.
+ * 2021). In training the first template of every class is encoded anew in every iteration; in evaluation a class is the
+ * mean over all templates (class_features.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/heads/class_features.h"
+#include "harness/train/trained.h"
+#include "models/class_head.h"
+
+/* --- Prompts --- */
+
+static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
+                              size_t template_index, int32_t *row, struct error *error)
+{
+    size_t tokens, context = e->model.clip->dimensions.context;
+    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
+    if (prompt == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
+    status result = tokenizer_encode(e->model.tokenizer, prompt, row, context, &tokens, error);
+    if (result == OK && tokens > context)
+        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
+                 tokens, context);
+    free(prompt);
+    return result;
+}
+
+/* Every template of every class; training uses the first one. Warns once about each truncated prompt. */
+static status open_task(const struct experiment *e, struct task *task, struct error *error)
+{
+    size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
+           context = e->model.clip->dimensions.context;
+    task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
+    task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
+    if (task->prompts == NULL || task->test_prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset),
+                         classes * templates);
+    for (size_t c = 0; c < classes; c++) {
+        int32_t *of_class = task->test_prompts + c * templates * context;
+        for (size_t t = 0; t < templates; t++)
+            TRY(tokenize_prompt(e, task->dataset, c, t, of_class + t * context, error));
+        memcpy(task->prompts + c * context, of_class, context * sizeof *of_class);
+    }
+    return OK;
+}
+
+static void close_task(struct task *task)
+{
+    free(task->prompts);
+    free(task->test_prompts);
+    task->prompts = task->test_prompts = NULL;
+}
+
+static status join_tasks(const struct experiment *e, struct task *joint, struct error *error)
+{
+    size_t context = e->model.clip->dimensions.context, done = 0;
+    joint->prompts = malloc(array_size(e->data.class_count, context * sizeof *joint->prompts));
+    if (joint->prompts == NULL)
+        return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu prompts", e->data.class_count);
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        size_t count = dataset_classes(e->data.tasks[k].dataset) * context;
+        memcpy(joint->prompts + done, e->data.tasks[k].prompts, count * sizeof *joint->prompts);
+        done += count;
+    }
+    return OK;
+}
+
+static void longest_text(const struct experiment *e, const struct task *task, size_t *count, size_t *positions)
+{
+    size_t context = e->model.clip->dimensions.context;
+    *count = dataset_classes(task->dataset);
+    *positions = 0;
+    for (size_t c = 0; c < *count; c++)
+        for (size_t l = 0; l < context; l++)
+            if (task->prompts[c * context + l] == tokenizer_end(e->model.tokenizer) && l + 1 > *positions)
+                *positions = l + 1;
+}
+
+/* --- Training --- */
+
+static status begin_task(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+                         struct head_classes *classes, struct error *error)
+{
+    TRY(clip_logit_scale(e->model.clip, &e->model.logit_scale, error));
+    TRY(texts_create(&classes->texts, e->model.clip, arena, task->prompts, dataset_classes(task->dataset), error));
+    return experiment_fill(e, arena, classes->texts.count, router, &classes->routers, error);
+}
+
+static status loss(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+                   struct error *error)
+{
+    struct encoding encoding;
+    struct tower_pass pass;
+    struct tensor texts, dtexts;
+    struct class_head c;
+    trained_encoding(e, TOWER_TEXT, classes->routers, &encoding);
+    TRY(clip_encode_texts(e->model.clip, &encoding, &classes->texts, &pass, &texts, error));
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, batch->features, &texts, e->model.logit_scale, &c,
+                          error));
+    TRY(class_head_loss(e->model.backend, &c, batch->labels, batch->smoothing, batch->weight, e->model.loss, error));
+    TRY(class_head_backward(e->model.backend, &e->model.step_memory, &c, &batch->dfeatures, &dtexts, error));
+    return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &dtexts, error) : OK;
+}
+
+/* --- Evaluation --- */
+
+static size_t width(const struct experiment *e)
+{
+    return e->model.clip->dimensions.embed;
+}
+
+static status scores(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+                     struct tensor *result, struct error *error)
+{
+    struct class_head c;
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, features, rows, EVALUATION_SCALE, &c, error));
+    *result = c.logits;
+    return OK;
+}
+
+const struct head head_text = {.name = "text",
+                               .open_task = open_task,
+                               .close_task = close_task,
+                               .join_tasks = join_tasks,
+                               .begin_task = begin_task,
+                               .loss = loss,
+                               .width = width,
+                               .classes = class_features,
+                               .encoded = class_prompts,
+                               .scores = scores,
+                               .texts = longest_text};

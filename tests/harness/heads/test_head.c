@@ -1,0 +1,195 @@
+/* Training and evaluation know the head of a model by its table alone: with another table they follow that one. Here a class
+ * is one number, its place among the classes of its task counted from 1, which is its score for every image. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/evaluator.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { MOST = 16 };
+
+static status begin_nothing(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+                            struct head_classes *classes, struct error *failure)
+{
+    (void)e, (void)task, (void)router, (void)arena, (void)failure;
+    *classes = (struct head_classes){0};
+    return OK;
+}
+
+static status lose_seven(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+                         struct error *failure)
+{
+    const float seven = 7;
+    (void)classes;
+    TRY(tensor_take(&batch->dfeatures, &e->model.step_memory, TENSOR_F32, "nothing", 2, batch->features->shape,
+                    failure));
+    TRY(e->model.backend->ops->zero(e->model.backend, batch->dfeatures.data, tensor_bytes(&batch->dfeatures), failure));
+    return e->model.backend->ops->upload(e->model.backend, e->model.loss, &seven, sizeof seven, failure);
+}
+
+static size_t one(const struct experiment *e)
+{
+    (void)e;
+    return 1;
+}
+
+static size_t asked; /* for rows of classes */
+
+static status places(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+                     struct tensor *rows, struct error *failure)
+{
+    size_t classes = dataset_classes(task->dataset);
+    float values[MOST];
+    (void)router, (void)chosen;
+    asked++;
+    for (size_t c = 0; c < classes; c++)
+        values[c] = (float)(c + 1);
+    TRY(tensor_take(rows, arena, TENSOR_F32, "classes", 2, (size_t[]){classes, 1}, failure));
+    return e->model.backend->ops->upload(e->model.backend, rows->data, values, classes * sizeof *values, failure);
+}
+
+static size_t no_texts(const struct task *task)
+{
+    (void)task;
+    return 0;
+}
+
+static status the_rows(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+                       struct tensor *scores, struct error *failure)
+{
+    size_t shape[] = {features->shape[0], rows->shape[0]};
+    assert_int_equal(features->shape[1], e->model.clip->dimensions.embed);
+    TRY(tensor_take(scores, &e->model.step_memory, TENSOR_F32, "scores", 2, shape, failure));
+    for (size_t i = 0; i < shape[0]; i++)
+        TRY(e->model.backend->ops->copy(e->model.backend, (float *)scores->data + i * shape[1], rows->data,
+                                        shape[1] * sizeof(float), failure));
+    return OK;
+}
+
+static const struct head places_win = {.name = "places",
+                                       .begin_task = begin_nothing,
+                                       .loss = lose_seven,
+                                       .width = one,
+                                       .classes = places,
+                                       .encoded = no_texts,
+                                       .scores = the_rows};
+
+/* Prompts were prepared by the real head, which also forgets them. */
+static void open_run(struct small_run *run, const char *const *overrides, const struct head **real)
+{
+    small_run_open(run, 1, overrides);
+    *real = run->experiment->model.head;
+    run->experiment->model.head = &places_win;
+}
+
+static void close_run(struct small_run *run, const struct head *real)
+{
+    run->experiment->model.head = real;
+    small_run_close(run);
+}
+
+static void expect_all(const struct test_set *set, uint16_t class_index)
+{
+    for (size_t i = 0; i < set->n; i++)
+        assert_int_equal(set->predicted[i], class_index);
+}
+
+static void an_image_gets_the_class_with_the_highest_score(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const struct head *real;
+    struct evaluator *evaluator;
+    open_run(&run, NULL, &real);
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        uint16_t last = (uint16_t)(dataset_classes(run.experiment->data.tasks[j].dataset) - 1);
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+        expect_all(&evaluator->sets[j], last);
+        must(evaluator_with_router(evaluator, j, (int)j, NULL, &error));
+        expect_all(&evaluator->sets[j], last);
+    }
+    evaluator_destroy(evaluator);
+    close_run(&run, real);
+}
+
+static void classes_of_all_tasks_are_joined(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const struct head *real;
+    struct evaluator *evaluator;
+    open_run(&run, (const char *const[]){"evaluation.label_space=all", NULL}, &real);
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_zero_shot(evaluator, 0, NULL, &error));
+    expect_all(&evaluator->sets[0], 2 + 3 + 4 - 1);
+    evaluator_destroy(evaluator);
+    close_run(&run, real);
+}
+
+/* Rows that depend on more than the experts of texts are not kept. */
+static void rows_without_texts_are_asked_for_again(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const struct head *real;
+    struct evaluator *evaluator;
+    open_run(&run, NULL, &real);
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_zero_shot(evaluator, 1, NULL, &error));
+    must(evaluator_with_router(evaluator, 1, 0, NULL, &error));
+    asked = 0;
+    must(evaluator_with_router(evaluator, 1, 0, NULL, &error));
+    assert_int_equal(asked, 1);
+    evaluator_destroy(evaluator);
+    close_run(&run, real);
+}
+
+static bool every_loss(void *context, size_t iteration, size_t iterations)
+{
+    (void)context, (void)iteration, (void)iterations;
+    return true;
+}
+
+static status expect_seven(void *context, const struct step_report *report, struct error *failure)
+{
+    (void)failure;
+    assert_true(report->loss == 7);
+    ++*(size_t *)context;
+    return OK;
+}
+
+/* A loss of the head alone, whose gradient is 0: nothing is learned. */
+static void training_follows_the_gradient_of_the_head(void **state)
+{
+    (void)state;
+    struct small_run run;
+    const struct head *real;
+    size_t steps = 0;
+    open_run(&run, (const char *const[]){"method.name=continual_ft", NULL}, &real);
+    struct experiment *e = run.experiment;
+    const struct parameters *group = e->model.clip->parameters;
+    float *before = small_run_values(&run, group->values, group->values_count);
+    struct training training = {
+        .experiment = e, .task = &e->data.tasks[0], .wants_loss = every_loss, .after = expect_seven, .context = &steps};
+    must(train_task(&training, &error));
+    assert_int_equal(steps, e->data.tasks[0].settings.iterations);
+    float *after = small_run_values(&run, group->values, group->values_count);
+    for (size_t i = 0; i < group->values_count; i++) /* −0 becomes 0 */
+        assert_true(before[i] == after[i]);
+    free(before);
+    free(after);
+    close_run(&run, real);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_image_gets_the_class_with_the_highest_score),
+        cmocka_unit_test(classes_of_all_tasks_are_joined),
+        cmocka_unit_test(rows_without_texts_are_asked_for_again),
+        cmocka_unit_test(training_follows_the_gradient_of_the_head),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
