@@ -27,7 +27,8 @@ enum rng_purpose {
     RNG_RESAMPLING, /* bootstrap and permutation tests */
     RNG_PARTITION,  /* cuts of a dataset's classes into tasks */
     RNG_SENTENCES,  /* random reference texts of the distillation methods */
-    RNG_DIRECTIONS  /* random features of closed-form regression */
+    RNG_DIRECTIONS, /* random features of closed-form regression */
+    RNG_TOKENS      /* partitions of tokens among experts */
 };
 
 struct rng {

@@ -378,6 +378,7 @@ struct all_reduce {
     X(normalize) X(normalize_backward) \
     X(cross_entropy) X(soft_cross_entropy) X(penalty) X(argmax) X(squared_error) \
     X(route) X(route_backward) X(balance) \
+    X(route_softmax) X(route_softmax_backward) X(balance_softmax) X(partition) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
     X(find_not_finite) X(hold_step) X(adamw)
 /* clang-format on */

@@ -19,9 +19,10 @@ struct step_state;
 /* Where each chosen expert of each sample went: slots sorted by expert, then by sample.  */
 struct dispatch {
     size_t samples, experts, top_k;
-    int32_t *chosen;  /* [B, K] expert, best first; −1 where the sample's router is off */
-    float *gates;     /* [B, K] */
-    int32_t *slot;    /* [B, K] its slot, −1: none */
+    int32_t *chosen; /* [B, K] expert, best first; −1 where the sample's router is off */
+    float *gates;    /* [B, K] */
+    int32_t
+        *slot; /* [B, K] its slot, −1: none, because the router is off or the expert is full (struct route_softmax) */
     int32_t *sample;  /* [B · K] by slot: the sample */
     int32_t *choice;  /* [B · K] by slot: b · K + k */
     int32_t *offsets; /* [E + 1] first slot of each expert */
@@ -70,6 +71,72 @@ struct balance {
     const float *noise_logits, *drawn; /* [B, E] as route left them */
     float *dnoise_logits, *dgates;     /* [B, E], [B, K] */
     float *loss;                       /* one value */
+};
+
+/* Softmax top-k (WideNet: Xue et al., "Go Wider Instead of Deeper", AAAI 2022; RMoE: Wu et al., "Residual Mixture of
+ * Experts", 2022): p = softmax(x R_r + σ ε) over the experts, ε ~ N(0, 1) in training and 0 else; the K largest are
+ * chosen (ties: the lowest index) and have p for a gate, which does not make the gates of a sample sum to 1. r is the
+ * sample's router, −1 for none: p is 0 then. An expert keeps at most `limit` samples, those that choose it first before
+ * those that choose it second, and so on, each in the order of the samples; the choices beyond have no slot and gate
+ * 0. Gates are NaN where a logit is not finite. counts and used as in struct route. */
+struct route_softmax {
+    size_t samples, width, experts, top_k, routers;
+    const void *x;             /* [B, d], f32 */
+    const void *routers_value; /* R [T, d, E] */
+    const int32_t *router;     /* [B] */
+    bool training;
+    float noise_deviation; /* σ */
+    const void *noise;     /* ε [B, E]; NULL: drawn, purpose RNG_ROUTER_NOISE, index noise_base + b · E + e */
+    uint64_t noise_base;
+    const struct step_state *state;
+    size_t limit; /* 0: none */
+    struct dispatch *dispatch;
+    float *probabilities; /* p [B, E], kept for the backward pass and the balance loss */
+    /* Of the sum of the experts' outputs, [B, K]; NULL: not wanted. The gates, or with `aligned` those of RMoE: what the
+     * gates of a sample's n kept choices leave to 1 is shared by them, g + (1 − Σ g) / n, of which only g has a
+     * gradient. One kept choice has exactly 1. */
+    bool aligned;
+    float *weights;
+    int32_t *counts, *used;
+    const int32_t *frozen; /* [E] or NULL */
+};
+/* From dgates [B, K] of the choices that have a slot and dprobabilities [B, E] (struct balance_softmax; NULL: none): dR
+ * [T, d, E] and, unless NULL, dx [B, d] += … */
+struct route_softmax_backward {
+    size_t samples, width, experts, top_k, routers;
+    const void *x, *routers_value;
+    const int32_t *router;
+    const struct dispatch *dispatch;
+    const float *probabilities, *dgates, *dprobabilities;
+    void *drouters, *dx;
+};
+
+/* Balance losses of softmax top-k over the n samples that have a router; 0 where there are none.
+ * BALANCE_WIDENET: loss += weight · E · Σ_e m_e P_e, m_e = choices of e / n before the limit, P_e = the mean of p.
+ * BALANCE_RMOE: loss += weight · (population deviation / mean of the importance)², importance_e = Σ of the gates of e
+ * that have a slot. dprobabilities receives the gradient; m has none. */
+enum balance_softmax_kind { BALANCE_WIDENET, BALANCE_RMOE };
+struct balance_softmax {
+    enum balance_softmax_kind kind;
+    const struct dispatch *dispatch;
+    const float *probabilities; /* p [B, E] */
+    float weight;
+    float *dprobabilities; /* [B, E] */
+    float *loss;           /* one value */
+};
+
+/* EWA's random uniform partition (Huang et al., "Experts Weights Averaging", 2023): the n samples that have a router, in a
+ * random order, are cut into E groups of n div E, the first n mod E of them with one more; group e goes to expert e,
+ * with gate 1. The order is that of 32-bit numbers, purpose RNG_TOKENS, index base + b (equal ones: of b). top_k of the
+ * dispatch is 1. */
+struct partition {
+    const int32_t *router; /* [B] */
+    const int32_t *owner;  /* [B] experts, given; NULL: drawn */
+    uint64_t base;
+    const struct step_state *state;
+    struct dispatch *dispatch;
+    int32_t *counts, *used; /* [E] as in struct route; NULL: not wanted */
+    const int32_t *frozen;  /* [E] or NULL */
 };
 
 /* rows of slot s = x[sample[s]]; [slots · L, d] */

@@ -61,6 +61,27 @@ static inline MTIL_HOST_DEVICE void routing_gradients(size_t top_k, const int32_
     }
 }
 
+/* The weights of a sample's choices with aligned output (struct route_softmax). */
+static inline MTIL_HOST_DEVICE void routing_align(size_t top_k, const int32_t *slot, const float *gates, float *weights)
+{
+    float total = 0, kept = 0;
+    for (size_t k = 0; k < top_k; k++) {
+        total += slot[k] >= 0 ? gates[k] : 0;
+        kept += slot[k] >= 0;
+    }
+    for (size_t k = 0; k < top_k; k++)
+        weights[k] = slot[k] < 0   ? gates[k]
+                     : kept > 1.0f ? gates[k] + (1.0f - total) / kept
+                                   : 1.0f + 0.0f * gates[k]; /* NaN stays */
+}
+
+/* The expert of the sample whose number in a random order of `samples` is rank (struct partition). */
+static inline MTIL_HOST_DEVICE int32_t routing_group(size_t rank, size_t samples, size_t experts)
+{
+    size_t each = samples / experts, larger = samples % experts, first = larger * (each + 1);
+    return (int32_t)(rank < first ? rank / (each + 1) : larger + (rank - first) / each);
+}
+
 /* Row b · L + l of samples with lengths, or the last of its sample where that is before it. */
 static inline MTIL_HOST_DEVICE int32_t routing_own_row(int32_t row, int32_t positions, const int32_t *lengths)
 {
@@ -124,6 +145,21 @@ static inline MTIL_HOST_DEVICE struct routing_slopes routing_slopes(float z, flo
     slopes.clean = routing_density(margin) / s;
     slopes.noise = -slopes.clean * margin * routing_sigmoid(u);
     return slopes;
+}
+
+/* Of softmax top-k (struct balance_softmax): (population deviation / mean)² of n values, 0 where all are 0, and in place of
+ * the values its slopes times weight. */
+static inline MTIL_HOST_DEVICE double routing_population_variation(double *values, size_t n, double weight)
+{
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += values[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        variance += (values[i] - mean) * (values[i] - mean) / (double)n;
+    double below = mean == 0 ? 1 : mean * mean, pull = mean == 0 ? 0 : variance / mean;
+    for (size_t i = 0; i < n; i++)
+        values[i] = weight * 2 * (values[i] - mean - pull) / (double)n / below;
+    return variance / below;
 }
 
 /* CV² of n values, unbiased variance / (mean² + 1e-10), and in place of the values its slopes times weight. */

@@ -1,4 +1,4 @@
-/* The balance loss of noisy top-k. */
+/* The balance losses of noisy top-k and of softmax top-k. */
 #include <string.h>
 
 #include "models/cpu/cpu.h"
@@ -104,6 +104,92 @@ status cpu_balance(struct backend *backend, const struct balance *o, struct erro
     *o->loss += (float)(weight * (routing_variation(run.importance, experts, weight) +
                                   routing_variation(run.load, experts, weight)));
     cpu_run_rows(cpu, samples, 32 * experts, find_gradients, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+/* --- Of softmax top-k --- */
+
+struct softmax_run {
+    const struct balance_softmax *o;
+    double
+        *load; /* [E] Σ p of each expert; then what is added to the gradient along p (WideNet) or along a kept gate */
+};
+
+enum { COLUMNS = 16 }; /* experts that one job adds up: neighbours in memory */
+
+static void add_probabilities(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct softmax_run *run = operation;
+    const struct balance_softmax *o = run->o;
+    size_t experts = o->dispatch->experts, end = last * COLUMNS < experts ? last * COLUMNS : experts;
+    for (size_t b = 0; b < o->dispatch->samples; b++)
+        for (size_t e = first * COLUMNS; e < end; e++)
+            run->load[e] += (double)o->probabilities[b * experts + e];
+}
+
+/* weight · E · Σ m P; load becomes weight · E · m / n */
+static double widenet_loss(struct cpu *cpu, const struct softmax_run *run, int32_t *sent)
+{
+    const struct dispatch *d = run->o->dispatch;
+    size_t samples = 0;
+    for (size_t i = 0; i < d->samples * d->top_k; i++)
+        if (d->chosen[i] >= 0) {
+            sent[d->chosen[i]]++;
+            samples += i % d->top_k == 0;
+        }
+    cpu_run_rows(cpu, (d->experts + COLUMNS - 1) / COLUMNS, COLUMNS * d->samples, add_probabilities, run);
+    double loss = 0, n = samples > 0 ? (double)samples : 1;
+    for (size_t e = 0; e < d->experts; e++) {
+        double slope = (double)run->o->weight * (double)d->experts * sent[e] / n / n;
+        loss += slope * run->load[e];
+        run->load[e] = slope;
+    }
+    return loss;
+}
+
+static double rmoe_loss(const struct softmax_run *run)
+{
+    const struct dispatch *d = run->o->dispatch;
+    for (size_t i = 0; i < d->samples * d->top_k; i++)
+        if (d->slot[i] >= 0)
+            run->load[d->chosen[i]] += (double)d->gates[i];
+    double weight = (double)run->o->weight;
+    return weight * routing_population_variation(run->load, d->experts, weight);
+}
+
+static void probability_gradients(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    const struct softmax_run *run = operation;
+    const struct dispatch *d = run->o->dispatch;
+    for (size_t b = first; b < last; b++) {
+        float *dp = run->o->dprobabilities + b * d->experts;
+        const int32_t *chosen = d->chosen + b * d->top_k, *slot = d->slot + b * d->top_k;
+        bool all = run->o->kind == BALANCE_WIDENET && chosen[0] >= 0;
+        for (size_t e = 0; e < d->experts; e++)
+            dp[e] = all ? (float)run->load[e] : 0;
+        for (size_t k = 0; run->o->kind == BALANCE_RMOE && k < d->top_k; k++)
+            if (slot[k] >= 0)
+                dp[chosen[k]] = (float)run->load[chosen[k]];
+    }
+}
+
+status cpu_balance_softmax(struct backend *backend, const struct balance_softmax *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct softmax_run run = {.o = o};
+    size_t experts = o->dispatch->experts;
+    void *sent, *load;
+    TRY(cpu_scratch(cpu, experts * sizeof(int32_t), &sent, error));
+    TRY(cpu_scratch(cpu, experts * sizeof(double), &load, error));
+    memset(sent, 0, experts * sizeof(int32_t));
+    memset(load, 0, experts * sizeof(double));
+    run.load = load;
+    *o->loss += (float)(o->kind == BALANCE_WIDENET ? widenet_loss(cpu, &run, sent) : rmoe_loss(&run));
+    cpu_run_rows(cpu, o->dispatch->samples, experts, probability_gradients, &run);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -64,21 +64,34 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-/* Slots by expert, then by sample: a counting sort. */
-static void sort_by_expert(const struct dispatch *d)
+/* slot: −1 for what gets none, 0 for the rest */
+static void mark_kept(const struct dispatch *d, size_t limit)
+{
+    memset(d->offsets, 0, (d->experts + 1) * sizeof *d->offsets); /* choices seen of each expert */
+    for (size_t k = 0; k < d->top_k; k++)
+        for (size_t i = k; i < d->samples * d->top_k; i += d->top_k) {
+            int32_t e = d->chosen[i];
+            bool full = e >= 0 && limit > 0 && (size_t)d->offsets[e]++ >= limit;
+            d->slot[i] = e < 0 || full ? -1 : 0;
+            if (full)
+                d->gates[i] *= 0; /* NaN stays */
+        }
+}
+
+/* A counting sort. */
+void cpu_sort_slots(const struct dispatch *d, size_t limit)
 {
     size_t choices = d->samples * d->top_k;
+    mark_kept(d, limit);
     memset(d->offsets, 0, (d->experts + 1) * sizeof *d->offsets);
     for (size_t i = 0; i < choices; i++)
-        if (d->chosen[i] >= 0)
+        if (d->slot[i] >= 0)
             d->offsets[d->chosen[i] + 1]++;
     for (size_t e = 0; e < d->experts; e++)
         d->offsets[e + 1] += d->offsets[e];
     for (size_t i = 0; i < choices; i++) {
-        if (d->chosen[i] < 0) {
-            d->slot[i] = -1;
+        if (d->slot[i] < 0)
             continue;
-        }
         int32_t slot = d->offsets[d->chosen[i]]++;
         d->slot[i] = slot;
         d->choice[slot] = (int32_t)i;
@@ -89,17 +102,17 @@ static void sort_by_expert(const struct dispatch *d)
     d->offsets[0] = 0;
 }
 
-static void count_selections(const struct route *o)
+void cpu_count_selections(const struct dispatch *d, int32_t *counts, int32_t *used, const int32_t *frozen)
 {
-    if (o->used != NULL)
-        memset(o->used, 0, o->experts * sizeof *o->used);
-    for (size_t i = 0; i < o->batch * o->top_k; i++) {
-        int32_t e = o->dispatch->chosen[i];
+    if (used != NULL)
+        memset(used, 0, d->experts * sizeof *used);
+    for (size_t i = 0; i < d->samples * d->top_k; i++) {
+        int32_t e = d->chosen[i];
         if (e < 0)
             continue;
-        if (o->used != NULL)
-            o->used[e] = o->frozen == NULL || o->frozen[e] == 0;
-        o->counts[e] += o->dispatch->gates[i] > 0;
+        if (used != NULL)
+            used[e] = frozen == NULL || frozen[e] == 0;
+        counts[e] += d->gates[i] > 0;
     }
 }
 
@@ -112,9 +125,9 @@ status cpu_route(struct backend *backend, const struct route *o, struct error *e
     TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &memory, error));
     run.logits = o->logits != NULL ? o->logits : memory;
     cpu_run_rows(cpu, o->batch, 4 * o->width * o->experts, route_samples, &run);
-    sort_by_expert(o->dispatch);
+    cpu_sort_slots(o->dispatch, 0);
     if (o->training)
-        count_selections(o);
+        cpu_count_selections(o->dispatch, o->counts, o->used, o->frozen);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -491,6 +491,87 @@ static struct cost prepare_balance(struct bench *b, struct balance *o)
     return moved(20.0 * (double)n);
 }
 
+static struct dispatch *tokens_to(struct bench *b, size_t top_k)
+{
+    size_t choices = b->rows * top_k;
+    b->dispatch = (struct dispatch){.samples = b->rows,
+                                    .experts = b->size->experts,
+                                    .top_k = top_k,
+                                    .chosen = memory(b, choices * sizeof(int32_t)),
+                                    .gates = memory(b, choices * sizeof(float)),
+                                    .slot = memory(b, choices * sizeof(int32_t)),
+                                    .sample = memory(b, choices * sizeof(int32_t)),
+                                    .choice = memory(b, choices * sizeof(int32_t)),
+                                    .offsets = memory(b, (b->size->experts + 1) * sizeof(int32_t))};
+    return &b->dispatch;
+}
+
+/* Every token, with the capacity of WideNet. */
+static struct cost prepare_route_softmax(struct bench *b, struct route_softmax *o)
+{
+    const struct size *s = b->size;
+    *o = (struct route_softmax){.samples = b->rows,
+                                .width = s->width,
+                                .experts = s->experts,
+                                .top_k = s->top_k,
+                                .routers = 1,
+                                .x = floats(b, b->values),
+                                .routers_value = floats(b, s->width * s->experts),
+                                .router = integers(b, b->rows, 0, 1),
+                                .training = true,
+                                .noise_deviation = 1.0f / (float)s->experts,
+                                .state = state(b),
+                                .limit = 6 * s->top_k * b->rows / (5 * s->experts) + 1,
+                                .dispatch = tokens_to(b, s->top_k),
+                                .probabilities = floats(b, b->rows * s->experts),
+                                .counts = memory(b, s->experts * sizeof(int32_t)),
+                                .used = memory(b, s->experts * sizeof(int32_t))};
+    return multiplied(2.0 * (double)(b->values * s->experts));
+}
+
+static struct cost prepare_route_softmax_backward(struct bench *b, struct route_softmax_backward *o)
+{
+    const struct size *s = b->size;
+    struct route_softmax route;
+    prepare_route_softmax(b, &route);
+    must(b->ops->route_softmax(b->backend, &route, &error));
+    *o = (struct route_softmax_backward){.samples = b->rows,
+                                         .width = s->width,
+                                         .experts = s->experts,
+                                         .top_k = s->top_k,
+                                         .routers = 1,
+                                         .x = route.x,
+                                         .routers_value = route.routers_value,
+                                         .router = route.router,
+                                         .dispatch = route.dispatch,
+                                         .probabilities = route.probabilities,
+                                         .dgates = floats(b, b->rows * s->top_k),
+                                         .dprobabilities = floats(b, b->rows * s->experts),
+                                         .drouters = floats(b, s->width * s->experts),
+                                         .dx = floats(b, b->values)};
+    return multiplied(4.0 * (double)(b->values * s->experts));
+}
+
+static struct cost prepare_balance_softmax(struct bench *b, struct balance_softmax *o)
+{
+    struct route_softmax route;
+    prepare_route_softmax(b, &route);
+    must(b->ops->route_softmax(b->backend, &route, &error));
+    *o = (struct balance_softmax){.kind = BALANCE_WIDENET,
+                                  .dispatch = route.dispatch,
+                                  .probabilities = route.probabilities,
+                                  .weight = 0.01f,
+                                  .dprobabilities = floats(b, b->rows * b->size->experts),
+                                  .loss = floats(b, 1)};
+    return moved(8.0 * (double)(b->rows * b->size->experts));
+}
+
+static struct cost prepare_partition(struct bench *b, struct partition *o)
+{
+    *o = (struct partition){.router = integers(b, b->rows, 0, 1), .state = state(b), .dispatch = tokens_to(b, 1)};
+    return moved(24.0 * (double)b->rows);
+}
+
 static struct cost prepare_dispatch_gather(struct bench *b, struct dispatch_gather *o)
 {
     const struct size *s = b->size;

@@ -253,7 +253,18 @@ void reference_choose(int32_t *chosen, double *gates, const double *z, size_t ex
         gates[k] /= total;
 }
 
-void reference_sort(struct dispatch *d)
+/* Is choice i one of those that its expert has no room for: are there `limit` before it, first choices first? */
+static bool is_beyond(const struct dispatch *d, size_t i, size_t limit)
+{
+    size_t before = 0;
+    for (size_t j = 0; j < d->samples * d->top_k; j++) {
+        size_t rank = i % d->top_k, other = j % d->top_k;
+        before += d->chosen[j] == d->chosen[i] && (other < rank || (other == rank && j < i));
+    }
+    return limit > 0 && before >= limit;
+}
+
+void reference_sort(struct dispatch *d, size_t limit)
 {
     int32_t slot = 0;
     for (size_t i = 0; i < d->samples * d->top_k; i++)
@@ -261,11 +272,22 @@ void reference_sort(struct dispatch *d)
     for (size_t e = 0; e < d->experts; e++) {
         d->offsets[e] = slot;
         for (size_t i = 0; i < d->samples * d->top_k; i++)
-            if (d->chosen[i] == (int32_t)e) {
+            if (d->chosen[i] == (int32_t)e && !is_beyond(d, i, limit)) {
                 d->sample[slot] = (int32_t)(i / d->top_k);
                 d->choice[slot] = (int32_t)i;
                 d->slot[i] = slot++;
             }
     }
     d->offsets[d->experts] = slot;
+}
+
+void reference_softmax(double *p, const double *z, size_t n)
+{
+    double total = 0, most = z[0];
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, z[i]);
+    for (size_t i = 0; i < n; i++)
+        total += p[i] = exp(z[i] - most);
+    for (size_t i = 0; i < n; i++)
+        p[i] /= total;
 }

@@ -41,7 +41,11 @@ void reference_router_logits(double *z, size_t width, size_t experts, const floa
 /* The K largest, best first, ties to the lowest index, and their softmax. */
 void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k);
 
-/* Slots by expert, then by sample, from chosen [samples, top_k]; the other arrays of the dispatch are set. */
-void reference_sort(struct dispatch *dispatch);
+/* Slots by expert, then by sample, from chosen [samples, top_k]; slot, sample, choice and offsets of the dispatch are set. An
+ * expert keeps at most `limit` choices (0: all). */
+void reference_sort(struct dispatch *dispatch, size_t limit);
+
+/* p [n] = softmax(z) */
+void reference_softmax(double *p, const double *z, size_t n);
 
 #endif

@@ -100,7 +100,7 @@ static void solve(struct problem *p, bool training)
                                 training ? p->noise.host + b * c->experts : NULL, 0.01);
         reference_choose(p->expected.chosen + b * c->top_k, p->gates + b * c->top_k, z, c->experts, c->top_k);
     }
-    reference_sort(&p->expected);
+    reference_sort(&p->expected, 0);
 }
 
 static struct problem make_problem(struct device *d, const struct route_case *c)

@@ -1,0 +1,599 @@
+/* Softmax top-k with capacity, its balance losses, and random partitions. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+enum { EXPERTS_MOST = 320 };
+
+enum pattern { MIXED, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER, EQUAL_LOGITS };
+
+struct mixture_case {
+    size_t samples, width, experts, top_k, routers, limit;
+    enum pattern pattern;
+};
+
+static const struct mixture_case cases[] = {
+    {1, 1, 1, 1, 1, 0, MIXED},
+    {65, 7, 3, 3, 1, 0, MIXED}, /* K = E */
+    {63, 33, 6, 2, 2, 9, SOME_WITHOUT_ROUTER},
+    {6, 4, 4, 2, 1, 2, ALL_WITHOUT_ROUTER},
+    {70, 5, 9, 3, 1, 20, EQUAL_LOGITS},
+    {700, 12, 5, 3, 3, 150, MIXED}, /* experts fill up far apart */
+    {300, 16, 300, 2, 1, 2, SOME_WITHOUT_ROUTER},
+};
+
+static void on_all_cases(device_body body)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        on_device(body, &cases[i]);
+}
+
+/* A routing problem on both sides, and the reference's solution on the host. */
+struct problem {
+    const struct mixture_case *c;
+    struct operand x, routers, noise;
+    int32_t router[700];
+    const int32_t *device_router;
+    struct dispatch expected, device;
+    double *p, *gates;
+};
+
+static struct dispatch take_dispatch(struct device *d, const struct mixture_case *c, bool host)
+{
+    struct arena *arena = host ? &d->host : &d->memory;
+    size_t choices = c->samples * c->top_k * sizeof(int32_t);
+    return (struct dispatch){.samples = c->samples,
+                             .experts = c->experts,
+                             .top_k = c->top_k,
+                             .chosen = arena_take(arena, choices),
+                             .gates = arena_take(arena, choices),
+                             .slot = arena_take(arena, choices),
+                             .sample = arena_take(arena, choices),
+                             .choice = arena_take(arena, choices),
+                             .offsets = arena_take(arena, (c->experts + 1) * sizeof(int32_t))};
+}
+
+static void draw_routers(struct device *d, struct problem *p)
+{
+    const struct mixture_case *c = p->c;
+    for (size_t b = 0; b < c->samples; b++) {
+        bool off = c->pattern == ALL_WITHOUT_ROUTER || (c->pattern == SOME_WITHOUT_ROUTER && b % 5 == 1);
+        p->router[b] = off ? -1 : (int32_t)(b % c->routers);
+    }
+    p->device_router = to_device(d, p->router, c->samples * sizeof *p->router);
+}
+
+static struct problem make_problem(struct device *d, const struct mixture_case *c)
+{
+    struct problem p = {.c = c,
+                        .x = draw(d, c->samples * c->width, 1.0f),
+                        .routers =
+                            draw(d, c->routers * c->width * c->experts, c->pattern == EQUAL_LOGITS ? 0.0f : 0.5f),
+                        .noise = draw(d, c->samples * c->experts, c->pattern == EQUAL_LOGITS ? 0.0f : 1.0f),
+                        .p = doubles(d, NULL, c->samples * c->experts),
+                        .gates = doubles(d, NULL, c->samples * c->top_k),
+                        .expected = take_dispatch(d, c, true),
+                        .device = take_dispatch(d, c, false)};
+    draw_routers(d, &p);
+    return p;
+}
+
+/* p [E] of a sample, with noise of that deviation. */
+static void probabilities_of(const struct problem *p, size_t b, double deviation, double *probabilities)
+{
+    const struct mixture_case *c = p->c;
+    double z[EXPERTS_MOST];
+    for (size_t e = 0; e < c->experts; e++) {
+        z[e] = deviation * (double)p->noise.host[b * c->experts + e];
+        for (size_t i = 0; i < c->width; i++)
+            z[e] += (double)p->x.host[b * c->width + i] *
+                    (double)p->routers.host[((size_t)p->router[b] * c->width + i) * c->experts + e];
+    }
+    reference_softmax(probabilities, z, c->experts);
+}
+
+static void solve(struct problem *p, double deviation)
+{
+    const struct mixture_case *c = p->c;
+    double unused[EXPERTS_MOST];
+    for (size_t b = 0; b < c->samples; b++) {
+        double *row = p->p + b * c->experts;
+        int32_t *chosen = p->expected.chosen + b * c->top_k;
+        for (size_t k = 0; k < c->top_k; k++)
+            chosen[k] = -1;
+        for (size_t e = 0; e < c->experts; e++)
+            row[e] = 0;
+        if (p->router[b] < 0)
+            continue;
+        probabilities_of(p, b, deviation, row);
+        reference_choose(chosen, unused, row, c->experts, c->top_k);
+    }
+    reference_sort(&p->expected, c->limit);
+    for (size_t i = 0; i < c->samples * c->top_k; i++)
+        p->gates[i] = p->expected.slot[i] < 0 ? 0 : p->p[i / c->top_k * c->experts + (size_t)p->expected.chosen[i]];
+}
+
+static struct route_softmax route_of(struct device *d, const struct problem *p, bool training)
+{
+    const struct mixture_case *c = p->c;
+    return (struct route_softmax){.samples = c->samples,
+                                  .width = c->width,
+                                  .experts = c->experts,
+                                  .top_k = c->top_k,
+                                  .routers = c->routers,
+                                  .x = p->x.device,
+                                  .routers_value = p->routers.device,
+                                  .router = p->device_router,
+                                  .training = training,
+                                  .noise_deviation = 0.3f,
+                                  .noise = p->noise.device,
+                                  .limit = c->limit,
+                                  .dispatch = (struct dispatch *)&p->device,
+                                  .probabilities = blank(d, c->samples * c->experts).device,
+                                  .weights = blank(d, c->samples * c->top_k).device,
+                                  .counts = room(d, c->experts * sizeof(int32_t))};
+}
+
+static void expect_slots(struct device *d, const struct dispatch *got, const struct dispatch *want)
+{
+    size_t choices = want->samples * want->top_k, slots = (size_t)want->offsets[want->experts];
+    expect_integers(d, "chosen experts", got->chosen, want->chosen, choices);
+    expect_integers(d, "first slots", got->offsets, want->offsets, want->experts + 1);
+    expect_integers(d, "slots", got->slot, want->slot, choices);
+    expect_integers(d, "samples by slot", got->sample, want->sample, slots);
+    expect_integers(d, "choices by slot", got->choice, want->choice, slots);
+}
+
+/* Of RMoE: they sum to 1 over the kept choices of a sample. */
+static void expect_aligned(struct device *d, const struct problem *p, const float *weights)
+{
+    size_t top_k = p->c->top_k;
+    double *expected = doubles(d, NULL, p->c->samples * top_k);
+    for (size_t first = 0; first < p->c->samples * top_k; first += top_k) {
+        double total = 0, kept = 0;
+        for (size_t i = first; i < first + top_k; i++) {
+            total += p->gates[i];
+            kept += p->expected.slot[i] >= 0;
+        }
+        for (size_t i = first; i < first + top_k; i++)
+            expected[i] = p->expected.slot[i] >= 0 ? p->gates[i] + (1 - total) / kept : 0;
+        const float *got = from_device(d, weights + first, top_k * sizeof *got);
+        for (size_t k = 0; k < top_k && kept == 1; k++)
+            assert_true(got[k] == (p->expected.slot[first + k] >= 0 ? 1.0f : 0.0f));
+    }
+    expect_close(d, "aligned weights", weights, expected, p->c->samples * top_k, 2e-6);
+}
+
+static void expect_routed(struct device *d, const struct problem *p, const struct route_softmax *op)
+{
+    size_t choices = p->c->samples * p->c->top_k;
+    expect_slots(d, &p->device, &p->expected);
+    expect_close(d, "gates", p->device.gates, p->gates, choices, 2e-6);
+    expect_close(d, "probabilities", op->probabilities, p->p, p->c->samples * p->c->experts, 2e-6);
+    if (op->aligned)
+        expect_aligned(d, p, op->weights);
+    else
+        expect_floats(d, "weights", op->weights, from_device(d, p->device.gates, choices * sizeof(float)), choices);
+}
+
+static void routes(struct device *d, const void *parameters)
+{
+    struct problem p = make_problem(d, parameters);
+    const struct mixture_case *c = p.c;
+    struct route_softmax op = route_of(d, &p, false);
+    solve(&p, 0);
+    must(d->ops->route_softmax(d->backend, &op, &error));
+    expect_routed(d, &p, &op);
+
+    int32_t counts[EXPERTS_MOST], used[EXPERTS_MOST], frozen[EXPERTS_MOST];
+    for (size_t e = 0; e < c->experts; e++) {
+        counts[e] = (int32_t)(100 + e);
+        frozen[e] = e % 3 == 2;
+        used[e] = 1;
+    }
+    op.training = op.aligned = true;
+    op.counts = to_device(d, counts, sizeof counts);
+    op.used = to_device(d, used, sizeof used);
+    op.frozen = to_device(d, frozen, sizeof frozen);
+    solve(&p, (double)op.noise_deviation);
+    must(d->ops->route_softmax(d->backend, &op, &error));
+    expect_routed(d, &p, &op);
+    for (size_t e = 0; e < c->experts; e++) {
+        int32_t samples = p.expected.offsets[e + 1] - p.expected.offsets[e];
+        counts[e] += samples;
+        used[e] = samples > 0 && !frozen[e];
+    }
+    expect_integers(d, "counts", op.counts, counts, c->experts);
+    expect_integers(d, "used and not frozen", op.used, used, c->experts);
+}
+
+static void routing_matches_in_training_and_evaluation(void **state)
+{
+    (void)state;
+    on_all_cases(routes);
+}
+
+static void draws_noise(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct mixture_case c = {9, 5, 7, 2, 2, 0, MIXED};
+    struct problem p = make_problem(d, &c);
+    struct step_state state = {.seed = 0x123456789abcdef0u, .task = 4, .step = 77};
+    struct rng rng = rng_make(state.seed, RNG_ROUTER_NOISE, state.task, state.step);
+    struct route_softmax op = route_of(d, &p, true);
+    op.noise = NULL;
+    op.noise_base = (uint64_t)5 << 40;
+    op.state = to_device(d, &state, sizeof state);
+    for (size_t i = 0; i < c.samples * c.experts; i++)
+        p.noise.host[i] = rng_normal(&rng, op.noise_base + i);
+    solve(&p, (double)op.noise_deviation);
+    must(d->ops->route_softmax(d->backend, &op, &error)); /* used: NULL, not wanted */
+    expect_routed(d, &p, &op);
+}
+
+static void noise_is_addressed(void **state)
+{
+    (void)state;
+    on_device(draws_noise, NULL);
+}
+
+/* One router's last expert has logits that are no numbers: the gates of its samples say so, also of choices beyond the
+ * limit, and no other sample's. */
+static void routes_what_is_no_number(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct mixture_case c = {40, 6, 5, 2, 2, 3, MIXED};
+    struct problem p = make_problem(d, &c);
+    for (size_t i = 0; i < c.width; i++)
+        p.routers.host[(c.width + i + 1) * c.experts - 1] = i % 2 == 0 ? NAN : INFINITY;
+    p.routers.device = to_device(d, p.routers.host, 2 * c.width * c.experts * sizeof(float));
+    struct route_softmax op = route_of(d, &p, false);
+    op.aligned = true;
+    must(d->ops->route_softmax(d->backend, &op, &error));
+    const float *gates = from_device(d, p.device.gates, c.samples * c.top_k * sizeof *gates),
+                *weights = from_device(d, op.weights, c.samples * c.top_k * sizeof *weights);
+    const int32_t *chosen = from_device(d, p.device.chosen, c.samples * c.top_k * sizeof *chosen);
+    for (size_t i = 0; i < c.samples * c.top_k; i++) {
+        assert_true(isnan(gates[i]) == (p.router[i / c.top_k] == 1));
+        assert_true(isnan(weights[i]) == isnan(gates[i]));
+        assert_true(chosen[i] >= 0 && chosen[i] < (int32_t)c.experts);
+    }
+}
+
+static void gates_do_not_hide_what_is_no_number(void **state)
+{
+    (void)state;
+    on_device(routes_what_is_no_number, NULL);
+}
+
+/* What was routed goes to the experts and back: choices without a slot are left out of sums and have no gradient. */
+static void goes_and_comes(struct device *d, const void *parameters)
+{
+    const struct mixture_case *c = parameters;
+    struct problem p = make_problem(d, c);
+    struct route_softmax route = route_of(d, &p, false);
+    enum tensor_type type = backend_operand_type(d->backend);
+    size_t choices = c->samples * c->top_k, n = c->samples * c->width;
+    solve(&p, 0);
+    must(d->ops->route_softmax(d->backend, &route, &error));
+    struct operand rows = blank_operand(d, choices * c->width), y = draw(d, n, 1.0f);
+    must(d->ops->dispatch_gather(d->backend,
+                                 &(struct dispatch_gather){.dispatch = &p.device,
+                                                           .rows_per_sample = 1,
+                                                           .width = c->width,
+                                                           .out_type = type,
+                                                           .x = p.x.device,
+                                                           .out = rows.device},
+                                 &error));
+    double *expected = doubles(d, y.host, n), *dgates = doubles(d, NULL, choices);
+    for (size_t i = 0; i < choices; i++)
+        for (size_t j = 0; j < c->width; j++) {
+            double x = (double)p.x.host[i / c->top_k * c->width + j];
+            expected[i / c->top_k * c->width + j] += p.gates[i] * x;
+            dgates[i] += p.expected.slot[i] >= 0 ? x * x : 0;
+        }
+    must(d->ops->dispatch_combine(d->backend,
+                                  &(struct dispatch_combine){.dispatch = &p.device,
+                                                             .rows_per_sample = 1,
+                                                             .width = c->width,
+                                                             .rows_type = type,
+                                                             .rows = rows.device,
+                                                             .weights = route.weights,
+                                                             .scale = 1,
+                                                             .y = y.device},
+                                  &error));
+    expect_close(d, "weighted sum of the experts", y.device, expected, n, rounded(d, 2e-6));
+    struct operand got = blank(d, choices), hidden = blank_operand(d, choices * c->width);
+    must(d->ops->copy(d->backend, hidden.device, rows.device, choices * c->width * tensor_type_size(type), &error));
+    must(
+        d->ops->expert_gate_backward(d->backend,
+                                     &(struct expert_gate_backward){.dispatch = &p.device,
+                                                                    .rows_per_sample = 1,
+                                                                    .hidden = c->width,
+                                                                    .width = c->width,
+                                                                    .scale = 1,
+                                                                    .keep = 1,
+                                                                    .type = type,
+                                                                    .h = hidden.device,
+                                                                    .dh = rows.device,
+                                                                    .dy = draw_operand(d, choices * c->width, 1).device,
+                                                                    .up_bias = room(d, c->experts * c->width * 4),
+                                                                    .dgates = got.device,
+                                                                    .dup_bias = room(d, c->experts * c->width * 4)},
+                                     &error));
+    expect_close(d, "gradient of the gates", got.device, dgates, choices, rounded(d, 1e-5));
+}
+
+static void choices_beyond_the_limit_have_no_part(void **state)
+{
+    (void)state;
+    on_all_cases(goes_and_comes);
+}
+
+/* --- Gradients, of Σ dgates · gates of the kept choices + the balance loss --- */
+
+struct gradient_case {
+    struct mixture_case shape;
+    enum balance_softmax_kind kind;
+    float weight; /* of the balance loss; 0: none */
+};
+
+static const struct gradient_case gradient_cases[] = {
+    {{30, 5, 6, 2, 2, 8, SOME_WITHOUT_ROUTER}, BALANCE_WIDENET, 0.7f},
+    {{30, 5, 6, 2, 2, 8, SOME_WITHOUT_ROUTER}, BALANCE_RMOE, 0.7f},
+    {{21, 4, 3, 1, 1, 0, MIXED}, BALANCE_RMOE, 0.7f},
+    {{21, 4, 3, 3, 1, 0, MIXED}, BALANCE_WIDENET, 0.7f},
+    {{25, 6, 4, 2, 3, 0, MIXED}, BALANCE_WIDENET, 0},
+    {{5, 3, 4, 2, 1, 2, ALL_WITHOUT_ROUTER}, BALANCE_WIDENET, 0.7f},
+    {{5, 3, 4, 2, 1, 2, ALL_WITHOUT_ROUTER}, BALANCE_RMOE, 0.7f},
+    {{3, 3, 1, 1, 1, 2, MIXED}, BALANCE_RMOE, 0.7f},
+};
+
+/* WideNet's E Σ m P, or RMoE's (deviation / mean of the importance)², from a problem that was solved. */
+static double reference_balance(const struct problem *p, enum balance_softmax_kind kind)
+{
+    const struct mixture_case *c = p->c;
+    double sent[EXPERTS_MOST] = {0}, mean[EXPERTS_MOST] = {0}, importance[EXPERTS_MOST] = {0}, samples = 0, loss = 0;
+    for (size_t b = 0; b < c->samples; b++)
+        samples += p->router[b] >= 0;
+    if (samples < 1)
+        return 0;
+    for (size_t i = 0; i < c->samples * c->top_k; i++)
+        if (p->expected.chosen[i] >= 0) {
+            sent[p->expected.chosen[i]] += 1 / samples;
+            importance[p->expected.chosen[i]] += p->gates[i];
+        }
+    for (size_t i = 0; i < c->samples * c->experts; i++)
+        mean[i % c->experts] += p->p[i] / samples;
+    double total = 0, squares = 0, n = (double)c->experts;
+    for (size_t e = 0; e < c->experts; e++) {
+        loss += n * sent[e] * mean[e];
+        total += importance[e];
+        squares += importance[e] * importance[e];
+    }
+    return kind == BALANCE_WIDENET ? loss : (squares / n - total * total / n / n) / (total * total / n / n);
+}
+
+static double reference_loss(struct problem *p, const struct gradient_case *g, const float *dgates)
+{
+    double loss = (double)g->weight * reference_balance(p, g->kind);
+    for (size_t i = 0; i < p->c->samples * p->c->top_k; i++)
+        loss += (double)dgates[i] * p->gates[i];
+    return loss;
+}
+
+/* Gradients are added to what was there. */
+static void expect_slopes(struct device *d, const char *name, struct problem *p, const struct gradient_case *g,
+                          const float *dgates, struct operand *values, size_t n, const float *got)
+{
+    double *expected = doubles(d, NULL, n), deviation = (double)0.3f;
+    for (size_t i = 0; i < n; i++) {
+        float before = values->host[i], above = before + 1e-3f, below = before - 1e-3f;
+        values->host[i] = above;
+        solve(p, deviation);
+        expected[i] = reference_loss(p, g, dgates);
+        values->host[i] = below;
+        solve(p, deviation);
+        expected[i] = 1 + (expected[i] - reference_loss(p, g, dgates)) / ((double)above - (double)below);
+        values->host[i] = before;
+    }
+    expect_close(d, name, got, expected, n, 1e-4);
+}
+
+static float *ones(struct device *d, size_t n)
+{
+    float *values = arena_take(&d->host, n * sizeof *values);
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1;
+    return to_device(d, values, n * sizeof *values);
+}
+
+static void goes_back(struct device *d, const void *parameters)
+{
+    const struct gradient_case *g = parameters;
+    const struct mixture_case *c = &g->shape;
+    struct problem p = make_problem(d, c);
+    size_t matrices = c->routers * c->width * c->experts, n = c->samples * c->width;
+    struct operand dgates = draw(d, c->samples * c->top_k, 1.0f);
+    struct route_softmax route = route_of(d, &p, true);
+    must(d->ops->route_softmax(d->backend, &route, &error));
+    solve(&p, (double)route.noise_deviation);
+    expect_routed(d, &p, &route);
+    struct balance_softmax balance = {.kind = g->kind,
+                                      .dispatch = &p.device,
+                                      .probabilities = route.probabilities,
+                                      .weight = g->weight,
+                                      .dprobabilities = blank(d, c->samples * c->experts).device,
+                                      .loss = ones(d, 1)};
+    if (g->weight > 0) {
+        must(d->ops->balance_softmax(d->backend, &balance, &error));
+        expect_close(d, "balance loss", balance.loss,
+                     (const double[]){1 + (double)g->weight * reference_balance(&p, g->kind)}, 1, 1e-5);
+    }
+    struct route_softmax_backward op = {.samples = c->samples,
+                                        .width = c->width,
+                                        .experts = c->experts,
+                                        .top_k = c->top_k,
+                                        .routers = c->routers,
+                                        .x = p.x.device,
+                                        .routers_value = p.routers.device,
+                                        .router = p.device_router,
+                                        .dispatch = &p.device,
+                                        .probabilities = route.probabilities,
+                                        .dgates = dgates.device,
+                                        .dprobabilities = g->weight > 0 ? balance.dprobabilities : NULL,
+                                        .drouters = ones(d, matrices),
+                                        .dx = ones(d, n)};
+    must(d->ops->route_softmax_backward(d->backend, &op, &error));
+    expect_slopes(d, "gradient of the routers", &p, g, dgates.host, &p.routers, matrices, op.drouters);
+    expect_slopes(d, "gradient of the input", &p, g, dgates.host, &p.x, n, op.dx);
+    const float *got = from_device(d, op.drouters, matrices * sizeof *got);
+    op.drouters = ones(d, matrices);
+    op.dx = NULL;
+    must(d->ops->route_softmax_backward(d->backend, &op, &error));
+    expect_floats(d, "gradient of the lowest block's routers", op.drouters, got, matrices);
+}
+
+static void losses_and_gradients_match(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof gradient_cases / sizeof *gradient_cases; i++)
+        on_device(goes_back, &gradient_cases[i]);
+}
+
+/* The sums of many samples, on experts that are more than the threads of a block. */
+static void balances_many(struct device *d, const void *parameters)
+{
+    const struct mixture_case *c = parameters;
+    struct problem p = make_problem(d, c);
+    struct route_softmax route = route_of(d, &p, false);
+    solve(&p, 0);
+    must(d->ops->route_softmax(d->backend, &route, &error));
+    for (int kind = BALANCE_WIDENET; kind <= BALANCE_RMOE; kind++) {
+        float *loss = room(d, sizeof *loss);
+        must(d->ops->balance_softmax(
+            d->backend,
+            &(struct balance_softmax){.kind = (enum balance_softmax_kind)kind,
+                                      .dispatch = &p.device,
+                                      .probabilities = route.probabilities,
+                                      .weight = 2,
+                                      .dprobabilities = blank(d, c->samples * c->experts).device,
+                                      .loss = loss},
+            &error));
+        expect_close(d, "balance loss", loss,
+                     (const double[]){2 * reference_balance(&p, (enum balance_softmax_kind)kind)}, 1, 1e-5);
+    }
+}
+
+static void losses_of_many_samples_match(void **state)
+{
+    (void)state;
+    on_all_cases(balances_many);
+}
+
+/* --- Partitions --- */
+
+struct partition_case {
+    size_t samples, experts;
+    enum pattern pattern;
+};
+
+static const struct partition_case partition_cases[] = {
+    {1, 1, MIXED},
+    {3, 5, MIXED}, /* some experts get none */
+    {24, 4, MIXED},
+    {2003, 7, SOME_WITHOUT_ROUTER},
+    {9, 2, ALL_WITHOUT_ROUTER},
+};
+
+/* By definition: the group of each sample's place in the order of the numbers drawn. */
+static void reference_partition(struct dispatch *want, const int32_t *router, const struct rng *rng, uint64_t base)
+{
+    size_t n = 0;
+    for (size_t b = 0; b < want->samples; b++)
+        n += router[b] >= 0;
+    size_t larger = n % want->experts, each = n / want->experts;
+    for (size_t b = 0; b < want->samples; b++) {
+        size_t before = 0, e = 0, end = each + (larger > 0);
+        uint32_t own = rng_uint32(rng, base + b);
+        for (size_t other = 0; other < want->samples; other++) {
+            uint32_t number = rng_uint32(rng, base + other);
+            before += router[other] >= 0 && (number < own || (number == own && other < b));
+        }
+        while (router[b] >= 0 && before >= end) {
+            e++;
+            end += each + (e < larger);
+        }
+        want->chosen[b] = router[b] >= 0 ? (int32_t)e : -1;
+    }
+    reference_sort(want, 0);
+}
+
+static void partitions(struct device *d, const void *parameters)
+{
+    const struct partition_case *p = parameters;
+    struct mixture_case c = {p->samples, 1, p->experts, 1, 1, 0, p->pattern};
+    struct dispatch want = take_dispatch(d, &c, true), got = take_dispatch(d, &c, false);
+    struct step_state state = {.seed = 0x9876543210abcdefu, .task = 3, .step = 12345};
+    struct rng rng = rng_make(state.seed, RNG_TOKENS, state.task, state.step);
+    int32_t *router = arena_take(&d->host, c.samples * sizeof *router);
+    double *gates = doubles(d, NULL, c.samples);
+    for (size_t b = 0; b < c.samples; b++) {
+        router[b] = c.pattern == ALL_WITHOUT_ROUTER || (c.pattern == SOME_WITHOUT_ROUTER && b % 5 == 1) ? -1 : 2;
+        gates[b] = router[b] >= 0;
+    }
+    int32_t counts[16] = {1, 2, 3}, used[16] = {7}, frozen[16] = {0, 1};
+    struct partition op = {.router = to_device(d, router, c.samples * sizeof *router),
+                           .base = ((uint64_t)1 << 41) - 5,
+                           .state = to_device(d, &state, sizeof state),
+                           .dispatch = &got,
+                           .counts = to_device(d, counts, sizeof counts),
+                           .used = to_device(d, used, sizeof used),
+                           .frozen = to_device(d, frozen, sizeof frozen)};
+    reference_partition(&want, router, &rng, op.base);
+    must(d->ops->partition(d->backend, &op, &error));
+    expect_slots(d, &got, &want);
+    expect_close(d, "gates", got.gates, gates, c.samples, 0);
+    for (size_t e = 0; e < c.experts; e++) {
+        int32_t samples = want.offsets[e + 1] - want.offsets[e];
+        counts[e] += samples;
+        used[e] = samples > 0 && !frozen[e];
+    }
+    expect_integers(d, "counts", op.counts, counts, c.experts);
+    expect_integers(d, "used and not frozen", op.used, used, c.experts);
+
+    for (size_t b = 0; b < c.samples; b++)
+        want.chosen[b] = (int32_t)(b * b % c.experts);
+    op.owner = to_device(d, want.chosen, c.samples * sizeof *want.chosen);
+    for (size_t b = 0; b < c.samples; b++)
+        want.chosen[b] = router[b] >= 0 ? want.chosen[b] : -1;
+    reference_sort(&want, 0);
+    op.counts = op.used = NULL;
+    must(d->ops->partition(d->backend, &op, &error));
+    expect_slots(d, &got, &want);
+}
+
+static void partitions_are_equal_and_addressed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof partition_cases / sizeof *partition_cases; i++)
+        on_device(partitions, &partition_cases[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(routing_matches_in_training_and_evaluation),
+        cmocka_unit_test(noise_is_addressed),
+        cmocka_unit_test(gates_do_not_hide_what_is_no_number),
+        cmocka_unit_test(choices_beyond_the_limit_have_no_part),
+        cmocka_unit_test(losses_and_gradients_match),
+        cmocka_unit_test(losses_of_many_samples_match),
+        cmocka_unit_test(partitions_are_equal_and_addressed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
