@@ -93,7 +93,7 @@ static status check_sizes(const struct task *whole, size_t tasks, struct error *
 static status cut_by_labels(struct label_split *split, const struct split_settings *s, const int32_t *cosines,
                             struct error *error)
 {
-    struct partition partition = {
+    struct class_partition partition = {
         .similarity = cosines, .n = split->classes, .parts = split->tasks, .goal = s->goal, .seed = s->seed};
     TRY(partition_cut(&partition, split->task_of, error));
     size_t count = 0;

@@ -9,7 +9,7 @@
 enum { FEW_ITEMS = 512, STARTS_OF_FEW = 32, STARTS_OF_MANY = 4 }; /* a start costs O(items²) */
 
 struct cut {
-    const struct partition *partition;
+    const struct class_partition *partition;
     int64_t sign;      /* maximises sign · similarity within parts */
     uint32_t *part_of; /* [n]; parts: not assigned yet */
     size_t *sizes;     /* [parts] */
@@ -117,7 +117,7 @@ static void improve(struct cut *cut)
 }
 
 /* order [n] is scratch space. */
-static void cut_randomly(const struct partition *partition, uint32_t *order, uint32_t *part_of)
+static void cut_randomly(const struct class_partition *partition, uint32_t *order, uint32_t *part_of)
 {
     struct rng rng = rng_make(partition->seed, RNG_PARTITION, 0, 0);
     rng_permutation(&rng, partition->n, order);
@@ -166,7 +166,7 @@ static void number_by_first_item(uint32_t *part_of, size_t n, size_t parts, size
     }
 }
 
-status partition_cut(const struct partition *partition, uint32_t *part_of, struct error *error)
+status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error)
 {
     size_t n = partition->n, parts = partition->parts;
     struct cut cut = {.partition = partition, .sign = partition->goal == PARTITION_APART ? -1 : 1};

@@ -1,6 +1,6 @@
 /* Cuts items into parts of equal size whose items are as similar, or as different, as possible.
  *
- *     struct partition partition = {.similarity = s, .n = 100, .parts = 10, .goal = PARTITION_TOGETHER, .seed = 1};
+ *     struct class_partition partition = {.similarity = s, .n = 100, .parts = 10, .goal = PARTITION_TOGETHER, .seed = 1};
  *     TRY(partition_cut(&partition, part_of, error));                            // part_of[i] < 10
  *
  * Raises (lowers) the mean similarity within parts by exchanging pairs between parts, as in Kernighan and Lin, "An
@@ -18,7 +18,7 @@
 enum partition_goal { PARTITION_TOGETHER, PARTITION_APART, PARTITION_RANDOM };
 enum { PARTITION_ITEMS = 4096 }; /* at most */
 
-struct partition {
+struct class_partition {
     const int32_t *similarity; /* [n, n], symmetric, below 2^20 in size */
     size_t n, parts;           /* 1 ≤ parts ≤ n ≤ PARTITION_ITEMS */
     enum partition_goal goal;
@@ -26,6 +26,6 @@ struct partition {
 };
 
 /* part_of [n]: sizes differ by at most one; parts are numbered by their first item. */
-status partition_cut(const struct partition *partition, uint32_t *part_of, struct error *error);
+status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error);
 
 #endif

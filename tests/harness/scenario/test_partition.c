@@ -28,7 +28,7 @@ static int32_t *planted(size_t n, size_t groups, int32_t noise)
 static uint32_t *cut(const int32_t *s, size_t n, size_t parts, enum partition_goal goal, uint64_t seed)
 {
     uint32_t *part_of = malloc(n * sizeof *part_of);
-    struct partition partition = {.similarity = s, .n = n, .parts = parts, .goal = goal, .seed = seed};
+    struct class_partition partition = {.similarity = s, .n = n, .parts = parts, .goal = goal, .seed = seed};
     assert_int_equal(partition_cut(&partition, part_of, &error), OK);
     return part_of;
 }
