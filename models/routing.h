@@ -1,4 +1,4 @@
-/* The rules of noisy top-k routing (adapters/README.md) for one sample, as both backends compute them. */
+/* The rules of routing (adapters/README.md, models/dispatch.h) for one sample, as both backends compute them. */
 #ifndef MTIL_MODELS_ROUTING_H
 #define MTIL_MODELS_ROUTING_H
 
@@ -153,12 +153,15 @@ static inline MTIL_HOST_DEVICE double routing_population_variation(double *value
 {
     double mean = 0, variance = 0;
     for (size_t i = 0; i < n; i++)
-        mean += values[i] / (double)n;
+        mean += values[i];
+    mean /= (double)n;
     for (size_t i = 0; i < n; i++)
-        variance += (values[i] - mean) * (values[i] - mean) / (double)n;
-    double below = mean == 0 ? 1 : mean * mean, pull = mean == 0 ? 0 : variance / mean;
+        variance += (values[i] - mean) * (values[i] - mean);
+    variance /= (double)n;
+    double below = mean == 0 ? 1 : mean * mean, pull = mean == 0 ? 0 : variance / mean,
+           factor = weight * 2 / (double)n / below;
     for (size_t i = 0; i < n; i++)
-        values[i] = weight * 2 * (values[i] - mean - pull) / (double)n / below;
+        values[i] = factor * (values[i] - mean - pull);
     return variance / below;
 }
 

@@ -1,4 +1,4 @@
-/* The balance loss of noisy top-k: probabilities by sample, sums by expert, gradients by sample. */
+/* The balance losses of noisy top-k and of softmax top-k: sums by expert, gradients by sample. */
 #include "models/cuda/kernel.cuh"
 #include "models/routing.h"
 
@@ -125,4 +125,103 @@ status cuda_balance(struct backend *backend, const struct balance *o, struct err
     CUDA_LAUNCH(cuda, find_gradients, (unsigned int)d->samples, BLOCK, d->experts * sizeof(float), v);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "balance", error);
+}
+
+/* --- Of softmax top-k --- */
+
+enum { CHUNK_SAMPLES = 64 };
+
+struct softmax_values {
+    enum balance_softmax_kind kind;
+    size_t chunks;
+    const float *probabilities;
+    float weight;
+    float *dprobabilities, *loss;
+    double *sums, *sent; /* [chunks, E]: Σ p, or of kept gates (RMoE); choices */
+    double *slopes;      /* [E]: of the loss along p (WideNet) or along a kept gate */
+};
+
+static __device__ inline bool is_kept(const struct slots *d, size_t choice, size_t e)
+{
+    return d->chosen[choice] == (int32_t)e && d->slot[choice] >= 0;
+}
+
+/* A block has CHUNK_SAMPLES samples, a thread experts, and takes the samples in order. */
+static __global__ void sum_samples(struct slots d, struct softmax_values v)
+{
+    size_t first = (size_t)blockIdx.x * CHUNK_SAMPLES,
+           last = first + CHUNK_SAMPLES < d.samples ? first + CHUNK_SAMPLES : d.samples;
+    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+        double sum = 0, sent = 0;
+        for (size_t b = first; v.kind == BALANCE_WIDENET && b < last; b++)
+            sum += (double)v.probabilities[b * d.experts + e];
+        for (size_t i = first * d.top_k; i < last * d.top_k; i++) {
+            sent += d.chosen[i] == (int32_t)e ? 1.0 : 0.0;
+            sum += v.kind == BALANCE_RMOE && is_kept(&d, i, e) ? (double)d.gates[i] : 0.0;
+        }
+        v.sums[blockIdx.x * d.experts + e] = sum;
+        v.sent[blockIdx.x * d.experts + e] = sent;
+    }
+}
+
+/* One block; a thread has experts. Shared memory: sums [E], sent [E] */
+static __global__ void add_balance(struct slots d, struct softmax_values v)
+{
+    DYNAMIC_SHARED(double, sums);
+    double *sent = sums + d.experts, loss = 0, choices = 0, weight = (double)v.weight;
+    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+        sums[e] = sent[e] = 0;
+        for (size_t c = 0; c < v.chunks; c++) {
+            sums[e] += v.sums[c * d.experts + e];
+            sent[e] += v.sent[c * d.experts + e];
+        }
+    }
+    __syncthreads();
+    for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
+        choices += sent[e];
+    double samples = choices > 0 ? choices / (double)d.top_k : 1;
+    for (size_t e = threadIdx.x; v.kind == BALANCE_WIDENET && e < d.experts; e += blockDim.x)
+        v.slopes[e] = weight * (double)d.experts * sent[e] / samples / samples;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
+        loss += v.slopes[e] * sums[e];
+    if (v.kind == BALANCE_RMOE) {
+        loss = weight * routing_population_variation(sums, d.experts, weight);
+        for (size_t e = 0; e < d.experts; e++)
+            v.slopes[e] = sums[e];
+    }
+    *v.loss += (float)loss;
+}
+
+static __global__ void probability_gradients(struct slots d, struct softmax_values v)
+{
+    size_t at = global_thread(), e = at % d.experts, b = at / d.experts;
+    if (b >= d.samples)
+        return;
+    bool has_part = v.kind == BALANCE_WIDENET && d.chosen[b * d.top_k] >= 0;
+    for (size_t k = 0; v.kind == BALANCE_RMOE && k < d.top_k; k++)
+        has_part = has_part || is_kept(&d, b * d.top_k + k, e);
+    v.dprobabilities[at] = has_part ? (float)v.slopes[e] : 0.0f;
+}
+
+status cuda_balance_softmax(struct backend *backend, const struct balance_softmax *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct slots d = slots_of(o->dispatch);
+    if (d.samples == 0)
+        return OK;
+    size_t chunks = blocks_for(d.samples, CHUNK_SAMPLES), each = chunks * d.experts;
+    void *memory;
+    TRY(cuda_scratch(cuda, (2 * each + d.experts) * sizeof(double), &memory, error));
+    double *sums = (double *)memory;
+    struct softmax_values v = {o->kind, chunks, o->probabilities, o->weight,      o->dprobabilities,
+                               o->loss, sums,   sums + each,      sums + 2 * each};
+    CUDA_LAUNCH(cuda, sum_samples, (unsigned int)chunks, BLOCK, 0, d, v);
+    CUDA_LAUNCH(cuda, add_balance, 1, BLOCK, 2 * d.experts * sizeof(double), d, v);
+    CUDA_LAUNCH(cuda, probability_gradients, blocks_for(d.samples * d.experts, BLOCK), BLOCK, 0, d, v);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "balance_softmax", error);
 }

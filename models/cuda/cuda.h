@@ -113,6 +113,25 @@ status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias,
 /* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
 status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);
 
+/* What kernels need of a dispatch. */
+struct slots {
+    size_t samples, experts, top_k;
+    int32_t *chosen;
+    float *gates;
+    int32_t *slot, *sample, *choice, *offsets;
+};
+static inline struct slots slots_of(const struct dispatch *d)
+{
+    return {d->samples, d->experts, d->top_k, d->chosen, d->gates, d->slot, d->sample, d->choice, d->offsets};
+}
+
+/* What all routing ends with (slots.cu). Of chosen and, with a limit, of gates: the slots by expert, then by sample. An
+ * expert keeps at most `limit` choices (0: all), first ones before second ones; the gates of the others become 0. */
+status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, struct error *error);
+/* counts and used of struct route; used may be NULL */
+void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used,
+                           const int32_t *frozen);
+
 #define DECLARE(operation) status cuda_##operation(struct backend *, const struct operation *, struct error *);
 BACKEND_OPERATIONS(DECLARE)
 #undef DECLARE

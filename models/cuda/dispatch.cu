@@ -7,19 +7,6 @@ extern "C" {
 #include "core/rng.h"
 }
 
-/* What kernels need of a dispatch. */
-struct slots {
-    size_t samples, experts, top_k;
-    int32_t *chosen;
-    float *gates;
-    int32_t *slot, *sample, *choice, *offsets;
-};
-
-static struct slots slots_of(const struct dispatch *d)
-{
-    return {d->samples, d->experts, d->top_k, d->chosen, d->gates, d->slot, d->sample, d->choice, d->offsets};
-}
-
 /* --- Routing --- */
 
 struct route_values {
@@ -98,55 +85,6 @@ static __global__ void route_samples(struct slots d, struct route_values r)
     }
 }
 
-/* Slots by expert, then by sample: a thread has an expert and counts, then places, its choices in order. One block;
- * shared memory: counts [E + 1] */
-static __global__ void sort_by_expert(struct slots d)
-{
-    DYNAMIC_SHARED(int32_t, counts);
-    size_t choices = d.samples * d.top_k;
-    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
-        int32_t count = 0;
-        for (size_t i = 0; i < choices; i++)
-            count += d.chosen[i] == (int32_t)e;
-        counts[e + 1] = count;
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        counts[0] = 0;
-        for (size_t e = 0; e < d.experts; e++)
-            counts[e + 1] += counts[e];
-    }
-    __syncthreads();
-    for (size_t e = threadIdx.x; e <= d.experts; e += blockDim.x)
-        d.offsets[e] = counts[e];
-    for (size_t i = threadIdx.x; i < choices; i += blockDim.x)
-        if (d.chosen[i] < 0)
-            d.slot[i] = -1;
-    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
-        int32_t slot = counts[e];
-        for (size_t i = 0; i < choices; i++)
-            if (d.chosen[i] == (int32_t)e) {
-                d.slot[i] = slot;
-                d.choice[slot] = (int32_t)i;
-                d.sample[slot] = (int32_t)(i / d.top_k);
-                slot++;
-            }
-    }
-}
-
-static __global__ void count_selections(struct slots d, int32_t *counts, int32_t *used, const int32_t *frozen)
-{
-    size_t e = global_thread();
-    if (e >= d.experts)
-        return;
-    int32_t selected = 0, first = d.offsets[e], last = d.offsets[e + 1];
-    for (int32_t s = first; s < last; s++)
-        selected += d.gates[d.choice[s]] > 0;
-    counts[e] += selected;
-    if (used != NULL)
-        used[e] = last > first && (frozen == NULL || frozen[e] == 0);
-}
-
 status cuda_route(struct backend *backend, const struct route *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
@@ -168,9 +106,9 @@ status cuda_route(struct backend *backend, const struct route *o, struct error *
     r.logits = o->logits;
     if (o->batch > 0)
         CUDA_LAUNCH(cuda, route_samples, (unsigned int)o->batch, BLOCK, (o->experts + BLOCK) * sizeof(float), d, r);
-    CUDA_LAUNCH(cuda, sort_by_expert, 1, BLOCK, (o->experts + 1) * sizeof(int32_t), d);
+    TRY(cuda_sort_slots(cuda, &d, 0, error));
     if (o->training)
-        CUDA_LAUNCH(cuda, count_selections, blocks_for(o->experts, BLOCK), BLOCK, 0, d, o->counts, o->used, o->frozen);
+        cuda_count_selections(cuda, &d, o->counts, o->used, o->frozen);
     return cuda_finish(cuda, "route", error);
 }
 
