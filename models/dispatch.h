@@ -92,9 +92,9 @@ struct route_softmax {
     size_t limit; /* 0: none */
     struct dispatch *dispatch;
     float *probabilities; /* p [B, E], kept for the backward pass and the balance loss */
-    /* Of the sum of the experts' outputs, [B, K]; NULL: not wanted. The gates, or with `aligned` those of RMoE: what the
-     * gates of a sample's n kept choices leave to 1 is shared by them, g + (1 − Σ g) / n, of which only g has a
-     * gradient. One kept choice has exactly 1. */
+    /* Of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. The gates, or with `aligned` those of RMoE: what
+     * the gates of a sample's n kept choices leave to 1 is shared by them, g + (1 − Σ g) / n; one kept choice has exactly
+     * 1. The added part is constant, also along the experts' outputs: on the way back their weights are the gates. */
     bool aligned;
     float *weights;
     int32_t *counts, *used;
