@@ -1,9 +1,9 @@
-/* The mixture of LoRA experts of every block of both towers (adapters/README.md): experts, routers, counts and the frozen set.
+/* The mixtures of experts in the blocks of both towers (adapters/README.md): experts, routers, counts and the frozen set.
  *
  *     struct adapters *adapters;
  *     struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64, .scale = 0.1f, …};
  *     TRY(adapters_create(&adapters, backend, &model_arena, &dimensions, &settings, PARAMETERS_TRAINED, error));
- *     TRY(adapters_initialize(adapters, seed, error));
+ *     TRY(adapters_initialize(adapters, blocks, seed, error));  // blocks: the model's
  *     TRY(adapters_begin_task(adapters, task, error));  // counts to zero, a fresh optimizer, router `task` trained
  *     encoding.hooks = adapters_hooks(adapters, TOWER_IMAGE);               // for clip_encode_*
  *     ... after the backward pass: adapters_step(adapters, state, &rule, error);
@@ -12,23 +12,31 @@
 #define MTIL_ADAPTERS_ADAPTER_H
 
 #include "adapters/place.h"
+#include "models/clip/cost.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
 enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV };
 
+struct expert_kind; /* adapters/experts/kind.h */
+
 struct adapter_settings {
+    const struct expert_kind *kind;           /* NULL: lora */
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
     enum gate_input gate_input; /* of samples */
     enum routing_unit routing;  /* who decides and is counted: samples, or each of their tokens */
+    float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
+    enum activation activation; /* of the model's MLPs, for kinds that share it */
     struct adapter_place place;
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
     float balance_weight;
 };
+
+enum { EXPERT_PARTS = 4 }; /* tensors of an expert: weight and bias of its two layers */
 
 /* The tensors of experts that are stacked along the first axis, by number in the tower's group. */
 struct expert_stack {
@@ -59,6 +67,8 @@ struct adapter_statistics {
 struct adapter_tower {
     struct adapters *adapters;
     size_t blocks, width; /* blocks: those with adapters, 0: none */
+    size_t hidden;        /* units of an expert, m */
+    enum activation activation;
     struct parameters *parameters;
     struct expert_bank *banks;
     struct expert_pass *passes; /* by bank */
@@ -84,12 +94,21 @@ void adapters_destroy(struct adapters *adapters); /* NULL is allowed */
 /* Whether a tower has adapters at all. */
 bool adapters_in_tower(const struct adapters *adapters, enum tower tower);
 
-/* W_down Kaiming-uniform with a = √5 (so uniform within ±1/√d), everything else zero; drawn with RNG_INIT. */
-status adapters_initialize(struct adapters *adapters, uint64_t seed, struct error *error);
+/* As their kind starts, from values that are all zero; drawn with RNG_INIT. blocks: those of the model's towers, NULL for
+ * kinds that do not start from them. */
+status adapters_initialize(struct adapters *adapters, const struct block *const blocks[TOWERS], uint64_t seed,
+                           struct error *error);
 
 /* Trainable values of both towers; ViT-B/16 with 55 experts and 11 tasks: 127,649,280. */
 size_t adapters_values(const struct adapters *adapters);
 size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
+
+/* What a sample goes through, the shared expert included, for models/clip/cost.h. */
+struct cost_experts adapters_cost(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
+
+/* Hidden units of an expert in a tower of such a model. */
+size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct adapter_settings *settings,
+                       enum tower tower);
 
 /* The hooks that put them into a tower's blocks, for struct encoding; NULL for a tower without any. Valid as long as the
  * adapters. */

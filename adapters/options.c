@@ -3,104 +3,114 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/experts/kind.h"
 #include "adapters/merge/combine.h"
 #include "adapters/schedule/schedule.h"
 
-const struct option adapter_options[] = {{.name = "experts",
-                                          .type = OPTION_INTEGER,
-                                          .minimum = 1,
-                                          .maximum = ADAPTER_EXPERTS,
-                                          .fallback = "22",
-                                          .help = "experts per block"},
-                                         {.name = "top_k",
-                                          .type = OPTION_INTEGER,
-                                          .minimum = 1,
-                                          .maximum = 64,
-                                          .fallback = "2",
-                                          .help = "experts chosen per sample"},
-                                         {.name = "bottleneck",
-                                          .type = OPTION_INTEGER,
-                                          .minimum = 4,
-                                          .maximum = 4096,
-                                          .fallback = "64",
-                                          .help = "hidden units of an expert"},
-                                         {.name = "scale",
-                                          .type = OPTION_REAL,
-                                          .minimum = 0,
-                                          .maximum = 100,
-                                          .fallback = "0.1",
-                                          .help = "factor of an expert's output"},
-                                         {.name = "dropout",
-                                          .type = OPTION_REAL,
-                                          .minimum = 0,
-                                          .maximum = 0.99,
-                                          .fallback = "0.1",
-                                          .help = "of an expert's hidden units"},
-                                         {.name = "noise_epsilon",
-                                          .type = OPTION_REAL,
-                                          .minimum = 0,
-                                          .maximum = 10,
-                                          .fallback = "0.01",
-                                          .help = "least standard deviation of the router's noise"},
-                                         {.name = "expert_input",
-                                          .type = OPTION_CHOICE,
-                                          .choices = "residual|post_ln",
-                                          .fallback = "residual",
-                                          .help = "what experts read: the residual stream or ln_2's output"},
-                                         {.name = "gate_input",
-                                          .type = OPTION_CHOICE,
-                                          .choices = "class_token|mean",
-                                          .fallback = "class_token",
-                                          .help = "what decides on a sample's experts: its first token, or the mean of "
-                                                  "its tokens"},
-                                         {.name = "routing",
-                                          .type = OPTION_CHOICE,
-                                          .choices = "per_sample|per_token",
-                                          .fallback = "per_sample",
-                                          .help = "who decides on experts: a sample for all of its tokens, or every "
-                                                  "token for itself; selection counts are of samples or of tokens"},
-                                         {.name = "blocks",
-                                          .type = OPTION_LIST,
-                                          .fallback = "all",
-                                          .help = "blocks with experts: all, first_N, last_N, every_N, or a list of "
-                                                  "numbers from 0"},
-                                         {.name = "towers",
-                                          .type = OPTION_CHOICE,
-                                          .choices = ADAPTED_TOWERS_CHOICES,
-                                          .fallback = "both",
-                                          .help = "towers with experts"},
-                                         {.name = "shared_expert",
-                                          .type = OPTION_BOOLEAN,
-                                          .fallback = "false",
-                                          .help = "one more expert in each block that every sample uses, with gate 1"},
-                                         {.name = "balance_loss",
-                                          .type = OPTION_CHOICE,
-                                          .choices = "none|cv",
-                                          .fallback = "none",
-                                          .help = "a loss that spreads samples over the experts; cv: that of noisy "
-                                                  "top-k"},
-                                         {.name = "balance_weight",
-                                          .type = OPTION_REAL,
-                                          .minimum = 0,
-                                          .maximum = 1000,
-                                          .fallback = "0.01",
-                                          .help = "of the balance loss of each block"},
-                                         {.name = "freeze_top_k",
-                                          .type = OPTION_INTEGER,
-                                          .minimum = 0,
-                                          .maximum = MERGE_SOURCES,
-                                          .fallback = "2",
-                                          .help = "experts frozen after each task"},
-                                         {.name = "freeze",
-                                          .type = OPTION_TEXT,
-                                          .fallback = "most_used",
-                                          .help = "which experts are frozen after a task: mtil list freezing"},
-                                         {.name = "routers",
-                                          .type = OPTION_CHOICE,
-                                          .choices = "per_task|one",
-                                          .fallback = "per_task",
-                                          .help = "one router for each task, or one that all tasks train"},
-                                         {0}};
+const struct option adapter_options[] = {
+    {.name = "experts",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = ADAPTER_EXPERTS,
+     .fallback = "22",
+     .help = "experts per block"},
+    {.name = "kind", .type = OPTION_TEXT, .fallback = "lora", .help = "what an expert is: mtil list experts"},
+    {.name = "init_noise",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 10,
+     .fallback = "0",
+     .help = "kind ffn: deviation of the noise that experts start with, as a share "
+             "of that of each of the MLP's tensors"},
+    {.name = "top_k",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 64,
+     .fallback = "2",
+     .help = "experts chosen per sample"},
+    {.name = "bottleneck",
+     .type = OPTION_INTEGER,
+     .minimum = 4,
+     .maximum = 4096,
+     .fallback = "64",
+     .help = "hidden units of an expert"},
+    {.name = "scale",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 100,
+     .fallback = "0.1",
+     .help = "factor of an expert's output"},
+    {.name = "dropout",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 0.99,
+     .fallback = "0.1",
+     .help = "of an expert's hidden units"},
+    {.name = "noise_epsilon",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 10,
+     .fallback = "0.01",
+     .help = "least standard deviation of the router's noise"},
+    {.name = "expert_input",
+     .type = OPTION_CHOICE,
+     .choices = "residual|post_ln",
+     .fallback = "residual",
+     .help = "what experts read: the residual stream or ln_2's output"},
+    {.name = "gate_input",
+     .type = OPTION_CHOICE,
+     .choices = "class_token|mean",
+     .fallback = "class_token",
+     .help = "what decides on a sample's experts: its first token, or the mean of "
+             "its tokens"},
+    {.name = "routing",
+     .type = OPTION_CHOICE,
+     .choices = "per_sample|per_token",
+     .fallback = "per_sample",
+     .help = "who decides on experts: a sample for all of its tokens, or every "
+             "token for itself; selection counts are of samples or of tokens"},
+    {.name = "blocks",
+     .type = OPTION_LIST,
+     .fallback = "all",
+     .help = "blocks with experts: all, first_N, last_N, every_N, or a list of "
+             "numbers from 0"},
+    {.name = "towers",
+     .type = OPTION_CHOICE,
+     .choices = ADAPTED_TOWERS_CHOICES,
+     .fallback = "both",
+     .help = "towers with experts"},
+    {.name = "shared_expert",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "one more expert in each block that every sample uses, with gate 1"},
+    {.name = "balance_loss",
+     .type = OPTION_CHOICE,
+     .choices = "none|cv",
+     .fallback = "none",
+     .help = "a loss that spreads samples over the experts; cv: that of noisy "
+             "top-k"},
+    {.name = "balance_weight",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1000,
+     .fallback = "0.01",
+     .help = "of the balance loss of each block"},
+    {.name = "freeze_top_k",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = MERGE_SOURCES,
+     .fallback = "2",
+     .help = "experts frozen after each task"},
+    {.name = "freeze",
+     .type = OPTION_TEXT,
+     .fallback = "most_used",
+     .help = "which experts are frozen after a task: mtil list freezing"},
+    {.name = "routers",
+     .type = OPTION_CHOICE,
+     .choices = "per_task|one",
+     .fallback = "per_task",
+     .help = "one router for each task, or one that all tasks train"},
+    {0}};
 
 const struct option merge_options[] = {{.name = "policy",
                                         .type = OPTION_TEXT,
@@ -152,6 +162,19 @@ static bool at_default(const struct options *options, const char *real)
     return options_real(options, real) == strtod(options_find(options_table(options), real)->fallback, NULL);
 }
 
+/* What a kind of expert has no use for would have no effect. */
+static status refuse_keys(const struct expert_kind *kind, const struct options *o, struct error *error)
+{
+    for (size_t i = 0; i < REFUSED_KEYS && kind->refused[i].key != NULL; i++) {
+        const struct refused_key *refused = &kind->refused[i];
+        if (strcmp(options_as_text(o, refused->key), options_find(options_table(o), refused->key)->fallback) != 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: adapter.%s is %s, but with adapter.kind %s %s; leave it out", refused->key,
+                             options_as_text(o, refused->key), kind->name, refused->reason);
+    }
+    return OK;
+}
+
 static status read_blocks(struct block_choice *blocks, const struct options *o, struct error *error)
 {
     size_t count;
@@ -173,6 +196,9 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .dropout = (float)options_real(o, "dropout"),
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
                                    .input = (enum expert_input)options_choice(o, "expert_input")};
+    TRY(expert_kind_find(&s->kind, options_text(o, "kind"), error));
+    TRY(refuse_keys(s->kind, o, error));
+    s->init_noise = (float)options_real(o, "init_noise");
     s->gate_input = (enum gate_input)options_choice(o, "gate_input");
     s->routing = (enum routing_unit)options_choice(o, "routing");
     s->shared_expert = options_boolean(o, "shared_expert");
@@ -194,6 +220,8 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     if (whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
                          whole(o, "freeze_top_k"), s->experts);
+    if (s->kind->settle != NULL)
+        s->kind->settle(s);
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);

@@ -18,7 +18,7 @@ static status take(struct arena *arena, struct backend *backend, enum tensor_typ
 static size_t largest_stack(const struct adapter_tower *tower)
 {
     const struct adapter_settings *settings = &tower->adapters->settings;
-    return settings->experts * settings->bottleneck * tower->width;
+    return settings->experts * tower->hidden * tower->width;
 }
 
 static status take_tower(struct adapter_tower *tower, unsigned needs, struct arena *arena, struct error *error)
@@ -144,7 +144,7 @@ static status expert_output(const struct adapter_tower *tower, size_t block, siz
 {
     struct backend *backend = tower->adapters->backend;
     const struct expert_bank *bank = &tower->banks[block];
-    size_t m = tower->adapters->settings.bottleneck, d = tower->width;
+    size_t m = tower->hidden, d = tower->width;
     const float *down = parameters_weight(tower->parameters, bank->down_weight).value,
                 *down_bias = parameters_weight(tower->parameters, bank->down_bias).value,
                 *up = parameters_weight(tower->parameters, bank->up_weight).value,
@@ -155,7 +155,7 @@ static status expert_output(const struct adapter_tower *tower, size_t block, siz
                                           .transpose_b = true,
                                           .exact = true,
                                           .bias = down_bias + expert * m,
-                                          .activation = ACTIVATION_RELU,
+                                          .activation = tower->activation,
                                           .out = hidden},
                            error));
     return backend->ops->gemm(backend,
@@ -173,8 +173,7 @@ static status take_outputs(const struct adapter_tower *tower, size_t experts, st
 {
     TRY(tensor_take(outputs, arena, TENSOR_F32, "expert outputs", 2, (size_t[]){experts * PROBES, tower->width},
                     error));
-    return tensor_take(hidden, arena, TENSOR_F32, "expert hidden units", 2,
-                       (size_t[]){PROBES, tower->adapters->settings.bottleneck}, error);
+    return tensor_take(hidden, arena, TENSOR_F32, "expert hidden units", 2, (size_t[]){PROBES, tower->hidden}, error);
 }
 
 /* outputs [1 + sources, n], the merged expert's first. */

@@ -1,11 +1,10 @@
 /* The adapters' tensors: declaration, initialisation, counts, frozen set, steps. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "adapters/experts/expert.h"
+#include "adapters/experts/kind.h"
 #include "adapters/statistics.h"
-#include "core/rng.h"
 
 /* Of the update: the experts', the routers' and the shared expert's, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)
@@ -17,28 +16,29 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
 {
     const struct adapter_settings *s = &tower->adapters->settings;
     struct expert_bank *bank = &tower->banks[index];
-    size_t e = s->experts, m = s->bottleneck, d = tower->width, t = s->tasks, flags = index * flags_per_block(s);
+    size_t e = s->experts, m = tower->hidden, d = tower->width, t = s->tasks, flags = index * flags_per_block(s);
+    const char *const *parts = expert_kind_of(s)->parts;
     char name[64];
     struct {
         size_t *index;
-        const char *name;
+        const char *prefix, *name;
         int rank;
         size_t shape[3], segments, flag;
     } tensors[] = {
-        {&bank->down_weight, "down_proj.weight", 3, {e, m, d}, e, flags},
-        {&bank->down_bias, "down_proj.bias", 2, {e, m}, e, flags},
-        {&bank->up_weight, "up_proj.weight", 3, {e, d, m}, e, flags},
-        {&bank->up_bias, "up_proj.bias", 2, {e, d}, e, flags},
-        {&bank->routers, "router_list", 3, {t, d, e}, t, flags + e},
-        {&bank->noise, "w_noise_list", 3, {t, d, e}, t, flags + e},
-        {&bank->shared.down_weight, "shared.down_proj.weight", 3, {1, m, d}, 1, flags + e + t},
-        {&bank->shared.down_bias, "shared.down_proj.bias", 2, {1, m}, 1, flags + e + t},
-        {&bank->shared.up_weight, "shared.up_proj.weight", 3, {1, d, m}, 1, flags + e + t},
-        {&bank->shared.up_bias, "shared.up_proj.bias", 2, {1, d}, 1, flags + e + t},
+        {&bank->down_weight, "", parts[0], 3, {e, m, d}, e, flags},
+        {&bank->down_bias, "", parts[1], 2, {e, m}, e, flags},
+        {&bank->up_weight, "", parts[2], 3, {e, d, m}, e, flags},
+        {&bank->up_bias, "", parts[3], 2, {e, d}, e, flags},
+        {&bank->routers, "", "router_list", 3, {t, d, e}, t, flags + e},
+        {&bank->noise, "", "w_noise_list", 3, {t, d, e}, t, flags + e},
+        {&bank->shared.down_weight, "shared.", parts[0], 3, {1, m, d}, 1, flags + e + t},
+        {&bank->shared.down_bias, "shared.", parts[1], 2, {1, m}, 1, flags + e + t},
+        {&bank->shared.up_weight, "shared.", parts[2], 3, {1, d, m}, 1, flags + e + t},
+        {&bank->shared.up_bias, "shared.", parts[3], 2, {1, d}, 1, flags + e + t},
     };
     size_t count = s->shared_expert ? sizeof tensors / sizeof *tensors : 6;
     for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%zu.%s", bank->block, tensors[i].name);
+        snprintf(name, sizeof name, "%zu.%s%s", bank->block, tensors[i].prefix, tensors[i].name);
         TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
                            tensors[i].flag, tensors[i].index, error));
     }
@@ -72,6 +72,10 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
     struct adapter_tower *tower = &adapters->towers[which];
     size_t all = which == TOWER_IMAGE ? dimensions->image_blocks : dimensions->text_blocks;
     tower->adapters = adapters;
+    tower->hidden = adapters_hidden(dimensions, &adapters->settings, which);
+    tower->activation = expert_kind_of(&adapters->settings)->activation != ACTIVATION_NONE
+                            ? expert_kind_of(&adapters->settings)->activation
+                            : adapters->settings.activation;
     tower->blocks = adapter_place_count(&adapters->settings.place, dimensions, which);
     tower->banks = calloc(tower->blocks + 1, sizeof *tower->banks);
     tower->passes = calloc(tower->blocks + 1, sizeof *tower->passes);
@@ -94,19 +98,13 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
 
 static status check_settings(const struct adapter_settings *s, struct error *error)
 {
-    if (s->experts == 0 || s->top_k == 0 || s->tasks == 0 || s->bottleneck == 0)
-        return error_set(error, ERROR_ARGUMENT, "adapter: experts, top_k, bottleneck and tasks must be at least 1");
+    if (s->experts == 0 || s->top_k == 0 || s->tasks == 0)
+        return error_set(error, ERROR_ARGUMENT, "adapter: experts, top_k and tasks must be at least 1");
     if (s->top_k > s->experts)
         return error_set(error, ERROR_ARGUMENT,
                          "adapter: top_k is %zu but there are only %zu experts to choose from; lower "
                          "adapter.top_k or raise adapter.experts",
                          s->top_k, s->experts);
-    if (s->dropout > 0 && s->bottleneck % 4 != 0)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "adapter: with dropout the bottleneck must be a multiple of 4, found %zu; set adapter.dropout to 0 or "
-            "change adapter.bottleneck",
-            s->bottleneck);
     if (s->routing == ROUTING_PER_TOKEN && s->gate_input != GATE_CLASS_TOKEN)
         return error_set(
             error, ERROR_ARGUMENT,
@@ -120,7 +118,7 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     if (!(s->dropout >= 0 && s->dropout < 1))
         return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g",
                          (double)s->dropout);
-    return OK;
+    return expert_kind_of(s)->check(s, error);
 }
 
 status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena,
@@ -160,31 +158,15 @@ void adapters_destroy(struct adapters *adapters)
     free(adapters);
 }
 
-static status draw_down(struct adapter_tower *tower, size_t index, const struct rng *rng, struct error *error)
-{
-    const struct parameter *p = &tower->parameters->list[index];
-    float *values = malloc(array_size(p->size, sizeof *values)), bound = 1.0f / sqrtf((float)tower->width);
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory to draw %zu values", p->size);
-    for (size_t i = 0; i < p->size; i++)
-        values[i] = bound * (2.0f * rng_uniform(rng, i) - 1.0f);
-    status result = parameters_upload(tower->parameters, p, values, error);
-    free(values);
-    return result;
-}
-
-status adapters_initialize(struct adapters *adapters, uint64_t seed, struct error *error)
+status adapters_initialize(struct adapters *adapters, const struct block *const blocks[TOWERS], uint64_t seed,
+                           struct error *error)
 {
     for (int t = 0; t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
-        for (size_t b = 0; b < tower->blocks; b++) {
-            const struct expert_bank *bank = &tower->banks[b];
-            struct rng rng = rng_make(seed, RNG_INIT, 1 + (uint32_t)t, (uint32_t)bank->block);
-            TRY(draw_down(tower, bank->down_weight, &rng, error));
-            rng = rng_make(seed, RNG_INIT, 1 + TOWERS + (uint32_t)t, (uint32_t)bank->block);
-            if (adapters->settings.shared_expert)
-                TRY(draw_down(tower, bank->shared.down_weight, &rng, error));
-        }
+        const struct block *all = blocks != NULL ? blocks[t] : NULL;
+        for (size_t b = 0; b < tower->blocks; b++)
+            TRY(expert_kind_of(&adapters->settings)
+                    ->start(tower, b, all != NULL ? &all[tower->banks[b].block] : NULL, seed, error));
     }
     return OK;
 }
@@ -200,14 +182,27 @@ size_t adapters_values(const struct adapters *adapters)
            parameters_size(adapters->towers[TOWER_TEXT].parameters);
 }
 
+size_t adapters_hidden(const struct clip_dimensions *n, const struct adapter_settings *s, enum tower tower)
+{
+    return expert_kind_of(s)->hidden(s, tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden);
+}
+
 size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)
 {
     size_t widths[TOWERS] = {n->image_width, n->text_width}, total = 0;
-    for (int t = 0; t < TOWERS; t++)
+    for (int t = 0; t < TOWERS; t++) {
+        size_t hidden = adapters_hidden(n, s, (enum tower)t), expert = 2 * hidden * widths[t] + hidden + widths[t];
         total += adapter_place_count(&s->place, n, (enum tower)t) *
-                 ((s->experts + s->shared_expert) * (2 * s->bottleneck * widths[t] + s->bottleneck + widths[t]) +
-                  2 * s->tasks * widths[t] * s->experts);
+                 ((s->experts + s->shared_expert) * expert + 2 * s->tasks * widths[t] * s->experts);
+    }
     return total;
+}
+
+struct cost_experts adapters_cost(const struct clip_dimensions *n, const struct adapter_settings *s)
+{
+    return (struct cost_experts){.top_k = s->top_k + s->shared_expert,
+                                 .hidden = {adapters_hidden(n, s, TOWER_IMAGE), adapters_hidden(n, s, TOWER_TEXT)},
+                                 .replace_mlp = expert_kind_of(s)->place == REPLACES_MLP};
 }
 
 size_t adapters_choices(const struct adapters *adapters, enum tower tower)

@@ -1,9 +1,30 @@
-/* ε(x) = scale · (W_up dropout(ReLU(W_down x + b_down)) + b_up), all samples of an expert in one product. */
+/* ε(x) = scale · (W₂ dropout(act(W₁ x + b₁)) + b₂), all samples of an expert in one product. */
 #include "adapters/experts/expert.h"
+
+#include <math.h>
 
 uint64_t expert_numbers(const struct block_site *site)
 {
     return ((uint64_t)site->tower << 16 | site->block) << 40;
+}
+
+void expert_add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)values[i];
+    for (size_t i = 0; i < n; i++)
+        squares += pow((double)values[i] - sum / (double)n, 2);
+    double deviation = sqrt(squares / (double)n);
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)((double)values[i] + scale * deviation * (double)rng_normal(rng, base + i));
+}
+
+void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack)
+{
+    const size_t parts[EXPERT_PARTS] = {stack->down_weight, stack->down_bias, stack->up_weight, stack->up_bias};
+    for (int i = 0; i < EXPERT_PARTS; i++)
+        layer->parts[i] = parameters_weight(group, parts[i]);
 }
 
 static status take(struct tensor *tensor, const struct block_site *site, enum tensor_type type, const char *name,
@@ -42,16 +63,23 @@ status expert_layer_take(struct expert_layer *layer, const struct block_site *si
                                         .choice = id + 3 * choices,
                                         .offsets = offsets.data};
     return take(&layer->hidden, site, backend_operand_type(site->backend), "expert hidden units", rows_of(layer),
-                settings_of(layer)->bottleneck, error);
+                layer->tower->hidden, error);
 }
 
-/* rows [slots · length, out] = act(rows [slots · length, in] · W[e]ᵀ + b[e]), or · W[e] without a bias on the way back */
-static status expert_product(const struct expert_layer *layer, const struct block_site *site, size_t weight,
-                             const size_t *bias, bool transpose, const struct tensor *in, const struct tensor *out,
-                             enum activation activation, struct error *error)
+enum expert_part_number { FIRST_WEIGHT, FIRST_BIAS, SECOND_WEIGHT, SECOND_BIAS };
+
+/* The stacked weights of a layer, or their gradients. */
+static struct matrix stack_of(const struct expert_layer *layer, enum expert_part_number weight, float *values)
 {
-    const struct parameters *group = layer->tower->parameters;
-    const size_t *shape = group->list[weight].shape;
+    size_t d = layer->tower->width, m = layer->tower->hidden, experts = layer->dispatch.experts;
+    return weight == FIRST_WEIGHT ? matrix_rows(values, experts * m, d) : matrix_rows(values, experts * d, m);
+}
+
+/* rows [slots · length, out] = act(rows [slots · length, in] · W[e]ᵀ + b[e]), or, on the way back, · W[e] */
+static status expert_product(const struct expert_layer *layer, const struct block_site *site,
+                             enum expert_part_number weight, bool back, const struct tensor *in,
+                             const struct tensor *out, enum activation activation, struct error *error)
+{
     return site->backend->ops->grouped_gemm(
         site->backend,
         &(struct grouped_gemm){.kind = GROUPED_ROWS,
@@ -59,13 +87,30 @@ static status expert_product(const struct expert_layer *layer, const struct bloc
                                .rows_per_slot = layer->length,
                                .offsets = layer->dispatch.offsets,
                                .a = matrix_of(in),
-                               .b = matrix_rows(parameters_weight(group, weight).value, shape[0] * shape[1], shape[2]),
-                               .transpose_b = transpose,
+                               .b = stack_of(layer, weight, layer->parts[weight].value),
+                               .transpose_b = !back,
                                .rows_share_tiles = layer->tokens,
-                               .bias = bias != NULL ? parameters_weight(group, *bias).value : NULL,
+                               .bias = back ? NULL : layer->parts[weight + 1].value,
                                .activation = activation,
                                .out = matrix_of(out)},
         error);
+}
+
+/* The activation by itself, where what is ahead of it is kept; ReLU's slope shows in what comes out. */
+static bool keeps_before(const struct expert_layer *layer)
+{
+    return layer->tower->activation != ACTIVATION_RELU;
+}
+
+static status activate(const struct expert_layer *layer, const struct block_site *site, struct tensor *active,
+                       struct error *error)
+{
+    TRY(take(active, site, layer->hidden.type, "activation", rows_of(layer), layer->tower->hidden, error));
+    return site->backend->ops->activate(site->backend,
+                                        &(struct activate){.activation = layer->tower->activation,
+                                                           .x = matrix_of(&layer->hidden),
+                                                           .out = matrix_of(active)},
+                                        error);
 }
 
 static status gather(const struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
@@ -103,50 +148,51 @@ status expert_layer_forward(struct expert_layer *layer, const struct block_site 
     const struct adapter_settings *s = settings_of(layer);
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
-    struct tensor gathered; /* the samples by slot, then the experts' outputs */
+    struct tensor gathered, active; /* gathered: the samples by slot, then the experts' outputs */
+    bool apart = site->training && keeps_before(layer);
     TRY(take(&gathered, site, layer->hidden.type, "samples by expert", rows_of(layer), layer->tower->width, error));
     TRY(gather(layer, site, x, &gathered, error));
-    TRY(expert_product(layer, site, layer->stack.down_weight, &layer->stack.down_bias, true, &gathered, &layer->hidden,
-                       ACTIVATION_RELU, error));
+    TRY(expert_product(layer, site, FIRST_WEIGHT, false, &gathered, &layer->hidden,
+                       apart ? ACTIVATION_NONE : layer->tower->activation, error));
     size_t images_rows = x->shape[1]; /* the hidden units of samples before this share of a batch come first */
     if (site->training && s->dropout > 0)
         TRY(backend->ops->dispatch_dropout(
             backend,
             &(struct dispatch_dropout){.dispatch = &layer->dispatch,
                                        .rows_per_sample = layer->length,
-                                       .width = s->bottleneck,
+                                       .width = layer->tower->hidden,
                                        .probability = s->dropout,
                                        .base = layer->numbers + (uint64_t)site->first * layer->dispatch.top_k *
-                                                                    images_rows * s->bottleneck,
+                                                                    images_rows * layer->tower->hidden,
                                        .state = site->state,
                                        .type = layer->hidden.type,
                                        .hidden = layer->hidden.data},
             error));
-    TRY(expert_product(layer, site, layer->stack.up_weight, &layer->stack.up_bias, true, &layer->hidden, &gathered,
-                       ACTIVATION_NONE, error));
+    active = layer->hidden;
+    if (apart)
+        TRY(activate(layer, site, &active, error));
+    TRY(expert_product(layer, site, SECOND_WEIGHT, false, &active, &gathered, ACTIVATION_NONE, error));
     TRY(combine(layer, site, &gathered, layer->dispatch.gates, s->scale, y, error));
     arena_release(site->arena, mark);
     return OK;
 }
 
-/* dW[e] += aᵀ b over the expert's rows; the bias's gradient too where it is the sum of a's rows. */
-static status weight_gradient(const struct expert_layer *layer, const struct block_site *site, size_t weight,
-                              const size_t *bias, const struct tensor *a, const struct tensor *b, struct error *error)
+/* dW[e] += aᵀ b over the expert's rows; the first layer's bias likewise, the sum of a's rows. */
+static status weight_gradient(const struct expert_layer *layer, const struct block_site *site,
+                              enum expert_part_number weight, const struct tensor *a, const struct tensor *b,
+                              struct error *error)
 {
-    const struct parameters *group = layer->tower->parameters;
-    const size_t *shape = group->list[weight].shape;
     return site->backend->ops->grouped_gemm(
         site->backend,
-        &(struct grouped_gemm){
-            .kind = GROUPED_WEIGHTS,
-            .groups = layer->dispatch.experts,
-            .rows_per_slot = layer->length,
-            .offsets = layer->dispatch.offsets,
-            .a = matrix_of(a),
-            .b = matrix_of(b),
-            .out = matrix_rows(parameters_weight(group, weight).gradient, shape[0] * shape[1], shape[2]),
-            .column_sums = bias != NULL ? parameters_weight(group, *bias).gradient : NULL,
-            .frozen = layer->frozen},
+        &(struct grouped_gemm){.kind = GROUPED_WEIGHTS,
+                               .groups = layer->dispatch.experts,
+                               .rows_per_slot = layer->length,
+                               .offsets = layer->dispatch.offsets,
+                               .a = matrix_of(a),
+                               .b = matrix_of(b),
+                               .out = stack_of(layer, weight, layer->parts[weight].gradient),
+                               .column_sums = weight == FIRST_WEIGHT ? layer->parts[FIRST_BIAS].gradient : NULL,
+                               .frozen = layer->frozen},
         error);
 }
 
@@ -154,35 +200,38 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
                              const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error)
 {
     const struct adapter_settings *s = settings_of(layer);
-    const struct expert_stack *stack = &layer->stack;
-    struct weight up_bias = parameters_weight(layer->tower->parameters, stack->up_bias);
-    struct tensor gathered;
+    struct weight bias = layer->parts[SECOND_BIAS];
+    struct tensor gathered, active = layer->hidden;
     enum tensor_type type = layer->hidden.type;
-    TRY(take(dhidden, site, type, "gradient of the expert hidden units", rows_of(layer), s->bottleneck, error));
+    TRY(take(dhidden, site, type, "gradient of the expert hidden units", rows_of(layer), layer->tower->hidden, error));
     struct arena_mark mark = arena_mark(site->arena);
     TRY(take(&gathered, site, type, "gradients by expert", rows_of(layer), layer->tower->width, error));
     TRY(gather(layer, site, dy, &gathered, error));
-    TRY(expert_product(layer, site, stack->up_weight, NULL, false, &gathered, dhidden, ACTIVATION_NONE, error));
-    TRY(site->backend->ops->expert_gate_backward(site->backend,
-                                                 &(struct expert_gate_backward){.dispatch = &layer->dispatch,
-                                                                                .rows_per_sample = layer->length,
-                                                                                .hidden = s->bottleneck,
-                                                                                .width = layer->tower->width,
-                                                                                .scale = s->scale,
-                                                                                .keep = 1.0f - s->dropout,
-                                                                                .type = type,
-                                                                                .activation = ACTIVATION_RELU,
-                                                                                .h = layer->hidden.data,
-                                                                                .dh = dhidden->data,
-                                                                                .dy = gathered.data,
-                                                                                .up_bias = up_bias.value,
-                                                                                .dgates = dgates,
-                                                                                .dup_bias = up_bias.gradient,
-                                                                                .frozen = layer->frozen},
-                                                 error));
-    TRY(weight_gradient(layer, site, stack->up_weight, NULL, &gathered, &layer->hidden, error));
+    TRY(expert_product(layer, site, SECOND_WEIGHT, true, &gathered, dhidden, ACTIVATION_NONE, error));
+    if (keeps_before(layer))
+        TRY(activate(layer, site, &active, error));
+    TRY(site->backend->ops->expert_gate_backward(
+        site->backend,
+        &(struct expert_gate_backward){.dispatch = &layer->dispatch,
+                                       .rows_per_sample = layer->length,
+                                       .hidden = layer->tower->hidden,
+                                       .width = layer->tower->width,
+                                       .scale = s->scale,
+                                       .keep = 1.0f - s->dropout,
+                                       .type = type,
+                                       .activation = layer->tower->activation,
+                                       .before = keeps_before(layer) ? layer->hidden.data : NULL,
+                                       .h = active.data,
+                                       .dh = dhidden->data,
+                                       .dy = gathered.data,
+                                       .up_bias = bias.value,
+                                       .dgates = dgates,
+                                       .dup_bias = bias.gradient,
+                                       .frozen = layer->frozen},
+        error));
+    TRY(weight_gradient(layer, site, SECOND_WEIGHT, &gathered, &active, error));
     TRY(gather(layer, site, x, &gathered, error));
-    TRY(weight_gradient(layer, site, stack->down_weight, &stack->down_bias, dhidden, &gathered, error));
+    TRY(weight_gradient(layer, site, FIRST_WEIGHT, dhidden, &gathered, error));
     arena_release(site->arena, mark);
     return OK;
 }
@@ -193,7 +242,7 @@ status expert_layer_backward_input(const struct expert_layer *layer, const struc
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor gathered;
     TRY(take(&gathered, site, dhidden->type, "gradients by expert", rows_of(layer), layer->tower->width, error));
-    TRY(expert_product(layer, site, layer->stack.down_weight, NULL, false, dhidden, &gathered, ACTIVATION_NONE, error));
+    TRY(expert_product(layer, site, FIRST_WEIGHT, true, dhidden, &gathered, ACTIVATION_NONE, error));
     TRY(combine(layer, site, &gathered, NULL, 1.0f, dx, error));
     arena_release(site->arena, mark);
     return OK;

@@ -1,22 +1,25 @@
 /* Inside adapters/: the experts of a block, who sends what to them, and what a forward pass keeps for its backward pass.
- * expert.c is the kind of expert, router.c who decides, mixture.c the hook that puts both beside the MLP. */
+ * expert.c computes experts of any kind (kind.h), router.c decides, mixture.c is the hook that puts both into a block. */
 #ifndef MTIL_ADAPTERS_EXPERTS_EXPERT_H
 #define MTIL_ADAPTERS_EXPERTS_EXPERT_H
 
 #include "adapters/adapter.h"
+#include "core/rng.h"
 
 /* Experts of a block with the samples that each was given. A sample is `length` rows: all of an image or a prompt, or
  * one token. */
 struct expert_layer {
     const struct adapter_tower *tower;
-    struct expert_stack stack;
-    const int32_t *frozen; /* device [E], NULL: none is */
-    uint64_t numbers;      /* of its dropout: where they begin */
+    struct weight parts[EXPERT_PARTS]; /* [E, m, d], [E, m], [E, d, m], [E, d] */
+    const int32_t *frozen;             /* device [E], NULL: none is */
+    uint64_t numbers;                  /* of its dropout: where they begin */
     size_t length;
     bool tokens; /* a sample of the layer is a token */
     struct dispatch dispatch;
-    struct tensor hidden; /* [samples · K · length, m] by slot, after ReLU and dropout */
+    struct tensor hidden; /* [samples · K · length, m] by slot: after ReLU and dropout, or before another activation */
 };
+
+void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack);
 
 /* dispatch is to be filled by whoever routes; numbers: of the block's random numbers. */
 status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t samples, size_t length,
@@ -26,7 +29,7 @@ status expert_layer_take(struct expert_layer *layer, const struct block_site *si
 status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                             struct tensor *y, struct error *error);
 
-/* Gradients of the stack and of the gates (dgates [samples, K], set), and of the hidden units, which are taken from the
+/* Gradients of the weights and of the gates (dgates [samples, K], set), and of the hidden units, which are taken from the
  * arena for expert_layer_backward_input: dx += … */
 status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                              const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error);
@@ -61,6 +64,9 @@ status router_send_all(struct expert_pass *pass, const struct block_site *site, 
 
 /* The hook that runs the pass in its block. */
 void mixture_hook(struct expert_pass *pass, struct block_hook *hook);
+
+/* values[i] += scale · standard deviation of values · n_i, n ~ N(0, 1) from draw `base` on. */
+void expert_add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base);
 
 /* Where the random numbers of a block begin, apart from those of every other block: 2⁴⁰ numbers each, the upper half of
  * them for its shared expert. */

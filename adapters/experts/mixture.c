@@ -1,5 +1,6 @@
 /* The hook: y += Σ_k g_k ε_k(x) over the experts that the router chose, and the shared one. */
 #include "adapters/experts/expert.h"
+#include "adapters/experts/kind.h"
 #include "adapters/statistics.h"
 
 static status take_layers(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
@@ -9,17 +10,20 @@ static status take_layers(struct expert_pass *pass, const struct block_site *sit
     const struct adapter_settings *s = &tower->adapters->settings;
     const struct expert_bank *bank = &tower->banks[pass->bank];
     pass->routed = (struct expert_layer){.tower = tower,
-                                         .stack = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
                                          .frozen = bank->frozen,
                                          .tokens = s->routing == ROUTING_PER_TOKEN,
                                          .numbers = expert_numbers(site)};
-    pass->shared = (struct expert_layer){
-        .tower = tower, .stack = bank->shared, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
+    const struct expert_stack routed = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+    expert_layer_use(&pass->routed, tower->parameters, &routed);
     size_t length = pass->routed.tokens ? 1 : x->shape[1], samples = x->shape[0] * x->shape[1] / length;
     TRY(expert_layer_take(&pass->routed, site, samples, length, s->experts, s->top_k, error));
     if (tower->choices != NULL)
         pass->routed.dispatch.chosen = tower->choices + pass->bank * samples * s->top_k;
-    return s->shared_expert ? expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error) : OK;
+    if (!s->shared_expert)
+        return OK;
+    pass->shared = (struct expert_layer){.tower = tower, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
+    expert_layer_use(&pass->shared, tower->parameters, &bank->shared);
+    return expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error);
 }
 
 static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
@@ -81,7 +85,7 @@ void mixture_hook(struct expert_pass *pass, struct block_hook *hook)
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     bool trained = pass->tower->parameters->gradients != NULL;
     *hook = (struct block_hook){.state = pass,
-                                .place = BESIDE_MLP,
+                                .place = expert_kind_of(s)->place,
                                 .trained = trained,
                                 .whole = s->gate_input == GATE_MEAN || s->routing == ROUTING_PER_TOKEN,
                                 .forward = forward,

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPERT_TENSORS = 4, ROUTING_TENSORS = 2, OWN_KEYS = 8, NUMBERS_MOST = 1024 };
+#include "adapters/experts/kind.h"
+#include "models/files/clip_config.h"
+
+enum { ROUTING_TENSORS = 2, OWN_KEYS = 10, NUMBERS_MOST = 1024 };
 
 static size_t tensors_per_block(const struct adapters *adapters)
 {
-    return EXPERT_TENSORS * (adapters->settings.experts + adapters->settings.shared_expert) +
+    return EXPERT_PARTS * (adapters->settings.experts + adapters->settings.shared_expert) +
            ROUTING_TENSORS * adapters->settings.tasks;
 }
 
@@ -30,21 +33,20 @@ static void describe(struct adapter_tensor *tensor, const struct parameter *p, s
 
 void adapters_tensor_at(const struct adapters *adapters, size_t index, struct adapter_tensor *tensor)
 {
-    static const char *const expert_names[EXPERT_TENSORS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight",
-                                                             "up_proj.bias"};
+    const char *const *expert_names = expert_kind_of(&adapters->settings)->parts;
     size_t per_block = tensors_per_block(adapters), block = index / per_block, k = index % per_block;
     *tensor = (struct adapter_tensor){.tower = block < adapters->towers[TOWER_IMAGE].blocks ? TOWER_IMAGE : TOWER_TEXT};
     block -= tensor->tower == TOWER_TEXT ? adapters->towers[TOWER_IMAGE].blocks : 0;
     const struct adapter_tower *tower = &adapters->towers[tensor->tower];
     const struct expert_bank *bank = &tower->banks[block];
     const char *visual = tensor->tower == TOWER_IMAGE ? "visual." : "";
-    if (k < EXPERT_TENSORS * adapters->settings.experts) {
-        const size_t numbers[EXPERT_TENSORS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
-        size_t expert = k / EXPERT_TENSORS, which = k % EXPERT_TENSORS;
+    if (k < EXPERT_PARTS * adapters->settings.experts) {
+        const size_t numbers[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+        size_t expert = k / EXPERT_PARTS, which = k % EXPERT_PARTS;
         snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual,
                  bank->block, expert, expert_names[which]);
         describe(tensor, &tower->parameters->list[numbers[which]], expert);
-    } else if ((k -= EXPERT_TENSORS * adapters->settings.experts) >= ROUTING_TENSORS * adapters->settings.tasks) {
+    } else if ((k -= EXPERT_PARTS * adapters->settings.experts) >= ROUTING_TENSORS * adapters->settings.tasks) {
         const struct expert_stack *shared = &bank->shared;
         const size_t numbers[] = {shared->down_weight, shared->down_bias, shared->up_weight, shared->up_bias};
         k -= ROUTING_TENSORS * adapters->settings.tasks;
@@ -159,6 +161,10 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"gate_input", "mean"};
     if (s->routing == ROUTING_PER_TOKEN)
         metadata[count++] = (struct safetensors_metadata){"routing", "per_token"};
+    if (expert_kind_of(s) != &expert_lora)
+        metadata[count++] = (struct safetensors_metadata){"expert_kind", expert_kind_of(s)->name};
+    if (expert_kind_of(s)->activation == ACTIVATION_NONE)
+        metadata[count++] = (struct safetensors_metadata){"activation", clip_activation_name(s->activation)};
     for (size_t i = 0; i < extra->metadata_count; i++)
         metadata[count++] = extra->metadata[i];
     return safetensors_write(path, tensors, tensor_count, metadata, count, error);
@@ -247,6 +253,23 @@ static status gate_from_metadata(const struct safetensors *file, struct adapter_
     return OK;
 }
 
+static status kind_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
+{
+    const char *kind = safetensors_metadata_value(file, "expert_kind"),
+               *activation = safetensors_metadata_value(file, "activation");
+    settings->kind = &expert_lora;
+    if (kind != NULL && expert_kind_find(&settings->kind, kind, error) != OK)
+        return error_context(error, "%s: metadata expert_kind", safetensors_path(file));
+    if (settings->kind->activation != ACTIVATION_NONE)
+        return OK;
+    settings->activation = activation != NULL ? clip_activation_parse(activation) : ACTIVATION_NONE;
+    if (settings->activation == ACTIVATION_NONE)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: metadata activation: expected quick_gelu or gelu, of experts of kind %s, found \"%s\"",
+                         safetensors_path(file), settings->kind->name, activation != NULL ? activation : "");
+    return OK;
+}
+
 static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
                                      struct error *error)
 {
@@ -284,8 +307,12 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
 status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
                              struct error *error)
 {
+    char first[64];
+    bool found = false;
     settings->experts = settings->tasks = settings->bottleneck = 0;
     settings->shared_expert = false;
+    TRY(kind_from_metadata(file, settings, error));
+    snprintf(first, sizeof first, ".%s", settings->kind->parts[0]);
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const struct safetensor *t = safetensors_at(file, i);
         if (strncmp(t->name, prefix, strlen(prefix)) != 0)
@@ -296,15 +323,18 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
             settings->experts = (size_t)expert + 1;
         if (router >= 0 && (size_t)router + 1 > settings->tasks)
             settings->tasks = (size_t)router + 1;
-        if (expert >= 0 && strstr(t->name, ".down_proj.weight") != NULL && t->rank == 2)
+        if (expert >= 0 && strstr(t->name, first) != NULL && t->rank == 2 && t->shape[0] > 0) {
             settings->bottleneck = t->shape[0];
+            found = true;
+        }
     }
-    if (settings->experts == 0 || settings->bottleneck == 0)
+    if (settings->experts == 0 || !found)
         return error_set(
             error, ERROR_FORMAT,
-            "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0."
-            "down_proj.weight",
-            safetensors_path(file), prefix);
+            "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0%s",
+            safetensors_path(file), prefix, first);
+    if (settings->kind->settle != NULL)
+        settings->kind->settle(settings);
     if (settings->tasks == 0)
         return error_set(
             error, ERROR_FORMAT,
@@ -383,12 +413,13 @@ static status expect_experts(const struct safetensors *file, const struct clip_d
     for (size_t n = 0; n < dimensions->image_blocks + dimensions->text_blocks; n++) {
         enum tower tower = n < dimensions->image_blocks ? TOWER_IMAGE : TOWER_TEXT;
         size_t block = tower == TOWER_IMAGE ? n : n - dimensions->image_blocks;
-        const size_t shape[] = {s->bottleneck, tower == TOWER_IMAGE ? dimensions->image_width : dimensions->text_width};
+        const size_t shape[] = {adapters_hidden(dimensions, s, tower),
+                                tower == TOWER_IMAGE ? dimensions->image_width : dimensions->text_width};
         bool has = adapter_place_has(&s->place, dimensions, tower, block);
         for (size_t e = 0; has && e < s->experts; e++) {
             char name[128];
-            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.down_proj.weight",
-                     tower == TOWER_IMAGE ? "visual." : "", block, e);
+            snprintf(name, sizeof name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s",
+                     tower == TOWER_IMAGE ? "visual." : "", block, e, expert_kind_of(s)->parts[0]);
             TRY(check_tensor(file, name, 2, shape, error));
         }
     }

@@ -11,15 +11,15 @@
 static status standard_activations(struct expert_shape s, const float *expert, const float *probes, size_t count,
                                    double *hidden, struct error *error)
 {
-    float *unit = malloc(array_size(s.bottleneck, sizeof *unit));
+    float *unit = malloc(array_size(s.hidden, sizeof *unit));
     if (unit == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", s.bottleneck);
+        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", s.hidden);
     for (size_t p = 0; p < count; p++) {
         expert_forward(s, expert, 1, probes + p * s.width, unit, NULL);
-        for (size_t i = 0; i < s.bottleneck; i++)
+        for (size_t i = 0; i < s.hidden; i++)
             hidden[i * count + p] = (double)unit[i];
     }
-    for (size_t i = 0; i < s.bottleneck; i++) {
+    for (size_t i = 0; i < s.hidden; i++) {
         double *h = hidden + i * count, mean = 0, length = 0;
         bool constant = true;
         for (size_t p = 0; p < count; p++) {
@@ -124,7 +124,7 @@ static status best_assignment(size_t n, const double *gain, size_t *order, struc
 status merge_align(struct expert_shape s, const float *a, const float *b, const float *probes, size_t count,
                    size_t *order, float *correlation, struct error *error)
 {
-    size_t m = s.bottleneck;
+    size_t m = s.hidden;
     double *hidden = malloc(array_size(array_size(2 * m, count), sizeof *hidden)),
            *gain = malloc(array_size(array_size(m, m), sizeof *gain));
     status result = hidden != NULL && gain != NULL
@@ -152,12 +152,12 @@ static void mean_of_permuted(struct expert_shape s, const float *a, const float 
 {
     struct expert_part down = expert_part(s, 0), down_bias = expert_part(s, 1), up = expert_part(s, 2),
                        up_bias = expert_part(s, 3);
-    for (size_t i = 0; i < s.bottleneck; i++) {
+    for (size_t i = 0; i < s.hidden; i++) {
         for (size_t j = 0; j < s.width; j++) {
             size_t into = down.offset + i * s.width + j;
             merged[into] = 0.5f * (a[into] + b[down.offset + order[i] * s.width + j]);
-            into = up.offset + j * s.bottleneck + i;
-            merged[into] = 0.5f * (a[into] + b[up.offset + j * s.bottleneck + order[i]]);
+            into = up.offset + j * s.hidden + i;
+            merged[into] = 0.5f * (a[into] + b[up.offset + j * s.hidden + order[i]]);
         }
         merged[down_bias.offset + i] = 0.5f * (a[down_bias.offset + i] + b[down_bias.offset + order[i]]);
     }
@@ -172,9 +172,9 @@ static status combine(const struct merge_sources *sources, const struct options 
     if (sources->count != 2)
         return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned goes between 2 experts, found %zu",
                          sources->count);
-    size_t *order = malloc(array_size(sources->shape.bottleneck, sizeof *order));
+    size_t *order = malloc(array_size(sources->shape.hidden, sizeof *order));
     if (order == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", sources->shape.bottleneck);
+        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", sources->shape.hidden);
     status result = merge_align(sources->shape, sources->expert[0], sources->expert[1], sources->probes,
                                 sources->probe_count, order, NULL, error);
     if (result == OK)

@@ -14,7 +14,7 @@ REGISTRY_LOOKUPS(merge_combiner, struct merge_combiner, combiners, "suite", "way
 
 struct expert_part expert_part(struct expert_shape s, int part)
 {
-    const size_t sizes[EXPERT_PARTS] = {s.bottleneck * s.width, s.bottleneck, s.width * s.bottleneck, s.width};
+    const size_t sizes[EXPERT_PARTS] = {s.hidden * s.width, s.hidden, s.width * s.hidden, s.width};
     struct expert_part found = {0, sizes[part]};
     for (int i = 0; i < part; i++)
         found.offset += sizes[i];
@@ -38,17 +38,31 @@ static void affine(size_t rows, size_t columns, const float *matrix, const float
     }
 }
 
+static float activated(enum activation activation, float x)
+{
+    switch (activation) {
+    case ACTIVATION_RELU:
+        return fmaxf(x, 0);
+    case ACTIVATION_GELU:
+        return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+    case ACTIVATION_QUICK_GELU:
+        return x / (1.0f + expf(-1.702f * x));
+    default:
+        return x;
+    }
+}
+
 void expert_forward(struct expert_shape s, const float *expert, float scale, const float *x, float *hidden, float *out)
 {
     const float *parts[EXPERT_PARTS];
     for (int i = 0; i < EXPERT_PARTS; i++)
         parts[i] = expert + expert_part(s, i).offset;
-    affine(s.bottleneck, s.width, parts[0], parts[1], x, hidden);
-    for (size_t i = 0; i < s.bottleneck; i++)
-        hidden[i] = fmaxf(hidden[i], 0);
+    affine(s.hidden, s.width, parts[0], parts[1], x, hidden);
+    for (size_t i = 0; i < s.hidden; i++)
+        hidden[i] = activated(s.activation, hidden[i]);
     if (out == NULL)
         return;
-    affine(s.width, s.bottleneck, parts[2], parts[3], hidden, out);
+    affine(s.width, s.hidden, parts[2], parts[3], hidden, out);
     for (size_t i = 0; i < s.width; i++)
         out[i] *= scale;
 }

@@ -5,18 +5,17 @@
  *     TRY(merge_combiner_find(&combiner, "ties", error));
  *     ... combiner->combine(&sources, options, merged, error) ...
  *
- * An expert is one flat vector of its four parts in this order: down_proj.weight [m, d], down_proj.bias [m],
- * up_proj.weight [d, m], up_proj.bias [d].
+ * An expert is one flat vector of its four parts in this order: weight [m, d] and bias [m] of its first layer, weight [d, m]
+ * and bias [d] of the second.
  */
 #ifndef MTIL_ADAPTERS_MERGE_COMBINE_H
 #define MTIL_ADAPTERS_MERGE_COMBINE_H
 
 #include "adapters/merge.h"
 
-enum { EXPERT_PARTS = 4 };
-
 struct expert_shape {
-    size_t width, bottleneck; /* d, m */
+    size_t width, hidden; /* d, m */
+    enum activation activation;
 };
 
 /* Where a part lies in the flat vector. */
@@ -29,7 +28,7 @@ size_t expert_size(struct expert_shape shape);
 /* The four tensors of a block's experts, in that order; each is a stack of all experts. */
 void merge_expert_tensors(const struct adapter_tower *tower, size_t block, const struct parameter *found[EXPERT_PARTS]);
 
-/* hidden [m] = ReLU(W_down x + b_down) and, unless NULL, out [d] = scale · (W_up hidden + b_up), on the host. */
+/* hidden [m] = act(W₁ x + b₁) and, unless NULL, out [d] = scale · (W₂ hidden + b₂), on the host. */
 void expert_forward(struct expert_shape shape, const float *expert, float scale, const float *x, float *hidden,
                     float *out);
 

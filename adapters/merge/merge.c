@@ -1,10 +1,10 @@
 /* Carries out what a policy planned. */
 #include "adapters/merge.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/experts/expert.h"
 #include "adapters/merge/policies.h"
 #include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
@@ -175,8 +175,7 @@ static status read_sources(const struct adapter_tower *tower, const struct merge
 static status combine_into(const struct adapter_tower *tower, const struct merge_combiner *combiner,
                            const struct options *options, const struct merge *merge, struct error *error)
 {
-    struct merge_sources sources = {.count = merge->sources,
-                                    .shape = {tower->width, tower->adapters->settings.bottleneck}};
+    struct merge_sources sources = {.count = merge->sources, .shape = {tower->width, tower->hidden, tower->activation}};
     size_t n = expert_size(sources.shape);
     float *memory = malloc(array_size(2 * merge->sources + 1, n * sizeof *memory)),
           *probes = malloc(array_size(PROBES, tower->width * sizeof *probes));
@@ -191,25 +190,12 @@ static status combine_into(const struct adapter_tower *tower, const struct merge
     return result;
 }
 
-/* values[i] += scale · standard deviation of values · n_i, n ~ N(0, 1) from draw `base` on. */
-static void add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base)
-{
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)values[i];
-    for (size_t i = 0; i < n; i++)
-        squares += pow((double)values[i] - sum / (double)n, 2);
-    double deviation = sqrt(squares / (double)n);
-    for (size_t i = 0; i < n; i++)
-        values[i] = (float)((double)values[i] + scale * deviation * (double)rng_normal(rng, base + i));
-}
-
 /* Noise around a merged expert, each of its tensors by itself, as RMoE starts its experts (Wu et al. 2022). The numbers are
  * beside those that policies and freezing draw: from 2^63 on, 2^36 for each expert. */
 static status blur(const struct adapter_tower *tower, enum tower which, const struct merge *merge, float scale,
                    const struct rng *rng, struct error *error)
 {
-    struct expert_shape shape = {tower->width, tower->adapters->settings.bottleneck};
+    struct expert_shape shape = {tower->width, tower->hidden, tower->activation};
     uint64_t base =
         (uint64_t)1 << 63 | (uint64_t)which << 62 | (uint64_t)merge->block << 48 | (uint64_t)merge->target << 36;
     float *flat = malloc(array_size(expert_size(shape), sizeof *flat));
@@ -218,7 +204,7 @@ static status blur(const struct adapter_tower *tower, enum tower which, const st
     status result = read_expert(tower, tower->parameters->values, merge->block, merge->target, flat, error);
     for (int i = 0; result == OK && i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(shape, i);
-        add_noise(flat + part.offset, part.size, (double)scale, rng, base + part.offset);
+        expert_add_noise(flat + part.offset, part.size, (double)scale, rng, base + part.offset);
     }
     NEXT(result, write_expert(tower, merge->block, merge->target, flat, error));
     free(flat);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "adapters/merge/combine.h"
 #include "adapters/schedule/schedule.h"
@@ -125,6 +126,13 @@ static void list_freezing(struct listing *listing)
         add_entry(listing, &(struct entry){policy->name, policy->source, policy->formula, "adapter.", policy->options});
 }
 
+static void list_experts(struct listing *listing)
+{
+    const struct expert_kind *kind;
+    for (size_t i = 0; (kind = expert_kind_at(i)) != NULL; i++)
+        add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
+}
+
 static void list_schedules(struct listing *listing)
 {
     const struct merge_schedule *schedule;
@@ -171,11 +179,11 @@ static const struct kind {
     const char *name, *title;
     void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
 } kinds[] = {
-    {"combiners", "source", list_combiners}, {"datasets", "source", list_datasets},
-    {"freezing", "source", list_freezing},   {"methods", "publication", list_methods},
-    {"models", "what it is", list_models},   {"policies", "source", list_policies},
-    {"schedules", "when", list_schedules},   {"selectors", "source", list_selectors},
-    {"suites", "summary", list_suites},
+    {"combiners", "source", list_combiners},  {"datasets", "source", list_datasets},
+    {"experts", "source", list_experts},      {"freezing", "source", list_freezing},
+    {"methods", "publication", list_methods}, {"models", "what it is", list_models},
+    {"policies", "source", list_policies},    {"schedules", "when", list_schedules},
+    {"selectors", "source", list_selectors},  {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -213,7 +221,7 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|freezing|methods|models|policies|schedules|selectors|suites",
+    .arguments = "combiners|datasets|experts|freezing|methods|models|policies|schedules|selectors|suites",
     .summary = "list what a suite can name",
     .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
                "a suite, the table of a paper that it reproduces, and its rows.\n",

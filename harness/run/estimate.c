@@ -43,14 +43,14 @@ status product_rate(struct backend *backend, struct arena *arena, double *rate, 
 static double training_cost(const struct experiment *e, const struct task *task)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct adapter_settings *a = &e->settings.adapter;
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     size_t texts, positions, batch = task->settings.batch;
     double steps = (double)task->settings.iterations;
     if (e->model.groups == GROUPS_NONE)
         return 0;
     e->model.head->texts(e, task, &texts, &positions);
     if (e->model.groups & GROUP_ADAPTERS)
-        return steps * cost_adapter_step(n, batch, texts, positions, a->top_k + a->shared_expert, a->bottleneck);
+        return steps * cost_adapter_step(n, batch, texts, positions, &experts);
     return steps * ((e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
                     (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions));
 }
@@ -59,10 +59,8 @@ static double training_cost(const struct experiment *e, const struct task *task)
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct adapter_settings *a = &e->settings.adapter;
-    double image =
-        cost_images(n, 1) +
-        (e->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, a->top_k + a->shared_expert, a->bottleneck) : 0);
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    double image = cost_images(n, 1) + (e->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, &experts) : 0);
     double images = (double)dataset_size(e->data.tasks[k].dataset, SPLIT_TEST);
     double checkpoints = e->model.groups == GROUPS_NONE                           ? 0
                          : e->settings.method->alone || e->settings.method->joint ? 1
@@ -82,6 +80,7 @@ static struct method_cost method_cost_of(const struct experiment *e)
 status estimate_run(struct experiment *e, struct estimate *estimate, struct error *error)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     *estimate = (struct estimate){0};
     size_t largest = 0;
     for (size_t k = 0; k < e->data.task_count; k++)
@@ -91,9 +90,7 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         estimate->training += training_cost(e, task);
         size_t texts, positions;
         e->model.head->texts(e, task, &texts, &positions);
-        size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions,
-                                       e->settings.adapter.top_k + e->settings.adapter.shared_expert,
-                                       e->settings.adapter.bottleneck);
+        size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions, &experts);
         largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;
     }
     double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);

@@ -6,9 +6,16 @@
 #include "harness/train/guard.h"
 #include "harness/train/method_run.h"
 
+static status start_adapters(struct experiment *e, struct error *error)
+{
+    const struct clip *clip = e->model.clip;
+    const struct block *blocks[TOWERS] = {clip->towers[TOWER_IMAGE].blocks, clip->towers[TOWER_TEXT].blocks};
+    return adapters_initialize(e->model.adapters, blocks, e->seed, error);
+}
+
 status model_open(struct experiment *e, struct error *error)
 {
-    const struct settings *s = &e->settings;
+    struct settings *s = &e->settings;
     enum parameters_mode mode = e->model.groups & GROUPS_TOWERS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
     struct backend *backend;
     e->model.head = &head_text;
@@ -20,9 +27,10 @@ status model_open(struct experiment *e, struct error *error)
     TRY(weights_load(&e->model.clip, e->model.backend, &e->model.memory, s->weights, mode, &s->stated,
                      &e->model.weights_read, error));
     if (e->model.groups & GROUP_ADAPTERS) {
+        s->adapter.activation = e->model.clip->activation;
         TRY(adapters_create(&e->model.adapters, e->model.backend, &e->model.memory, &e->model.clip->dimensions,
                             &s->adapter, PARAMETERS_TRAINED, error));
-        TRY(adapters_initialize(e->model.adapters, e->seed, error));
+        TRY(start_adapters(e, error));
     }
     if (e->model.groups & GROUPS_TOWERS)
         TRY(experiment_choose_groups(e, e->model.groups, error));
@@ -129,7 +137,7 @@ status model_restart(struct experiment *e, struct error *error)
                                             group->values_count * sizeof(float), error));
         }
         TRY(clear_frozen(e->model.adapters, error));
-        return adapters_initialize(e->model.adapters, e->seed, error);
+        return start_adapters(e, error);
     }
     char *path = weights_path(e->settings.weights);
     if (path == NULL)

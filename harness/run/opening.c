@@ -12,10 +12,9 @@
 static void choose_evaluation_batch(struct experiment *e)
 {
     enum { USUAL = 64, MOST = 512 };
-    const struct adapter_settings *adapter = &e->settings.adapter;
-    size_t left = e->model.backend->ops->memory_left(e->model.backend),
-           each = cost_evaluation_bytes(&e->model.clip->dimensions, 1, adapter->top_k + adapter->shared_expert,
-                                        adapter->bottleneck),
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    size_t left = e->model.backend->ops->memory_left(e->model.backend), each = cost_evaluation_bytes(n, 1, &experts),
            batch = MOST;
     while (batch > 1 && batch > left / 2 / each)
         batch /= 2;

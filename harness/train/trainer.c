@@ -162,11 +162,11 @@ static status run_iterations(struct iterations *i, struct error *error)
 /* Adds the size of a step to the message, so that the user can judge which setting to lower. */
 static status add_need(const struct experiment *e, const struct task *task, struct error *error)
 {
-    const struct adapter_settings *adapter = &e->settings.adapter;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     const struct texts *texts = &e->classes.texts;
     size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
-           bytes = cost_step_bytes(&e->model.clip->dimensions, images, texts->count, texts->positions,
-                                   adapter->top_k + adapter->shared_expert, adapter->bottleneck);
+           bytes = cost_step_bytes(n, images, texts->count, texts->positions, &experts);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
                          images, texts->count, (bytes >> 20) + 1);
 }

@@ -25,33 +25,52 @@ double cost_texts(const struct clip_dimensions *n, size_t texts, size_t position
            count * 2.0 * width * (double)n->embed;
 }
 
-static double experts(double rows, double width, size_t top_k, size_t bottleneck)
+static double units(double rows, double width, double hidden)
 {
-    return rows * (double)top_k * 4.0 * width * (double)bottleneck;
+    return rows * 4.0 * width * hidden;
 }
 
-double cost_image_experts(const struct clip_dimensions *n, size_t images, size_t top_k, size_t bottleneck)
+static double image_units(const struct clip_dimensions *n, size_t images, double hidden)
 {
-    return (double)n->image_blocks *
-           experts((double)(images * image_positions(n)), (double)n->image_width, top_k, bottleneck);
+    return (double)n->image_blocks * units((double)(images * image_positions(n)), (double)n->image_width, hidden);
 }
 
-double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, size_t top_k,
-                         size_t bottleneck)
+static double text_units(const struct clip_dimensions *n, size_t texts, size_t positions, double hidden)
 {
-    return (double)n->text_blocks * experts((double)(texts * positions), (double)n->text_width, top_k, bottleneck);
+    return (double)n->text_blocks * units((double)(texts * positions), (double)n->text_width, hidden);
 }
 
-/* Nothing below the first block's experts is trained: its attention and MLP need no gradient. */
-double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k,
-                         size_t bottleneck)
+static double used_units(const struct cost_experts *e, enum tower tower)
+{
+    return (double)(e->top_k * e->hidden[tower]);
+}
+
+static double replaced_units(const struct clip_dimensions *n, const struct cost_experts *e, enum tower tower)
+{
+    return e->replace_mlp ? (double)(tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden) : 0;
+}
+
+double cost_image_experts(const struct clip_dimensions *n, size_t images, const struct cost_experts *e)
+{
+    return image_units(n, images, used_units(e, TOWER_IMAGE) - replaced_units(n, e, TOWER_IMAGE));
+}
+
+double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, const struct cost_experts *e)
+{
+    return text_units(n, texts, positions, used_units(e, TOWER_TEXT) - replaced_units(n, e, TOWER_TEXT));
+}
+
+/* Nothing below the first block's experts is trained: its attention and MLP need no gradient. Of an MLP that experts replace,
+ * neither the output nor the gradient of its input is computed. */
+double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
+                         const struct cost_experts *e)
 {
     double image = cost_images(n, images), text = cost_texts(n, texts, positions);
     double backward = image * (double)(n->image_blocks - 1) / (double)n->image_blocks +
                       text * (double)(n->text_blocks - 1) / (double)n->text_blocks;
     return image + text + backward +
-           3.0 * (cost_image_experts(n, images, top_k, bottleneck) +
-                  cost_text_experts(n, texts, positions, top_k, bottleneck));
+           image_units(n, images, 3.0 * used_units(e, TOWER_IMAGE) - 2.0 * replaced_units(n, e, TOWER_IMAGE)) +
+           text_units(n, texts, positions, 3.0 * used_units(e, TOWER_TEXT) - 2.0 * replaced_units(n, e, TOWER_TEXT));
 }
 
 static size_t block_weights(size_t width, size_t hidden)
@@ -68,21 +87,26 @@ size_t cost_weights(const struct clip_dimensions *n)
     return image + text + 1;
 }
 
+static size_t kept_units(const struct clip_dimensions *n, const struct cost_experts *e, enum tower tower)
+{
+    size_t mlp = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden;
+    return (e->replace_mlp ? 0 : mlp) + e->hidden[tower] * e->top_k;
+}
+
 /* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation
  * (block.h). */
-size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions, size_t top_k,
-                       size_t bottleneck)
+size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
+                       const struct cost_experts *e)
 {
-    size_t image =
-        n->image_blocks * images * image_positions(n) * (6 * n->image_width + n->image_hidden + bottleneck * top_k);
-    size_t text = n->text_blocks * texts * positions * (6 * n->text_width + n->text_hidden + bottleneck * top_k);
+    size_t image = n->image_blocks * images * image_positions(n) * (6 * n->image_width + kept_units(n, e, TOWER_IMAGE));
+    size_t text = n->text_blocks * texts * positions * (6 * n->text_width + kept_units(n, e, TOWER_TEXT));
     return 4 * (image + text);
 }
 
 /* Per row: the patches, their embeddings, the stream in and out, and what a block takes on the way. */
-size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, size_t top_k, size_t bottleneck)
+size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, const struct cost_experts *e)
 {
     size_t row =
-        3 * n->patch * n->patch + 12 * n->image_width + n->image_hidden + top_k * (n->image_width + bottleneck);
+        3 * n->patch * n->patch + 12 * n->image_width + e->top_k * n->image_width + kept_units(n, e, TOWER_IMAGE);
     return 4 * images * image_positions(n) * row;
 }

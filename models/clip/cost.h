@@ -1,35 +1,43 @@
 /* How much work a model is: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
  *
- *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, 2, 64);   // 16 images, 100 prompts of 14 tokens: 1.4e12
+ *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, &experts);   // 16 images, 100 prompts of 14 tokens: 1.4e12
  *     double share = step / seconds / rate;
  */
 #ifndef MTIL_MODELS_CLIP_COST_H
 #define MTIL_MODELS_CLIP_COST_H
 
+#include "models/block.h"
 #include "models/files/clip_file.h"
+
+/* Experts that every position of every block goes through. */
+struct cost_experts {
+    size_t top_k, hidden[TOWERS]; /* hidden: units of one */
+    bool replace_mlp;             /* they stand in its place, not beside it */
+};
 
 /* The matrix products of one forward pass. */
 double cost_images(const struct clip_dimensions *dimensions, size_t images);
 double cost_texts(const struct clip_dimensions *dimensions, size_t texts, size_t positions);
 
-/* The adapters' products of one forward pass beside it: top_k experts at every position of every block. */
-double cost_image_experts(const struct clip_dimensions *dimensions, size_t images, size_t top_k, size_t bottleneck);
-double cost_text_experts(const struct clip_dimensions *dimensions, size_t texts, size_t positions, size_t top_k,
-                         size_t bottleneck);
+/* What experts add to the products of one forward pass; below zero where they replace larger MLPs. */
+double cost_image_experts(const struct clip_dimensions *dimensions, size_t images, const struct cost_experts *experts);
+double cost_text_experts(const struct clip_dimensions *dimensions, size_t texts, size_t positions,
+                         const struct cost_experts *experts);
 
 /* A training step of the adapters: both forward passes, the gradient of every activation above the first block's
  * attention, and the experts' weights. */
 double cost_adapter_step(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
-                         size_t top_k, size_t bottleneck);
+                         const struct cost_experts *experts);
 
 /* Values of all weights. */
 size_t cost_weights(const struct clip_dimensions *dimensions);
 
 /* Bytes that a training step keeps of both towers' forward passes. */
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
-                       size_t top_k, size_t bottleneck);
+                       const struct cost_experts *experts);
 
 /* Bytes that encoding images without a backward pass needs at a time. */
-size_t cost_evaluation_bytes(const struct clip_dimensions *dimensions, size_t images, size_t top_k, size_t bottleneck);
+size_t cost_evaluation_bytes(const struct clip_dimensions *dimensions, size_t images,
+                             const struct cost_experts *experts);
 
 #endif

@@ -2,8 +2,18 @@
 
 #include <stdio.h>
 
+#include "adapters/experts/kind.h"
+
 const struct adapter_settings small_settings = {
     .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
+const struct adapter_settings small_ffn_settings = {.kind = &expert_ffn,
+                                                    .experts = 5,
+                                                    .top_k = 2,
+                                                    .tasks = SMALL_TASKS,
+                                                    .scale = 1,
+                                                    .noise_epsilon = 0.01f,
+                                                    .input = EXPERT_INPUT_POST_LN,
+                                                    .activation = ACTIVATION_QUICK_GELU};
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 
 /* Routers are steeper than the rest, so that a small change elsewhere does not change who is chosen. */

@@ -13,6 +13,7 @@
 
 enum { SMALL_TASKS = 3, SMALL_TASK = 1 };
 extern const struct adapter_settings small_settings;
+extern const struct adapter_settings small_ffn_settings; /* experts in the place of the MLPs */
 extern const struct update_rule small_rule;
 
 /* settings NULL: small_settings. Values are normal numbers, none zero; every sample has router SMALL_TASK. */

@@ -1,4 +1,5 @@
 /* Adapters to files and back, under the public names; what may be missing; what is refused. */
+#include "adapters/experts/kind.h"
 #include "adapters/files/adapter_file.h"
 #include "tests/adapters/small_adapters.h"
 
@@ -312,8 +313,8 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
 static void choices_are_in_the_file(void **state)
 {
     (void)state;
-    struct adapter_settings cases[6] = {small_settings, small_settings, small_settings,
-                                        small_settings, small_settings, small_settings};
+    struct adapter_settings cases[] = {small_settings, small_settings, small_settings,    small_settings,
+                                       small_settings, small_settings, small_ffn_settings};
     cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
     cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = 1}, ADAPT_TEXT};
     cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
@@ -424,6 +425,38 @@ static void opened_for_inference(void **state)
     small_adapters_close(&s, adapters);
 }
 
+/* Experts in the place of the MLP are public under its names, and need to be said to be. */
+static void a_file_says_the_kind_of_its_experts(void **state)
+{
+    (void)state;
+    static const struct {
+        struct safetensors_metadata metadata[2];
+        const char *words[2];
+    } cases[] = {{{{"expert_kind", "fnf"}, {"activation", "gelu"}}, {"fnf", "did you mean"}},
+                 {{{"expert_kind", "ffn"}, {"activation", "relu"}}, {"activation", "quick_gelu or gelu"}},
+                 {{{"expert_kind", "lora"}, {"activation", "gelu"}}, {"holds no experts", "down_proj.weight"}}};
+    struct small s;
+    struct adapter_settings read = {0};
+    struct adapters *adapters = small_adapters_open(&s, 1, &small_ffn_settings);
+    const struct safetensor *tensor;
+    must(adapters_save(adapters, NULL, path, &error));
+    struct safetensors *file = open_file(path);
+    must(safetensors_expect(file, "transformer.resblocks.1.adaptmlp_list.4.c_proj.weight", SAFETENSOR_F32, 2,
+                            (size_t[]){128, 512}, &tensor, &error));
+    safetensors_close(file);
+    must(read_settings(path, "", &read));
+    assert_ptr_equal(read.kind, &expert_ffn);
+    assert_int_equal(read.activation, ACTIVATION_QUICK_GELU);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rewrite(".ln_3.", "", cases[i].metadata, 2);
+        assert_int_not_equal(read_settings(path, "", &read), OK);
+        for (size_t w = 0; w < 2; w++)
+            if (strstr(error.message, cases[i].words[w]) == NULL)
+                fail_msg("'%s' is not in: %s", cases[i].words[w], error.message);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 /* A name may claim any number; memory must not follow it. */
 static void hostile_numbers_are_refused(void **state)
 {
@@ -483,12 +516,19 @@ static void memory_is_taken_for_what_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_come_back_as_they_were), cmocka_unit_test(names_and_shapes_are_public),
-        cmocka_unit_test(missing_tensors_follow_the_mode), cmocka_unit_test(absent_routers_stay_as_they_were),
-        cmocka_unit_test(other_sizes_are_refused),         cmocka_unit_test(settings_follow_from_the_file),
-        cmocka_unit_test(impossible_settings_are_refused), cmocka_unit_test(opened_for_inference),
-        cmocka_unit_test(choices_are_in_the_file),         cmocka_unit_test(choices_that_do_not_fit_are_refused),
-        cmocka_unit_test(hostile_numbers_are_refused),     cmocka_unit_test(memory_is_taken_for_what_is_there),
+        cmocka_unit_test(adapters_come_back_as_they_were),
+        cmocka_unit_test(names_and_shapes_are_public),
+        cmocka_unit_test(missing_tensors_follow_the_mode),
+        cmocka_unit_test(absent_routers_stay_as_they_were),
+        cmocka_unit_test(other_sizes_are_refused),
+        cmocka_unit_test(settings_follow_from_the_file),
+        cmocka_unit_test(impossible_settings_are_refused),
+        cmocka_unit_test(opened_for_inference),
+        cmocka_unit_test(choices_are_in_the_file),
+        cmocka_unit_test(choices_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_file_says_the_kind_of_its_experts),
+        cmocka_unit_test(hostile_numbers_are_refused),
+        cmocka_unit_test(memory_is_taken_for_what_is_there),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,4 +1,5 @@
 /* The experts' bank and hook: sizes, settings, what a step changes and what it leaves, gradients, bits. */
+#include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "tests/adapters/small_adapters.h"
 
@@ -42,7 +43,12 @@ static void impossible_settings_are_refused(void **state)
         {{.experts = 0, .top_k = 1, .tasks = 1, .bottleneck = 8}, {"experts", "at least 1"}},
         {{.experts = 2, .top_k = 0, .tasks = 1, .bottleneck = 8}, {"top_k", "at least 1"}},
         {{.experts = 2, .top_k = 1, .tasks = 0, .bottleneck = 8}, {"tasks", "at least 1"}},
+        {{.experts = 2, .top_k = 1, .tasks = 1}, {"bottleneck", "at least 1"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = 1}, {"dropout", "below 1"}},
+        {{.kind = &expert_ffn, .experts = 2, .top_k = 1, .tasks = 1, .scale = 0.1f, .input = EXPERT_INPUT_POST_LN},
+         {"scale 1", "0.1"}},
+        {{.kind = &expert_ffn, .experts = 2, .top_k = 1, .tasks = 1, .scale = 1, .input = EXPERT_INPUT_POST_LN},
+         {"ffn", "activation"}},
         {{.experts = 2, .top_k = 1, .tasks = 1, .bottleneck = 8, .dropout = -0.1f}, {"dropout", "-0.1"}},
         {{.experts = 1, .top_k = 1, .tasks = 1, .bottleneck = 8, .balance = BALANCE_CV},
          {"nothing to balance", "none"}},
@@ -79,7 +85,7 @@ static void fresh_adapters_change_nothing(void **state)
     for (int t = 0; t < TOWERS; t++)
         must(s.d.ops->zero(s.d.backend, parameters_write_all(adapters->towers[t].parameters),
                            adapters->towers[t].parameters->values_count * sizeof(float), &error));
-    must(adapters_initialize(adapters, 7, &error));
+    must(adapters_initialize(adapters, NULL, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
         size_t tensors[4];
         expert_tensors(adapters, (enum tower)t, 0, tensors);
@@ -291,6 +297,103 @@ static void shared_expert_gradients_match_differences(void **state)
     check_gradients(&settings);
 }
 
+static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_ffn_settings;
+    check_gradients(&settings);
+    settings.top_k = 3;
+    settings.activation = ACTIVATION_GELU;
+    settings.gate_input = GATE_MEAN;
+    settings.place.blocks = (struct block_choice){.rule = BLOCKS_LAST, .n = 1};
+    check_gradients(&settings);
+    settings = small_ffn_settings;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.5f;
+    check_gradients(&settings);
+}
+
+/* Fresh experts of kind ffn of the small model; the features with them. */
+static struct adapters *start_from_mlps(struct small *s, float init_noise, uint64_t seed)
+{
+    struct adapter_settings settings = small_ffn_settings;
+    settings.init_noise = init_noise;
+    struct adapters *adapters = small_adapters_open(s, 2, &settings);
+    const struct block *blocks[TOWERS];
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = adapters->towers[t].parameters;
+        blocks[t] = s->clip->towers[t].blocks;
+        must(s->d.ops->zero(s->d.backend, parameters_write_all(group), group->values_count * sizeof(float), &error));
+    }
+    must(adapters_initialize(adapters, blocks, seed, &error));
+    small_encode(s);
+    return adapters;
+}
+
+static void copies_of_the_mlp_compute_what_it_did(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = start_from_mlps(&s, 0, 7);
+    for (int t = 0; t < TOWERS; t++) {
+        size_t n = tensor_elements(&s.features[t]);
+        const float *with = from_device(&s.d, s.features[t].data, n * sizeof *with);
+        double *expected = doubles(&s.d, with, n);
+        const struct block_hook *hooks = s.hooks[t];
+        s.hooks[t] = NULL;
+        small_encode(&s);
+        expect_close(&s.d, "features without adapters", s.features[t].data, expected, n, 1e-5);
+        s.hooks[t] = hooks;
+        small_encode(&s);
+    }
+    small_adapters_close(&s, adapters);
+}
+
+static const float *expert_values(struct small *s, const struct adapters *adapters, size_t part, size_t expert,
+                                  size_t *n)
+{
+    const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+    size_t tensors[EXPERT_PARTS];
+    expert_tensors(adapters, TOWER_IMAGE, 1, tensors);
+    struct expert_slice slice = expert_slice(adapters, TOWER_IMAGE, tensors[part], expert);
+    *n = slice.size;
+    return from_device(&s->d, tower->parameters->values + slice.offset, slice.size * sizeof(float));
+}
+
+static double deviation(const float *values, const float *around, size_t n)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)values[i] - (around != NULL ? (double)around[i] : 0);
+        sum += x;
+        squares += x * x;
+    }
+    return sqrt(squares / (double)n - pow(sum / (double)n, 2));
+}
+
+/* Every tensor by its own deviation, every expert by other numbers. */
+static void noise_is_a_share_of_each_tensors_deviation(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = start_from_mlps(&s, 0.25f, 7);
+    const struct block *block = &s.clip->towers[TOWER_IMAGE].blocks[1];
+    const float *mlp[EXPERT_PARTS] = {block->c_fc.weight.value, block->c_fc.bias.value, block->c_proj.weight.value,
+                                      block->c_proj.bias.value};
+    for (size_t part = 0; part < EXPERT_PARTS; part++) {
+        size_t n;
+        const float *first = expert_values(&s, adapters, part, 0, &n),
+                    *other = expert_values(&s, adapters, part, 3, &n),
+                    *from = from_device(&s.d, mlp[part], n * sizeof *from);
+        double share = deviation(first, from, n) / deviation(from, NULL, n),
+               apart = deviation(first, other, n) / deviation(from, NULL, n), rounding = 3.5 * 0.25 / sqrt((double)n);
+        if (!(fabs(share - 0.25) < rounding && fabs(apart - 0.25 * sqrt(2)) < 2 * rounding))
+            fail_msg("part %zu: noise is %g, and %g between experts", part, share, apart);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 static void the_shared_expert_starts_apart_from_the_others(void **state)
 {
     (void)state;
@@ -298,7 +401,7 @@ static void the_shared_expert_starts_apart_from_the_others(void **state)
     struct small s;
     settings.shared_expert = true;
     struct adapters *adapters = small_adapters_open(&s, 2, &settings);
-    must(adapters_initialize(adapters, 7, &error));
+    must(adapters_initialize(adapters, NULL, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
         const struct parameters *group = adapters->towers[t].parameters;
         const struct expert_bank *bank = &adapters->towers[t].banks[1];
@@ -469,6 +572,9 @@ int main(void)
         cmocka_unit_test(gradients_of_means_match_differences),
         cmocka_unit_test(gradients_of_tokens_match_differences),
         cmocka_unit_test(shared_expert_gradients_match_differences),
+        cmocka_unit_test(gradients_in_the_place_of_the_mlp_match_differences),
+        cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
+        cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),
         cmocka_unit_test(the_shared_expert_starts_apart_from_the_others),
         cmocka_unit_test(the_shared_expert_is_an_expert),
         cmocka_unit_test(the_shared_expert_is_neither_frozen_nor_merged),

@@ -216,7 +216,7 @@ static void each_block_draws_noise_of_its_own(void **state)
 static double *outputs_of(const struct adapters *adapters, const float *values, const float *probes, size_t expert)
 {
     const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
-    size_t d = tower->width, m = adapters->settings.bottleneck, tensors[PARTS];
+    size_t d = tower->width, m = tower->hidden, tensors[PARTS];
     double *out = calloc(PROBES * d, sizeof *out);
     const float *part[PARTS];
     expert_tensors(adapters, TOWER_TEXT, 1, tensors);

@@ -195,8 +195,8 @@ static void blocks_start_and_draw_as_among_all(void **state)
     must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_TRAINED, &error));
     assert_false(adapters_in_tower(part, TOWER_IMAGE));
     assert_int_equal(part->towers[TOWER_TEXT].banks[0].block, 1);
-    must(adapters_initialize(whole, 7, &error));
-    must(adapters_initialize(part, 7, &error));
+    must(adapters_initialize(whole, NULL, 7, &error));
+    must(adapters_initialize(part, NULL, 7, &error));
     size_t index = part->towers[TOWER_TEXT].banks[0].down_weight,
            other = whole->towers[TOWER_TEXT].banks[1].down_weight;
     const struct parameter *p = &part->towers[TOWER_TEXT].parameters->list[index];

@@ -123,7 +123,7 @@ static void open_model(struct bench *b)
     must(clip_create(&b->clip, b->backend, &b->model, n, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     must(clip_initialize(b->clip, 1, &error));
     must(adapters_create(&b->adapters, b->backend, &b->model, n, &settings, PARAMETERS_TRAINED, &error));
-    must(adapters_initialize(b->adapters, 1, &error));
+    must(adapters_initialize(b->adapters, NULL, 1, &error));
     must(adapters_begin_task(b->adapters, 0, &error));
 }
 
@@ -326,11 +326,12 @@ static void print_memory(const struct bench *b)
 static void report(struct bench *b)
 {
     const struct clip_dimensions *n = &b->shape->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &b->adapters->settings);
     double rate = best_rate(b);
     double step = fastest(b, train_step),
-           step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, TOP_K, BOTTLENECK);
+           step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts);
     double updating = fastest(b, update), evaluation = fastest(b, evaluate),
-           evaluation_cost = cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, TOP_K, BOTTLENECK);
+           evaluation_cost = cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts);
     double again = best_rate(b);
     rate = again > rate ? again : rate;
     size_t values = adapters_values(b->adapters);

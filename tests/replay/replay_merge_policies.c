@@ -74,7 +74,8 @@ static status open_files(struct bank *bank, struct error *error)
 static status open_bank(struct bank *bank, struct error *error)
 {
     TRY(open_files(bank, error));
-    bank->shape = (struct expert_shape){(size_t)number(bank, "width"), (size_t)number(bank, "bottleneck")};
+    bank->shape =
+        (struct expert_shape){(size_t)number(bank, "width"), (size_t)number(bank, "bottleneck"), ACTIVATION_RELU};
     bank->experts = (size_t)number(bank, "experts");
     bank->probe_count = (size_t)number(bank, "probes");
     bank->scale = (float)number(bank, "scale");
@@ -112,7 +113,7 @@ static status compare(struct bank *bank, const char *policy, const float *merged
     size_t d = bank->shape.width;
     const float *outputs;
     float *expected = malloc(bank->n * sizeof *expected), *out = malloc(d * sizeof *out),
-          *hidden = malloc(bank->shape.bottleneck * sizeof *hidden);
+          *hidden = malloc(bank->shape.hidden * sizeof *hidden);
     snprintf(name, sizeof name, "outputs.%s", policy);
     status result = read_flat(bank, bank->expect, policy, expected, error);
     if (result == OK)
@@ -210,7 +211,7 @@ static status replay_similarity(struct bank *bank, struct error *error)
     size_t experts = bank->experts, probes = bank->probe_count, d = bank->shape.width;
     const float *expected_outputs, *cosine;
     float *outputs = malloc(experts * probes * d * sizeof *outputs), *found = malloc(experts * experts * sizeof *found),
-          *hidden = malloc(bank->shape.bottleneck * sizeof *hidden);
+          *hidden = malloc(bank->shape.hidden * sizeof *hidden);
     int32_t *marks = calloc(2 * experts, sizeof *marks);
     for (size_t e = 0; e < experts; e++)
         for (size_t p = 0; p < probes; p++)
@@ -251,7 +252,7 @@ static status replay_similarity(struct bank *bank, struct error *error)
 
 static status replay_alignment(struct bank *bank, struct error *error)
 {
-    size_t m = bank->shape.bottleneck;
+    size_t m = bank->shape.hidden;
     int source[MERGE_SOURCES];
     const float *expected;
     size_t *order = malloc(m * sizeof *order);

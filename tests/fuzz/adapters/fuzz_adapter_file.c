@@ -46,7 +46,7 @@ static int open_adapters(const struct safetensors *file)
     if (adapters_open(&adapters, backend, &arena, &dimensions, file, (const int[]){0}, 1, &error) != OK)
         return 0;
     const struct adapter_settings *s = &adapters->settings;
-    int failed = s->experts == 0 || s->top_k == 0 || s->top_k > s->experts || s->tasks == 0 || s->bottleneck == 0;
+    int failed = s->experts == 0 || s->top_k == 0 || s->top_k > s->experts || s->tasks == 0;
     adapters_destroy(adapters);
     return failed;
 }

@@ -347,6 +347,17 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"random merges 2", "only 1", NULL});
     expect_refused("adapter: {top_k: 1}\nmerge: {policy: coactivated}\n", NULL,
                    (const char *const[]){"coactivated", "top_k 1", NULL});
+    expect_refused("adapter: {kind: fnf}\n", NULL, (const char *const[]){"fnf", "ffn", NULL});
+    expect_refused("adapter: {init_noise: 0.01}\n", NULL,
+                   (const char *const[]){"init_noise is 0.01", "kind lora", "start at zero", NULL});
+    expect_refused("adapter: {kind: ffn, bottleneck: 32}\n", NULL,
+                   (const char *const[]){"bottleneck is 32", "kind ffn", "hidden units", NULL});
+    expect_refused("adapter: {kind: ffn, scale: 1}\n", NULL, (const char *const[]){"scale is 1", "not scaled", NULL});
+    expect_refused("adapter: {kind: ffn, dropout: 0}\n", NULL, (const char *const[]){"dropout is 0", NULL});
+    expect_refused("adapter: {kind: ffn, expert_input: post_ln}\n", NULL,
+                   (const char *const[]){"expert_input is post_ln", "ln_2", NULL});
+    expect_refused("adapter: {kind: ffn, shared_expert: true}\n", NULL,
+                   (const char *const[]){"shared_expert is", "twice", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
     expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});

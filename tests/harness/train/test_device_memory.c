@@ -57,7 +57,8 @@ static void a_chosen_batch_fits(void **state)
     must(e->model.backend->ops->zero(e->model.backend, images.images.data, pixels, &error));
     must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
     must(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &means, &error));
-    size_t estimate = cost_evaluation_bytes(n, batch, e->settings.adapter.top_k, e->settings.adapter.bottleneck);
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    size_t estimate = cost_evaluation_bytes(n, batch, &experts);
     assert_in_range(e->model.step_memory.highest, estimate / 4, estimate + pixels);
     small_run_close(&run);
 }

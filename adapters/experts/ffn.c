@@ -1,0 +1,90 @@
+/* Experts that replace the MLP and start as copies of it, each tensor with normal noise of `init_noise` times its own
+ * standard deviation (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). As gates sum up to 1, a block whose
+ * experts start without noise computes what it did before. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/experts/expert.h"
+#include "adapters/experts/kind.h"
+#include "core/rng.h"
+
+static size_t hidden(const struct adapter_settings *settings, size_t mlp)
+{
+    (void)settings;
+    return mlp;
+}
+
+static void settle(struct adapter_settings *s)
+{
+    s->bottleneck = 0;
+    s->scale = 1;
+    s->dropout = 0;
+    s->input = EXPERT_INPUT_POST_LN;
+}
+
+static status check(const struct adapter_settings *s, struct error *error)
+{
+    if (s->scale != 1 || s->dropout != 0 || s->input != EXPERT_INPUT_POST_LN || s->shared_expert)
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: experts of kind ffn stand for the MLP and read what it reads: expected scale 1, no "
+                         "dropout, expert_input post_ln and no shared expert, found %g, %g, %s and %s",
+                         (double)s->scale, (double)s->dropout,
+                         s->input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual", s->shared_expert ? "one" : "none");
+    if (s->activation == ACTIVATION_NONE)
+        return error_set(error, ERROR_ARGUMENT, "adapter: experts of kind ffn need to know the activation of the MLPs");
+    return OK;
+}
+
+/* A stack of copies of one of the MLP's tensors. */
+static status copy_part(struct adapter_tower *tower, size_t index, const float *values, const struct rng *rng, int part,
+                        float *copy, struct error *error)
+{
+    const struct parameter *p = &tower->parameters->list[index];
+    double noise = (double)tower->adapters->settings.init_noise;
+    struct backend *backend = tower->adapters->backend;
+    size_t experts = p->shape[0], n = p->size / experts;
+    TRY(backend->ops->download(backend, copy, values, n * sizeof *copy, error));
+    for (size_t e = experts; e-- > 0;) {
+        float *expert = copy + e * n;
+        memmove(expert, copy, n * sizeof *copy);
+        if (noise > 0)
+            expert_add_noise(expert, n, noise, rng, ((uint64_t)e * EXPERT_PARTS + (uint64_t)part) << 32);
+    }
+    return parameters_upload(tower->parameters, p, copy, error);
+}
+
+static status start(struct adapter_tower *tower, size_t index, const struct block *block, uint64_t seed,
+                    struct error *error)
+{
+    if (block == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: experts of kind ffn start from a model's MLPs; there are none");
+    const struct expert_bank *bank = &tower->banks[index];
+    const size_t parts[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
+    const struct weight from[EXPERT_PARTS] = {block->c_fc.weight, block->c_fc.bias, block->c_proj.weight,
+                                              block->c_proj.bias};
+    struct rng rng =
+        rng_make(seed, RNG_INIT, 1 + 2 * TOWERS + (uint32_t)(tower - tower->adapters->towers), (uint32_t)bank->block);
+    float *copy = malloc(array_size(tower->parameters->list[bank->down_weight].size, sizeof *copy));
+    status result = copy != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for a block's experts");
+    for (int i = 0; result == OK && i < EXPERT_PARTS; i++)
+        result = copy_part(tower, parts[i], from[i].value, &rng, i, copy, error);
+    free(copy);
+    return result;
+}
+
+const struct expert_kind expert_ffn = {
+    .name = "ffn",
+    .source = "Wu et al. 2022, Residual Mixture of Experts, arXiv 2204.09636",
+    .formula = "x + Σ g_k MLP_k(ln_2(x)), each MLP_k the model's MLP at first, with noise of adapter.init_noise",
+    .place = REPLACES_MLP,
+    .parts = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"},
+    .refused = {{"bottleneck", "its experts have as many hidden units as the model's MLPs"},
+                {"scale", "its experts replace the MLP, whose output is not scaled"},
+                {"dropout", "its experts replace the MLP, which has none"},
+                {"expert_input", "its experts replace the MLP and read what it reads, ln_2's output"},
+                {"shared_expert", "the chosen experts and a shared one together would be the MLP twice"}},
+    .hidden = hidden,
+    .settle = settle,
+    .check = check,
+    .start = start};

@@ -1,0 +1,45 @@
+/* Kinds of experts. All are two linear layers with an activation between them; a kind says which, where its experts stand in
+ * a block and how they start. A new one is a file in this folder, copied from lora.c, and a name here.
+ *
+ *     const struct expert_kind *kind;
+ *     TRY(expert_kind_find(&kind, "ffn", error));
+ *     settings.kind = kind;
+ *     kind->settle(&settings);
+ */
+#ifndef MTIL_ADAPTERS_EXPERTS_KIND_H
+#define MTIL_ADAPTERS_EXPERTS_KIND_H
+
+#include "adapters/adapter.h"
+
+/* A key of the section adapter that a kind has no use for. */
+struct refused_key {
+    const char *key, *reason;
+};
+enum { REFUSED_KEYS = 8 };
+
+struct expert_kind {
+    const char *name, *source; /* source: where it is published */
+    const char *formula;
+    enum block_place place;
+    enum activation activation;      /* between the layers; ACTIVATION_NONE: that of the model's MLPs */
+    const char *parts[EXPERT_PARTS]; /* names of its tensors */
+    struct refused_key refused[REFUSED_KEYS];
+    /* Hidden units of an expert in a tower whose MLPs have that many. */
+    size_t (*hidden)(const struct adapter_settings *settings, size_t mlp);
+    void (*settle)(struct adapter_settings *settings); /* sets what the refused keys stand for; NULL: nothing */
+    status (*check)(const struct adapter_settings *settings, struct error *error);
+    /* From zeros to the values before the first step; block: the model's, NULL where nobody has it. */
+    status (*start)(struct adapter_tower *tower, size_t bank, const struct block *block, uint64_t seed,
+                    struct error *error);
+};
+
+#define EXPERT_KINDS(X) X(lora) X(ffn)
+#define DECLARE(name) extern const struct expert_kind expert_##name;
+EXPERT_KINDS(DECLARE)
+#undef DECLARE
+
+status expert_kind_find(const struct expert_kind **kind, const char *name, struct error *error);
+const struct expert_kind *expert_kind_at(size_t index);                            /* NULL past the last one */
+const struct expert_kind *expert_kind_of(const struct adapter_settings *settings); /* lora unless they say another */
+
+#endif
