@@ -8,7 +8,7 @@
  * Every operand lives in the backend's memory. An operation adds to its gradients ("+=") and sets everything else.
  * Operands of an operation do not overlap unless its comment allows it. To add an operation: a struct and a name in
  * BACKEND_OPERATIONS here, a function in cpu/ and one in cuda/, a plain reference and a test in
- * tests/models/test_backend_*.c.
+ * tests/models/backend/test_backend_*.c.
  *
  * B samples, L positions, d width, E experts, K chosen experts, C classes. Row-major throughout.
  */
@@ -272,7 +272,7 @@ struct squared_error {
 };
 
 /* found[0] = 1 where any of values [n] is NaN or infinite, else it stays as it was. With segments > 0 only those are looked at
- * whose flag is set, as in struct adamw. */
+ * whose flag is set, as in struct update. */
 struct find_not_finite {
     size_t n, segments;
     const uint64_t *offsets; /* [segments + 1] */
@@ -284,7 +284,7 @@ struct find_not_finite {
 
 /* What a step that must not count leaves behind; device memory, like step_state. */
 struct step_guard {
-    int32_t held;    /* loss or gradients are not finite: adamw changes nothing */
+    int32_t held;    /* loss or gradients are not finite: optimizers change nothing */
     int32_t skipped; /* steps that were held */
     int32_t first;   /* the first of them, counted from 1; 0: none */
 };
@@ -301,22 +301,42 @@ struct hold_step {
     } lists[HELD_COUNTS];
 };
 
-/* AdamW (Loshchilov & Hutter 2019) over segments, one step count each: for every segment s with flags[flag[s]] ≠ 0:
- * steps += 1, g += l2 · p, moments, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). Gradients of those segments are
- * zero afterwards. Where guard->held ≠ 0, nothing of this happens, but with clear_held the gradients of all
- * segments are zero afterwards. */
-struct adamw {
+/* What a step of an optimizer changes: segments, each with a step count of its own. For every segment s with
+ * flags[flag[s]] ≠ 0, steps and changes += 1, values p and moments become what the optimizer below says, and gradients g are
+ * zero afterwards. Where guard->held ≠ 0, nothing of this happens, but with clear_held the gradients of all segments are
+ * zero afterwards. */
+struct update {
     size_t segments;
     const uint64_t *offsets; /* [segments + 1] */
     const int32_t *flag;     /* [segments] */
     const int32_t *flags;
     int32_t *steps;   /* [segments] */
-    int32_t *changes; /* [segments] += 1 with steps; NULL: not wanted */
+    int32_t *changes; /* [segments]; NULL: not wanted */
     float *values, *gradients, *first_moment, *second_moment;
     const struct step_state *state; /* learning rate */
     const struct step_guard *guard; /* NULL: every step counts */
     bool clear_held;
+};
+
+/* AdamW (Loshchilov & Hutter 2019): g += l2 · p, m = β₁ m + (1 − β₁) g, v = β₂ v + (1 − β₂) g², and with m̂ = m / (1 − β₁ˢ)
+ * and v̂ = v / (1 − β₂ˢ) after s steps, p −= rate · (weight_decay · p + m̂ / (√v̂ + ε)). */
+struct adamw {
+    struct update update;
     double beta1, beta2, epsilon, weight_decay, l2;
+};
+
+/* SGD with momentum (Polyak 1964) as torch.optim.SGD has it: g += l2 · p, m = momentum · m + g, p −= rate · m. There is no
+ * second moment. */
+struct sgd {
+    struct update update;
+    double momentum, l2;
+};
+
+/* LAMB (You et al. 2020, Algorithm 2): with m̂ and v̂ as above and u = m̂ / (√v̂ + ε) + weight_decay · p,
+ * p −= rate · ‖p‖ / ‖u‖ · u, norms over a segment. Where either norm is 0, their ratio counts as 1. */
+struct lamb {
+    struct update update;
+    double beta1, beta2, epsilon, weight_decay;
 };
 
 /* A staging queue takes data to the device beside computing: the host fills one slot while the one before is copied and
@@ -380,7 +400,8 @@ struct all_reduce {
     X(route) X(route_backward) X(balance) \
     X(route_softmax) X(route_softmax_backward) X(balance_softmax) X(partition) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
-    X(find_not_finite) X(hold_step) X(adamw)
+    X(find_not_finite) X(hold_step) \
+    X(adamw) X(sgd) X(lamb)
 /* clang-format on */
 
 struct backend_ops {

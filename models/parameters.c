@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/optimizers/optimizer.h"
+
 enum { ALIGNED = 16 }; /* every tensor begins at a multiple of so many floats, 64 bytes */
 
 status parameters_create(struct parameters **result, struct backend *backend, struct error *error)
@@ -126,8 +128,10 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
     group->gradients = memory;
     TRY(take(group, arena, bytes, &memory, error));
     group->first_moment = memory;
-    TRY(take(group, arena, bytes, &memory, error));
-    group->second_moment = memory;
+    if (mode != PARAMETERS_TRAINED_ONE_MOMENT) {
+        TRY(take(group, arena, bytes, &memory, error));
+        group->second_moment = memory;
+    }
     TRY(take(group, arena, (group->segments + 1) * sizeof(uint64_t), &memory, error));
     group->offsets = memory;
     TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
@@ -214,26 +218,22 @@ status parameters_download(const struct parameters *group, const struct paramete
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,
                        struct error *error)
 {
-    return group->backend->ops->adamw(group->backend,
-                                      &(struct adamw){.segments = group->segments,
-                                                      .offsets = group->offsets,
-                                                      .flag = group->flag,
-                                                      .flags = group->flags,
-                                                      .steps = group->steps,
-                                                      .changes = group->changes,
-                                                      .values = (float *)group->values,
-                                                      .gradients = group->gradients,
-                                                      .first_moment = group->first_moment,
-                                                      .second_moment = group->second_moment,
-                                                      .state = state,
-                                                      .guard = rule->guard,
-                                                      .clear_held = rule->clear_held,
-                                                      .beta1 = rule->beta1,
-                                                      .beta2 = rule->beta2,
-                                                      .epsilon = rule->epsilon,
-                                                      .weight_decay = rule->weight_decay,
-                                                      .l2 = rule->l2},
-                                      error);
+    const struct optimizer *optimizer = rule->optimizer != NULL ? rule->optimizer : &optimizer_adamw;
+    struct update update = {.segments = group->segments,
+                            .offsets = group->offsets,
+                            .flag = group->flag,
+                            .flags = group->flags,
+                            .steps = group->steps,
+                            .changes = group->changes,
+                            .values = (float *)group->values,
+                            .gradients = group->gradients,
+                            .first_moment = group->first_moment,
+                            .second_moment = group->second_moment,
+                            .state = state,
+                            .guard = rule->guard,
+                            .clear_held = rule->clear_held};
+    assert(optimizer->one_moment || group->second_moment != NULL);
+    return optimizer->step(group->backend, &update, rule, error);
 }
 
 status parameters_find_not_finite(const struct parameters *group, int32_t *found, struct error *error)
@@ -255,6 +255,7 @@ status parameters_reset(struct parameters *group, struct error *error)
     assert(group->gradients != NULL);
     TRY(backend->ops->zero(backend, group->gradients, group->values_count * sizeof(float), error));
     TRY(backend->ops->zero(backend, group->first_moment, group->values_count * sizeof(float), error));
-    TRY(backend->ops->zero(backend, group->second_moment, group->values_count * sizeof(float), error));
+    if (group->second_moment != NULL)
+        TRY(backend->ops->zero(backend, group->second_moment, group->values_count * sizeof(float), error));
     return backend->ops->zero(backend, group->steps, group->segments * sizeof(int32_t), error);
 }

@@ -1,4 +1,4 @@
-/* A group of tensors that live together: values, and when they are trained, gradients and Adam's moments, each
+/* A group of tensors that live together: values, and when they are trained, gradients and an optimizer's moments, each
  * contiguous.
  *
  *     struct parameters *group;
@@ -31,8 +31,9 @@ struct parameter {
 };
 
 enum parameters_mode {
-    PARAMETERS_FROZEN, /* values only */
-    PARAMETERS_TRAINED /* values, gradients (zero), moments (zero), step counts (zero) */
+    PARAMETERS_FROZEN,            /* values only */
+    PARAMETERS_TRAINED,           /* values, gradients (zero), moments (zero), step counts (zero) */
+    PARAMETERS_TRAINED_ONE_MOMENT /* the same without second moments, for optimizers that have none */
 };
 
 struct parameters {
@@ -41,17 +42,20 @@ struct parameters {
     size_t values_count; /* with the zeros between tensors that align them */
     struct parameter *list;
     const float *values; /* device [values_count], as all four; written through parameters_write alone */
-    float *gradients, *first_moment, *second_moment;
-    uint64_t *offsets;               /* device [segments + 1] */
-    int32_t *flag, *steps, *changes; /* device [segments]; changes: updates ever since */
-    int32_t *flags;                  /* device [flags_count]; all set at first */
-    int32_t *host_flag;              /* host [segments] */
-    uint32_t *writes;                /* host [segments]: calls of parameters_write */
+    float *gradients, *first_moment, *second_moment; /* second_moment NULL: PARAMETERS_TRAINED_ONE_MOMENT */
+    uint64_t *offsets;                               /* device [segments + 1] */
+    int32_t *flag, *steps, *changes;                 /* device [segments]; changes: updates ever since */
+    int32_t *flags;                                  /* device [flags_count]; all set at first */
+    int32_t *host_flag;                              /* host [segments] */
+    uint32_t *writes;                                /* host [segments]: calls of parameters_write */
 };
 
+struct optimizer; /* models/optimizers/optimizer.h */
+
 struct update_rule {
-    double beta1, beta2, epsilon, weight_decay, l2;
-    const struct step_guard *guard; /* as in struct adamw */
+    const struct optimizer *optimizer;                        /* NULL: adamw */
+    double beta1, beta2, epsilon, momentum, weight_decay, l2; /* those of them that the optimizer has */
+    const struct step_guard *guard;                           /* as in struct update */
     bool clear_held;
 };
 
@@ -84,7 +88,7 @@ status parameters_upload(struct parameters *group, const struct parameter *param
 status parameters_download(const struct parameters *group, const struct parameter *parameter, float *values,
                            struct error *error);
 
-/* One AdamW step on every segment whose flag is set; see struct adamw. */
+/* One step of the rule's optimizer on every segment whose flag is set; see struct update. */
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,
                        struct error *error);
 

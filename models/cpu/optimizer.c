@@ -92,58 +92,159 @@ status cpu_find_not_finite(struct backend *backend, const struct find_not_finite
     return OK;
 }
 
-struct adamw_run {
+/* A step over the pieces of what is updated. */
+struct update_run {
     struct cpu *cpu;
-    const struct adamw *o;
+    const void *operation;
+    const struct update *update;
     struct piece *pieces;
+    size_t count;
+    double (*squares)[2]; /* LAMB: of each piece, Σ p² and Σ u² */
+    float *scales;        /* LAMB: of each segment, −rate · ‖p‖ / ‖u‖ */
 };
 
-static void step_piece(void *context, size_t job, size_t worker)
+static void clear_gradients(const struct update *u)
 {
-    (void)worker;
-    const struct adamw_run *run = context;
-    const struct adamw *o = run->o;
-    struct piece piece = run->pieces[job];
-    double steps = o->steps[piece.segment];
-    struct vector_adamw rule = {.rate = o->state->learning_rate,
-                                .beta1 = (float)o->beta1,
-                                .beta2 = (float)o->beta2,
-                                .rest1 = (float)(1.0 - o->beta1),
-                                .rest2 = (float)(1.0 - o->beta2),
-                                .epsilon = (float)o->epsilon,
-                                .weight_decay = (float)o->weight_decay,
-                                .l2 = (float)o->l2,
-                                .correction1 = (float)(1.0 - pow(o->beta1, steps)),
-                                .correction2 = (float)sqrt(1.0 - pow(o->beta2, steps))};
-    run->cpu->vector->adamw(&rule, piece.last - piece.first, o->values + piece.first, o->gradients + piece.first,
-                            o->first_moment + piece.first, o->second_moment + piece.first);
+    for (size_t s = 0; s < u->segments; s++)
+        memset(u->gradients + u->offsets[s], 0, (u->offsets[s + 1] - u->offsets[s]) * sizeof *u->gradients);
 }
 
-static void clear_gradients(const struct adamw *o)
+/* Counts the step and lists its pieces: none where it is held. */
+static status begin_update(struct update_run *run, struct error *error)
 {
-    for (size_t s = 0; s < o->segments; s++)
-        memset(o->gradients + o->offsets[s], 0, (o->offsets[s + 1] - o->offsets[s]) * sizeof *o->gradients);
+    const struct update *u = run->update;
+    if (u->guard != NULL && u->guard->held) {
+        if (u->clear_held)
+            clear_gradients(u);
+        return OK;
+    }
+    TRY(take_pieces(run->cpu, &(struct segments){u->segments, u->offsets, u->flag, u->flags}, &run->pieces, &run->count,
+                    error));
+    for (size_t s = 0; s < u->segments; s++) {
+        bool updated = u->flags[u->flag[s]] != 0;
+        u->steps[s] += updated;
+        if (u->changes != NULL)
+            u->changes[s] += updated;
+    }
+    return OK;
+}
+
+static status update_pieces(struct cpu *cpu, const void *operation, const struct update *update, threads_job step,
+                            struct error *error)
+{
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct update_run run = {.cpu = cpu, .operation = operation, .update = update};
+    TRY(begin_update(&run, error));
+    threads_run(cpu->threads, run.count, step, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+static struct vector_adamw adam_rule(const struct adamw *o, int32_t steps, float rate)
+{
+    return (struct vector_adamw){.rate = rate,
+                                 .beta1 = (float)o->beta1,
+                                 .beta2 = (float)o->beta2,
+                                 .rest1 = (float)(1.0 - o->beta1),
+                                 .rest2 = (float)(1.0 - o->beta2),
+                                 .epsilon = (float)o->epsilon,
+                                 .weight_decay = (float)o->weight_decay,
+                                 .l2 = (float)o->l2,
+                                 .correction1 = (float)(1.0 - pow(o->beta1, (double)steps)),
+                                 .correction2 = (float)sqrt(1.0 - pow(o->beta2, (double)steps))};
+}
+
+static void step_adamw(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct update_run *run = context;
+    const struct update *u = run->update;
+    const struct adamw *o = run->operation;
+    struct piece piece = run->pieces[job];
+    struct vector_adamw rule = adam_rule(o, u->steps[piece.segment], u->state->learning_rate);
+    run->cpu->vector->adamw(&rule, piece.last - piece.first, u->values + piece.first, u->gradients + piece.first,
+                            u->first_moment + piece.first, u->second_moment + piece.first);
 }
 
 status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *error)
 {
+    return update_pieces(cpu_of(backend), o, &o->update, step_adamw, error);
+}
+
+static void step_sgd(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct update_run *run = context;
+    const struct update *u = run->update;
+    const struct sgd *o = run->operation;
+    struct piece piece = run->pieces[job];
+    struct vector_sgd rule = {.rate = u->state->learning_rate, .momentum = (float)o->momentum, .l2 = (float)o->l2};
+    run->cpu->vector->sgd(&rule, piece.last - piece.first, u->values + piece.first, u->gradients + piece.first,
+                          u->first_moment + piece.first);
+}
+
+status cpu_sgd(struct backend *backend, const struct sgd *o, struct error *error)
+{
+    return update_pieces(cpu_of(backend), o, &o->update, step_sgd, error);
+}
+
+/* Moments, u in place of the gradient, and what the norms need. */
+static void find_direction(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct update_run *run = context;
+    const struct update *u = run->update;
+    const struct lamb *o = run->operation;
+    struct piece piece = run->pieces[job];
+    size_t n = piece.last - piece.first;
+    struct adamw adam = {.beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .weight_decay = o->weight_decay};
+    struct vector_adamw rule = adam_rule(&adam, u->steps[piece.segment], u->state->learning_rate);
+    run->cpu->vector->lamb(&rule, n, u->values + piece.first, u->gradients + piece.first, u->first_moment + piece.first,
+                           u->second_moment + piece.first);
+    run->squares[job][0] = run->cpu->vector->squares(n, u->values + piece.first);
+    run->squares[job][1] = run->cpu->vector->squares(n, u->gradients + piece.first);
+}
+
+/* Pieces lie in the order of their segments. */
+static void find_scales(const struct update_run *run)
+{
+    for (size_t job = 0; job < run->count;) {
+        size_t segment = run->pieces[job].segment;
+        double values = 0, directions = 0;
+        for (; job < run->count && run->pieces[job].segment == segment; job++) {
+            values += run->squares[job][0];
+            directions += run->squares[job][1];
+        }
+        double ratio = values == 0 || directions == 0 ? 1 : sqrt(values) / sqrt(directions);
+        run->scales[segment] = (float)(-(double)run->update->state->learning_rate * ratio);
+    }
+}
+
+static void step_lamb(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct update_run *run = context;
+    const struct update *u = run->update;
+    struct piece piece = run->pieces[job];
+    size_t n = piece.last - piece.first;
+    run->cpu->vector->axpy(n, run->scales[piece.segment], u->gradients + piece.first, u->values + piece.first);
+    memset(u->gradients + piece.first, 0, n * sizeof *u->gradients);
+}
+
+status cpu_lamb(struct backend *backend, const struct lamb *o, struct error *error)
+{
     struct cpu *cpu = cpu_of(backend);
-    if (o->guard != NULL && o->guard->held) {
-        if (o->clear_held)
-            clear_gradients(o);
-        return OK;
-    }
     struct arena_mark mark = arena_mark(&cpu->scratch);
-    struct adamw_run run = {.cpu = cpu, .o = o};
-    size_t count;
-    TRY(take_pieces(cpu, &(struct segments){o->segments, o->offsets, o->flag, o->flags}, &run.pieces, &count, error));
-    for (size_t s = 0; s < o->segments; s++) {
-        bool updated = o->flags[o->flag[s]] != 0;
-        o->steps[s] += updated;
-        if (o->changes != NULL)
-            o->changes[s] += updated;
-    }
-    threads_run(cpu->threads, count, step_piece, &run);
+    struct update_run run = {.cpu = cpu, .operation = o, .update = &o->update};
+    void *squares, *scales;
+    TRY(cpu_scratch(cpu, o->update.segments * sizeof *run.scales, &scales, error));
+    TRY(begin_update(&run, error));
+    TRY(cpu_scratch(cpu, run.count * sizeof *run.squares, &squares, error));
+    run.squares = squares;
+    run.scales = scales;
+    threads_run(cpu->threads, run.count, find_direction, &run);
+    find_scales(&run);
+    threads_run(cpu->threads, run.count, step_lamb, &run);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -326,6 +326,48 @@ static void adamw(const struct vector_adamw *rule, size_t n, float *restrict val
     }
 }
 
+static void sgd(const struct vector_sgd *rule, size_t n, float *restrict value, float *restrict gradient,
+                float *restrict moment)
+{
+    const struct vector_sgd r = *rule;
+    for (size_t i = 0; i < n; i++) {
+        float m = r.momentum * moment[i] + (gradient[i] + r.l2 * value[i]);
+        moment[i] = m;
+        value[i] = value[i] - r.rate * m;
+        gradient[i] = 0;
+    }
+}
+
+static void lamb(const struct vector_adamw *rule, size_t n, const float *restrict value, float *restrict gradient,
+                 float *restrict first, float *restrict second)
+{
+    const struct vector_adamw r = *rule;
+    float correct = 1.0f / r.correction1, inverse = 1.0f / r.correction2;
+    for (size_t i = 0; i < n; i++) {
+        float g = gradient[i];
+        float m = r.beta1 * first[i] + r.rest1 * g;
+        float v = r.beta2 * second[i] + r.rest2 * g * g;
+        first[i] = m;
+        second[i] = v;
+        gradient[i] = correct * m / (sqrtf(v) * inverse + r.epsilon) + r.weight_decay * value[i];
+    }
+}
+
+/* In double precision, in which no square of a float overflows or vanishes. */
+static double squares(size_t n, const float *x)
+{
+    double lanes[VECTOR_LANES] = {0}, total = 0;
+    size_t whole = n / VECTOR_LANES * VECTOR_LANES;
+    for (size_t first = 0; first < whole; first += VECTOR_LANES)
+        for (size_t j = 0; j < VECTOR_LANES; j++)
+            lanes[j] += (double)x[first + j] * (double)x[first + j];
+    for (size_t i = whole; i < n; i++)
+        lanes[i - whole] += (double)x[i] * (double)x[i];
+    for (size_t j = 0; j < VECTOR_LANES; j++)
+        total += lanes[j];
+    return total;
+}
+
 static void pixels(size_t n, const uint8_t *bytes, size_t stride, float mean, float std, float *y)
 {
     for (size_t i = 0; i < n; i++)
@@ -377,6 +419,9 @@ const struct vector_kernels VECTOR_TABLE = {
     .softmax_backward = softmax_backward,
     .log_sum_exp = log_sum_exp,
     .adamw = adamw,
+    .sgd = sgd,
+    .lamb = lamb,
+    .squares = squares,
     .pixels = pixels,
     .dropout = dropout,
 };

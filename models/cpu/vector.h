@@ -17,6 +17,10 @@ struct vector_adamw {
     float correction1, correction2;                                    /* 1 − β₁ˢ, √(1 − β₂ˢ) */
 };
 
+struct vector_sgd {
+    float rate, momentum, l2;
+};
+
 struct vector_kernels {
     const char *name; /* "avx512" */
     float (*dot)(size_t n, const float *a, const float *b);
@@ -36,6 +40,11 @@ struct vector_kernels {
     double (*log_sum_exp)(size_t n, const float *x);
     void (*adamw)(const struct vector_adamw *rule, size_t n, float *value, float *gradient, float *first,
                   float *second);
+    void (*sgd)(const struct vector_sgd *rule, size_t n, float *value, float *gradient, float *moment);
+    /* gradient becomes LAMB's u; rate and l2 are not used */
+    void (*lamb)(const struct vector_adamw *rule, size_t n, const float *value, float *gradient, float *first,
+                 float *second);
+    double (*squares)(size_t n, const float *x); /* Σ x² */
     void (*pixels)(size_t n, const uint8_t *pixels, size_t stride, float mean, float std, float *y);
     void (*dropout)(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2],
                     uint32_t threshold, float scale, float *x); /* x [4 · blocks] in place */

@@ -1,4 +1,4 @@
-/* AdamW over many tensors in one launch, which steps must not count, and weighted sums. */
+/* Optimizers over many tensors in one launch, which steps must not count, and weighted sums. */
 #include "models/cuda/kernel.cuh"
 
 enum { PIECES = 16 }; /* blocks a segment */
@@ -65,64 +65,169 @@ static __device__ inline bool is_held(const struct step_guard *guard)
     return guard != NULL && guard->held;
 }
 
-static __global__ void count_steps(size_t segments, const struct step_guard *guard, const int32_t *flag,
-                                   const int32_t *flags, int32_t *steps, int32_t *changes)
+static __global__ void count_steps(struct update u)
 {
     size_t s = global_thread();
-    if (s >= segments || is_held(guard))
+    if (s >= u.segments || is_held(u.guard))
         return;
-    bool updated = flags[flag[s]] != 0;
-    steps[s] += updated;
-    if (changes != NULL)
-        changes[s] += updated;
+    bool updated = u.flags[u.flag[s]] != 0;
+    u.steps[s] += updated;
+    if (u.changes != NULL)
+        u.changes[s] += updated;
 }
 
-struct adamw_rule {
-    double beta1, beta2;
-    float epsilon, weight_decay, l2;
-    const struct step_guard *guard;
-    bool clear_held;
+/* The values of a thread in its block's piece of a segment. */
+struct span {
+    size_t segment, first, last, stride;
 };
 
-static __global__ void step_segments(struct adamw_rule rule, const uint64_t *offsets, const int32_t *flag,
-                                     const int32_t *flags, const int32_t *steps, const struct step_state *state,
-                                     float *values, float *gradients, float *first, float *second)
+/* What of its segment a thread updates: nothing where the step is held or the flag is not set, the same for all threads of
+ * a block. Clears the gradients of a held step. */
+static __device__ inline bool find_span(const struct update *u, struct span *span)
 {
     size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
-    bool held = is_held(rule.guard);
-    if (held ? !rule.clear_held : !flags[flag[s]])
+    bool held = is_held(u->guard);
+    *span = {s, u->offsets[s] + piece * blockDim.x + threadIdx.x, u->offsets[s + 1], PIECES * blockDim.x};
+    for (size_t i = span->first; held && u->clear_held && i < span->last; i += span->stride)
+        u->gradients[i] = 0;
+    return !held && u->flags[u->flag[s]] != 0;
+}
+
+static __global__ void step_adamw(struct adamw o)
+{
+    struct update u = o.update;
+    struct span span;
+    if (!find_span(&u, &span))
         return;
-    float beta1 = (float)rule.beta1, beta2 = (float)rule.beta2, rest1 = (float)(1.0 - rule.beta1),
-          rest2 = (float)(1.0 - rule.beta2), rate = state->learning_rate;
-    float step = rate / (float)(1.0 - pow(rule.beta1, (double)steps[s])),
-          inverse = 1.0f / (float)sqrt(1.0 - pow(rule.beta2, (double)steps[s])), decay = rate * rule.weight_decay;
-    for (size_t i = offsets[s] + piece * blockDim.x + threadIdx.x; i < offsets[s + 1]; i += PIECES * blockDim.x) {
-        if (held) {
-            gradients[i] = 0;
-            continue;
-        }
-        float g = gradients[i] + rule.l2 * values[i];
-        float m = beta1 * first[i] + rest1 * g;
-        float v = beta2 * second[i] + rest2 * g * g;
-        first[i] = m;
-        second[i] = v;
-        values[i] = values[i] - decay * values[i] - step * m / (sqrtf(v) * inverse + rule.epsilon);
-        gradients[i] = 0;
+    float beta1 = (float)o.beta1, beta2 = (float)o.beta2, rest1 = (float)(1.0 - o.beta1),
+          rest2 = (float)(1.0 - o.beta2), epsilon = (float)o.epsilon, l2 = (float)o.l2, rate = u.state->learning_rate;
+    double steps = (double)u.steps[span.segment];
+    float step = rate / (float)(1.0 - pow(o.beta1, steps)), inverse = 1.0f / (float)sqrt(1.0 - pow(o.beta2, steps)),
+          decay = rate * (float)o.weight_decay;
+    for (size_t i = span.first; i < span.last; i += span.stride) {
+        float g = u.gradients[i] + l2 * u.values[i];
+        float m = beta1 * u.first_moment[i] + rest1 * g;
+        float v = beta2 * u.second_moment[i] + rest2 * g * g;
+        u.first_moment[i] = m;
+        u.second_moment[i] = v;
+        u.values[i] = u.values[i] - decay * u.values[i] - step * m / (sqrtf(v) * inverse + epsilon);
+        u.gradients[i] = 0;
     }
 }
 
 status cuda_adamw(struct backend *backend, const struct adamw *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (o->segments == 0)
+    if (o->update.segments == 0)
         return OK;
-    struct adamw_rule rule = {o->beta1,     o->beta2, (float)o->epsilon, (float)o->weight_decay,
-                              (float)o->l2, o->guard, o->clear_held};
-    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->segments, BLOCK), BLOCK, 0, o->segments, o->guard, o->flag, o->flags,
-                o->steps, o->changes);
-    CUDA_LAUNCH(cuda, step_segments, (unsigned int)o->segments * PIECES, BLOCK, 0, rule, o->offsets, o->flag, o->flags,
-                (const int32_t *)o->steps, o->state, o->values, o->gradients, o->first_moment, o->second_moment);
+    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->update.segments, BLOCK), BLOCK, 0, o->update);
+    CUDA_LAUNCH(cuda, step_adamw, (unsigned int)o->update.segments * PIECES, BLOCK, 0, *o);
     return cuda_finish(cuda, "adamw", error);
+}
+
+static __global__ void step_sgd(struct sgd o)
+{
+    struct update u = o.update;
+    struct span span;
+    if (!find_span(&u, &span))
+        return;
+    float momentum = (float)o.momentum, l2 = (float)o.l2, rate = u.state->learning_rate;
+    for (size_t i = span.first; i < span.last; i += span.stride) {
+        float m = momentum * u.first_moment[i] + (u.gradients[i] + l2 * u.values[i]);
+        u.first_moment[i] = m;
+        u.values[i] = u.values[i] - rate * m;
+        u.gradients[i] = 0;
+    }
+}
+
+status cuda_sgd(struct backend *backend, const struct sgd *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->update.segments == 0)
+        return OK;
+    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->update.segments, BLOCK), BLOCK, 0, o->update);
+    CUDA_LAUNCH(cuda, step_sgd, (unsigned int)o->update.segments * PIECES, BLOCK, 0, *o);
+    return cuda_finish(cuda, "sgd", error);
+}
+
+/* Sum over the block of one value a thread; every thread gets it. warps [BLOCK / WARP] */
+static __device__ double block_sum(double x, double *warps)
+{
+    x = warp_sum(x);
+    if (lane() == 0)
+        warps[threadIdx.x / WARP] = x;
+    __syncthreads();
+    double total = 0;
+    for (unsigned int w = 0; w < blockDim.x / WARP; w++)
+        total += warps[w];
+    __syncthreads();
+    return total;
+}
+
+/* Moments, u in place of the gradient, and of every block Σ p² and Σ u² in squares [segments · PIECES, 2]. */
+static __global__ void find_directions(struct lamb o, double *squares)
+{
+    __shared__ double warps[BLOCK / WARP];
+    struct update u = o.update;
+    struct span span;
+    if (!find_span(&u, &span))
+        return;
+    float beta1 = (float)o.beta1, beta2 = (float)o.beta2, rest1 = (float)(1.0 - o.beta1),
+          rest2 = (float)(1.0 - o.beta2), epsilon = (float)o.epsilon, decay = (float)o.weight_decay;
+    double steps = (double)u.steps[span.segment], of_values = 0, of_directions = 0;
+    float correct = 1.0f / (float)(1.0 - pow(o.beta1, steps)), inverse = 1.0f / (float)sqrt(1.0 - pow(o.beta2, steps));
+    for (size_t i = span.first; i < span.last; i += span.stride) {
+        float g = u.gradients[i];
+        float m = beta1 * u.first_moment[i] + rest1 * g;
+        float v = beta2 * u.second_moment[i] + rest2 * g * g;
+        float direction = correct * m / (sqrtf(v) * inverse + epsilon) + decay * u.values[i];
+        u.first_moment[i] = m;
+        u.second_moment[i] = v;
+        u.gradients[i] = direction;
+        of_values += (double)u.values[i] * (double)u.values[i];
+        of_directions += (double)direction * (double)direction;
+    }
+    of_values = block_sum(of_values, warps);
+    of_directions = block_sum(of_directions, warps);
+    if (threadIdx.x == 0) {
+        squares[2 * (size_t)blockIdx.x] = of_values;
+        squares[2 * (size_t)blockIdx.x + 1] = of_directions;
+    }
+}
+
+static __global__ void step_lamb(struct lamb o, const double *squares)
+{
+    struct update u = o.update;
+    struct span span;
+    if (is_held(u.guard) || !find_span(&u, &span)) /* what a held step clears is cleared */
+        return;
+    double of_values = 0, of_directions = 0;
+    for (size_t piece = span.segment * PIECES; piece < (span.segment + 1) * PIECES; piece++) {
+        of_values += squares[2 * piece];
+        of_directions += squares[2 * piece + 1];
+    }
+    double ratio = of_values == 0 || of_directions == 0 ? 1 : sqrt(of_values) / sqrt(of_directions);
+    float scale = (float)((double)u.state->learning_rate * ratio);
+    for (size_t i = span.first; i < span.last; i += span.stride) {
+        u.values[i] = u.values[i] - scale * u.gradients[i];
+        u.gradients[i] = 0;
+    }
+}
+
+status cuda_lamb(struct backend *backend, const struct lamb *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    unsigned int blocks = (unsigned int)o->update.segments * PIECES;
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    void *squares;
+    if (o->update.segments == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, 2 * blocks * sizeof(double), &squares, error));
+    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->update.segments, BLOCK), BLOCK, 0, o->update);
+    CUDA_LAUNCH(cuda, find_directions, blocks, BLOCK, 0, *o, (double *)squares);
+    CUDA_LAUNCH(cuda, step_lamb, blocks, BLOCK, 0, *o, (const double *)squares);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "lamb", error);
 }
 
 static __global__ void sum_weighted(struct weighted_sum o)

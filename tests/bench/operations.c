@@ -662,31 +662,51 @@ static struct cost prepare_hold_step(struct bench *b, struct hold_step *o)
     return moved(sizeof(struct step_guard));
 }
 
-/* The experts of one block. */
-static struct cost prepare_adamw(struct bench *b, struct adamw *o)
+/* Of the experts of one block; *n: their values. */
+static struct update update_of(struct bench *b, size_t *n)
 {
     const struct size *s = b->size;
-    size_t each = s->bottleneck * s->width, n = s->experts * each;
+    size_t each = s->bottleneck * s->width;
     uint64_t *offsets = malloc(array_size(s->experts + 1, sizeof *offsets));
     if (offsets == NULL)
         must(error_set(&error, ERROR_MEMORY, "no memory for %zu offsets", s->experts + 1));
     for (size_t e = 0; e <= s->experts; e++)
         offsets[e] = e * each;
-    *o = (struct adamw){.segments = s->experts,
-                        .offsets = uploaded(b, offsets, (s->experts + 1) * sizeof *offsets),
-                        .flag = integers(b, s->experts, 0, 1),
-                        .flags = uploaded(b, &(int32_t){1}, sizeof(int32_t)),
-                        .steps = memory(b, s->experts * sizeof(int32_t)),
-                        .values = floats(b, n),
-                        .gradients = floats(b, n),
-                        .first_moment = memory(b, n * sizeof(float)),
-                        .second_moment = memory(b, n * sizeof(float)),
-                        .state = state(b),
-                        .beta1 = 0.9,
-                        .beta2 = 0.999,
-                        .epsilon = 1e-8};
+    *n = s->experts * each;
+    struct update update = {.segments = s->experts,
+                            .offsets = uploaded(b, offsets, (s->experts + 1) * sizeof *offsets),
+                            .flag = integers(b, s->experts, 0, 1),
+                            .flags = uploaded(b, &(int32_t){1}, sizeof(int32_t)),
+                            .steps = memory(b, s->experts * sizeof(int32_t)),
+                            .values = floats(b, *n),
+                            .gradients = floats(b, *n),
+                            .first_moment = memory(b, *n * sizeof(float)),
+                            .second_moment = memory(b, *n * sizeof(float)),
+                            .state = state(b)};
     free(offsets);
+    return update;
+}
+
+static struct cost prepare_adamw(struct bench *b, struct adamw *o)
+{
+    size_t n;
+    *o = (struct adamw){.update = update_of(b, &n), .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
     return moved(32.0 * (double)n);
+}
+
+static struct cost prepare_sgd(struct bench *b, struct sgd *o)
+{
+    size_t n;
+    *o = (struct sgd){.update = update_of(b, &n), .momentum = 0.9};
+    return moved(24.0 * (double)n);
+}
+
+/* Values and directions are read once more when the norms are known. */
+static struct cost prepare_lamb(struct bench *b, struct lamb *o)
+{
+    size_t n;
+    *o = (struct lamb){.update = update_of(b, &n), .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6};
+    return moved(44.0 * (double)n);
 }
 
 /* --- The list of all --- */

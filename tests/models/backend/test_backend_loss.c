@@ -1,4 +1,4 @@
-/* Losses, predictions, AdamW, weighted sums, and the table itself. */
+/* Losses, predictions, weighted sums, and the table itself. */
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
@@ -311,116 +311,6 @@ static void squared_error_and_its_gradient(void **state)
         on_device(squared_errors, &loss_cases[i]);
 }
 
-/* Segments of 1, 7, 63, 65 and 40,000 values (more than one job's worth); flags 0 and 2 are set, 1 is not. */
-enum { SEGMENTS = 5, VALUES = 1 + 7 + 63 + 65 + 40000, STEPS = 3 };
-
-struct moments {
-    double *p, *m, *v;
-    int32_t steps[SEGMENTS];
-};
-
-static const uint64_t segment_offsets[SEGMENTS + 1] = {0, 1, 8, 71, 136, VALUES};
-static const int32_t segment_flag[SEGMENTS] = {0, 1, 2, 1, 0}, segment_flags[3] = {1, 0, 1};
-
-static void reference_adamw(struct moments *r, const float *g, double rate, const struct adamw *rule)
-{
-    for (size_t s = 0; s < SEGMENTS; s++) {
-        if (!segment_flags[segment_flag[s]])
-            continue;
-        r->steps[s]++;
-        for (size_t i = segment_offsets[s]; i < segment_offsets[s + 1]; i++) {
-            double gradient = (double)g[i] + rule->l2 * r->p[i];
-            r->m[i] = rule->beta1 * r->m[i] + (1 - rule->beta1) * gradient;
-            r->v[i] = rule->beta2 * r->v[i] + (1 - rule->beta2) * gradient * gradient;
-            double m = r->m[i] / (1 - pow(rule->beta1, r->steps[s])), v = r->v[i] / (1 - pow(rule->beta2, r->steps[s]));
-            r->p[i] -= rate * (rule->weight_decay * r->p[i] + m / (sqrt(v) + rule->epsilon));
-        }
-    }
-}
-
-static void steps_adamw(struct device *d, const void *parameters)
-{
-    const struct adamw *rule = parameters;
-    struct operand p = draw(d, VALUES, 1.0f);
-    float *first = room(d, VALUES * sizeof *first), *second = room(d, VALUES * sizeof *second);
-    struct moments r = {
-        doubles(d, p.host, VALUES), doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3, 0, 0}};
-    int32_t *steps = to_device(d, r.steps, sizeof r.steps);
-    for (int step = 0; step < STEPS; step++) {
-        struct operand g = draw(d, VALUES, step == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
-        struct step_state state = {.learning_rate = 0.01f / (float)(step + 1)};
-        struct adamw op = *rule;
-        op.segments = SEGMENTS;
-        op.offsets = to_device(d, segment_offsets, sizeof segment_offsets);
-        op.flag = to_device(d, segment_flag, sizeof segment_flag);
-        op.flags = to_device(d, segment_flags, sizeof segment_flags);
-        op.steps = steps;
-        op.values = p.device;
-        op.gradients = g.device;
-        op.first_moment = first;
-        op.second_moment = second;
-        op.state = to_device(d, &state, sizeof state);
-        reference_adamw(&r, g.host, (double)state.learning_rate, rule);
-        must(d->ops->adamw(d->backend, &op, &error));
-        for (size_t s = 0; s < SEGMENTS; s++) /* zeroed where a step was made, else as they were */
-            if (segment_flags[segment_flag[s]])
-                memset(g.host + segment_offsets[s], 0, (segment_offsets[s + 1] - segment_offsets[s]) * sizeof(float));
-        expect_floats(d, "gradients", g.device, g.host, VALUES);
-        expect_integers(d, "step counts", steps, r.steps, SEGMENTS);
-    }
-    expect_close(d, "values", p.device, r.p, VALUES, 1e-6);
-    expect_close(d, "first moment", first, r.m, VALUES, 1e-6);
-    expect_close(d, "second moment", second, r.v, VALUES, 1e-6);
-    expect_floats(d, "values of a segment without its flag", p.device + segment_offsets[1], p.host + segment_offsets[1],
-                  7);
-}
-
-static void holds_adamw(struct device *d, const void *parameters)
-{
-    bool clear = *(const bool *)parameters;
-    struct operand p = draw(d, VALUES, 1.0f), g = draw(d, VALUES, 1.0f), m = draw(d, VALUES, 1.0f),
-                   v = draw(d, VALUES, 1.0f);
-    int32_t counted[SEGMENTS] = {1, 2, 3, 4, 5}, *steps = to_device(d, counted, sizeof counted);
-    struct adamw op = {.segments = SEGMENTS,
-                       .offsets = to_device(d, segment_offsets, sizeof segment_offsets),
-                       .flag = to_device(d, segment_flag, sizeof segment_flag),
-                       .flags = to_device(d, segment_flags, sizeof segment_flags),
-                       .steps = steps,
-                       .values = p.device,
-                       .gradients = g.device,
-                       .first_moment = m.device,
-                       .second_moment = v.device,
-                       .state = to_device(d, &(struct step_state){.learning_rate = 0.1f}, sizeof(struct step_state)),
-                       .guard = to_device(d, &(struct step_guard){.held = 1}, sizeof(struct step_guard)),
-                       .clear_held = clear,
-                       .beta1 = 0.9,
-                       .beta2 = 0.999,
-                       .epsilon = 1e-8};
-    must(d->ops->adamw(d->backend, &op, &error));
-    expect_floats(d, "values", p.device, p.host, VALUES);
-    expect_floats(d, "first moment", m.device, m.host, VALUES);
-    expect_floats(d, "second moment", v.device, v.host, VALUES);
-    expect_integers(d, "step counts", steps, counted, SEGMENTS);
-    if (clear)
-        memset(g.host, 0, VALUES * sizeof(float));
-    expect_floats(d, "gradients", g.device, g.host, VALUES);
-}
-
-static void adamw_changes_nothing_while_it_is_held(void **state)
-{
-    (void)state;
-    on_device(holds_adamw, &(bool){false});
-    on_device(holds_adamw, &(bool){true});
-}
-
-static void adamw_steps_flagged_segments(void **state)
-{
-    (void)state;
-    on_device(steps_adamw, &(struct adamw){.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8});
-    on_device(steps_adamw,
-              &(struct adamw){.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2});
-}
-
 static void weighted_sums(struct device *d, const void *parameters)
 {
     size_t n = *(const size_t *)parameters;
@@ -538,9 +428,7 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_is_found),
         cmocka_unit_test(only_what_is_updated_is_looked_at),
         cmocka_unit_test(steps_that_are_held_leave_the_counts_before),
-        cmocka_unit_test(adamw_changes_nothing_while_it_is_held),
         cmocka_unit_test(squared_error_and_its_gradient),
-        cmocka_unit_test(adamw_steps_flagged_segments),
         cmocka_unit_test(weighted_sums_are_exact),
         cmocka_unit_test(products_are_element_by_element),
         cmocka_unit_test(memory_is_copied_and_cleared),

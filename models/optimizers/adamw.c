@@ -1,0 +1,22 @@
+/* Adam with decoupled weight decay. l2, added to the gradient instead, makes it the Adam of Kingma & Ba (2015). */
+#include "models/optimizers/optimizer.h"
+
+static status step(struct backend *backend, const struct update *update, const struct update_rule *rule,
+                   struct error *error)
+{
+    struct adamw adamw = {.update = *update,
+                          .beta1 = rule->beta1,
+                          .beta2 = rule->beta2,
+                          .epsilon = rule->epsilon,
+                          .weight_decay = rule->weight_decay,
+                          .l2 = rule->l2};
+    return backend->ops->adamw(backend, &adamw, error);
+}
+
+const struct optimizer optimizer_adamw = {
+    .name = "adamw",
+    .source = "Loshchilov & Hutter, Decoupled Weight Decay Regularization, ICLR 2019",
+    .formula = "w -= rate (m / (sqrt v + 1e-8) + decay w); m, v: corrected means of g and g^2, betas 0.9 and 0.999",
+    .rule = {.optimizer = &optimizer_adamw, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+    .step = step,
+};

@@ -1,0 +1,25 @@
+/* AdamW whose step is as long, in every tensor, as the tensor itself times the learning rate: Algorithm 2 of the paper, with φ
+ * the identity and ε as there. A segment is a tensor of its own. */
+#include "models/optimizers/optimizer.h"
+
+#include <assert.h>
+
+static status step(struct backend *backend, const struct update *update, const struct update_rule *rule,
+                   struct error *error)
+{
+    struct lamb lamb = {.update = *update,
+                        .beta1 = rule->beta1,
+                        .beta2 = rule->beta2,
+                        .epsilon = rule->epsilon,
+                        .weight_decay = rule->weight_decay};
+    assert(rule->l2 == 0);
+    return backend->ops->lamb(backend, &lamb, error);
+}
+
+const struct optimizer optimizer_lamb = {
+    .name = "lamb",
+    .source = "You et al., Large Batch Optimization for Deep Learning, ICLR 2020",
+    .formula = "u = m / (sqrt v + 1e-6) + decay w; w -= rate |w| / |u| u, per tensor; m, v as adamw",
+    .rule = {.optimizer = &optimizer_lamb, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6},
+    .step = step,
+};

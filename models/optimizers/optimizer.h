@@ -1,0 +1,35 @@
+/* How gradients change weights. One optimizer is one file in this folder and a name in OPTIMIZERS; sgd.c is the shortest to
+ * copy, and its arithmetic is an operation of models/backend.h.
+ *
+ *     const struct optimizer *optimizer = optimizer_at(options_choice(training, "optimizer"));
+ *     struct update_rule rule = optimizer->rule;            // with the numbers it was published with
+ *     rule.weight_decay = 0.1;
+ *     TRY(parameters_step(group, state, &rule, error));
+ */
+#ifndef MTIL_MODELS_OPTIMIZERS_OPTIMIZER_H
+#define MTIL_MODELS_OPTIMIZERS_OPTIMIZER_H
+
+#include "models/parameters.h"
+
+struct optimizer {
+    const char *name, *source;
+    const char *formula;     /* of a step, in one line */
+    bool one_moment;         /* it has no second moment */
+    bool has_momentum;       /* it reads rule->momentum */
+    struct update_rule rule; /* its own, with the usual numbers */
+    status (*step)(struct backend *backend, const struct update *update, const struct update_rule *rule,
+                   struct error *error);
+};
+
+#define OPTIMIZERS(X) X(adamw) X(sgd) X(lamb)
+#define DECLARE(name) extern const struct optimizer optimizer_##name;
+OPTIMIZERS(DECLARE)
+#undef DECLARE
+
+#define OPTIMIZER_NAME(name) "|" #name
+#define OPTIMIZER_CHOICES (&OPTIMIZERS(OPTIMIZER_NAME)[1])
+
+/* In the order of OPTIMIZERS, which is that of the choices; NULL past the last one. */
+const struct optimizer *optimizer_at(size_t index);
+
+#endif
