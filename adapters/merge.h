@@ -89,7 +89,7 @@ const struct merge_policy *merge_policy_at(size_t index); /* NULL past the last 
 
 status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error);
 
-/* What happens to Adam's moments and step count of the expert that is replaced. */
+/* What happens to the optimizer's moments and step count of the expert that is replaced. */
 enum merge_moments { MOMENTS_KEEP, MOMENTS_AVERAGE, MOMENTS_RESET };
 #define MERGE_MOMENTS_CHOICES "keep|average|reset"
 

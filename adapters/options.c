@@ -143,7 +143,7 @@ const struct option merge_options[] = {{.name = "policy",
                                         .type = OPTION_CHOICE,
                                         .choices = MERGE_MOMENTS_CHOICES,
                                         .fallback = "keep",
-                                        .help = "Adam's moments of the expert that is replaced"},
+                                        .help = "the optimizer's moments of the expert that is replaced"},
                                        {0}};
 
 const struct option combine_options[] = {{.name = "name",

@@ -5,7 +5,7 @@
  *
  * Frozen experts neither move nor count. β is the share rate r, or rises linearly over the iterations of a task, to r at
  * the last one: β = r · i / I. With fewer than two free experts nothing moves. There is no target and no schedule, and
- * Adam's moments stay. The paper averages the experts of a dense model that was split, over one training, without a
+ * the optimizer's moments stay. The paper averages the experts of a dense model that was split, over one training, without a
  * router; here the router stays, and β rises anew in every task. */
 #include <stdlib.h>
 

@@ -87,10 +87,12 @@ static status merge_moments(struct adapters *adapters, struct parameters *group,
         return OK;
     if (moments == MOMENTS_RESET) {
         TRY(backend->ops->zero(backend, group->first_moment + target, n * sizeof(float), error));
-        TRY(backend->ops->zero(backend, group->second_moment + target, n * sizeof(float), error));
+        if (group->second_moment != NULL)
+            TRY(backend->ops->zero(backend, group->second_moment + target, n * sizeof(float), error));
     } else {
         TRY(sum_into(adapters, group->first_moment + target, group->first_moment, p, merge, error));
-        TRY(sum_into(adapters, group->second_moment + target, group->second_moment, p, merge, error));
+        if (group->second_moment != NULL)
+            TRY(sum_into(adapters, group->second_moment + target, group->second_moment, p, merge, error));
         float weighted = 0;
         for (size_t i = 0; i < merge->sources; i++) {
             int32_t count;

@@ -14,6 +14,7 @@
 #include "harness/methods/methods.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
+#include "models/optimizers/optimizer.h"
 
 /* One thing that a suite can name. NULL: it has none. */
 struct entry {
@@ -166,6 +167,14 @@ static void list_models(struct listing *listing)
                                        "shapes"});
 }
 
+static void list_optimizers(struct listing *listing)
+{
+    const struct optimizer *optimizer;
+    for (size_t i = 0; (optimizer = optimizer_at(i)) != NULL; i++)
+        add_entry(listing,
+                  &(struct entry){.name = optimizer->name, .about = optimizer->source, .formula = optimizer->formula});
+}
+
 static void list_selectors(struct listing *listing)
 {
     const struct selector_kind *kind;
@@ -179,11 +188,12 @@ static const struct kind {
     const char *name, *title;
     void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
 } kinds[] = {
-    {"combiners", "source", list_combiners},  {"datasets", "source", list_datasets},
-    {"experts", "source", list_experts},      {"freezing", "source", list_freezing},
-    {"methods", "publication", list_methods}, {"models", "what it is", list_models},
-    {"policies", "source", list_policies},    {"schedules", "when", list_schedules},
-    {"selectors", "source", list_selectors},  {"suites", "summary", list_suites},
+    {"combiners", "source", list_combiners},   {"datasets", "source", list_datasets},
+    {"experts", "source", list_experts},       {"freezing", "source", list_freezing},
+    {"methods", "publication", list_methods},  {"models", "what it is", list_models},
+    {"optimizers", "source", list_optimizers}, {"policies", "source", list_policies},
+    {"schedules", "when", list_schedules},     {"selectors", "source", list_selectors},
+    {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -221,7 +231,7 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|experts|freezing|methods|models|policies|schedules|selectors|suites",
+    .arguments = "combiners|datasets|experts|freezing|methods|models|optimizers|policies|schedules|selectors|suites",
     .summary = "list what a suite can name",
     .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
                "a suite, the table of a paper that it reproduces, and its rows.\n",

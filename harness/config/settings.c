@@ -1,6 +1,7 @@
 #include "harness/config/settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -9,6 +10,7 @@
 #include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
 #include "harness/selectors/selectors.h"
+#include "models/optimizers/optimizer.h"
 
 static const struct option model_options[] = {
     {.name = "weights",
@@ -155,7 +157,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .used = method_reads},
-    {.name = "training", .options = training_options, .incidental = "epochs=0"},
+    {.name = "training", .options = training_options, .incidental = "epochs=0|optimizer=adamw|momentum=0.9"},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
     {.name = "selector",
      .options = selector_options,
@@ -246,6 +248,37 @@ static status check_routers(const struct settings *s, const struct suite *suite,
                            "router of a test image; set adapter.routers=one, or another selector.kind");
 }
 
+/* Of a task, or of all tasks: section "training". */
+static status check_momentum(const struct options *options, const char *section, const char *task, struct error *error)
+{
+    const struct option *momentum = options_find(options_table(options), "momentum");
+    if (options_real(options, "momentum") == strtod(momentum->fallback, NULL))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: %s%s.momentum is %s, but optimizer %s has no such setting; set %s%s.optimizer=sgd",
+                     section, task, options_as_text(options, "momentum"), options_text(options, "optimizer"), section,
+                     task);
+}
+
+/* Tasks may differ in their optimizers; one that reads the momentum of all of them is enough. */
+static status read_optimizers(struct settings *s, const struct suite *suite, struct error *error)
+{
+    const struct options *training = suite_options(suite, "training"), *data = suite_options(suite, "data");
+    const struct optimizer *optimizer = optimizer_at(options_choice(training, "optimizer"));
+    bool read = optimizer->has_momentum;
+    s->one_moment = optimizer->one_moment;
+    for (size_t i = 0; i < options_list_size(data, "order"); i++) {
+        const char *name = options_list_item(data, "order", i);
+        const struct options *task = suite_entry(suite, "tasks", name);
+        optimizer = optimizer_at(options_choice(task, "optimizer"));
+        s->one_moment = s->one_moment && optimizer->one_moment;
+        read = read || optimizer->has_momentum;
+        if (!optimizer->has_momentum)
+            TRY(check_momentum(task, "tasks.", name, error));
+    }
+    return read ? OK : check_momentum(training, "training", "", error);
+}
+
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
@@ -260,6 +293,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     s->selector = selector_settings_of(suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
     TRY(settings_check_data(s, data, error));
+    TRY(read_optimizers(s, suite, error));
     TRY(freeze_plan_of(&s->freeze, suite_options(suite, "adapter"), error));
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));

@@ -51,6 +51,7 @@ struct settings {
     struct adapter_settings adapter;
     struct merge_plan merge;
     struct freeze_plan freeze;
+    bool one_moment; /* no task's optimizer has a second moment */
     const struct method *method;
     const struct options *method_options;
     struct selector_settings selector;

@@ -31,7 +31,8 @@ static status pass_parameters(const struct passage *p, const char *prefix, struc
     if (!optimizer)
         return OK;
     TRY(pass_array(p, prefix, "first_moment", SAFETENSOR_F32, group->values_count, group->first_moment, error));
-    TRY(pass_array(p, prefix, "second_moment", SAFETENSOR_F32, group->values_count, group->second_moment, error));
+    if (group->second_moment != NULL)
+        TRY(pass_array(p, prefix, "second_moment", SAFETENSOR_F32, group->values_count, group->second_moment, error));
     TRY(pass_array(p, prefix, "steps", SAFETENSOR_I32, group->segments, group->steps, error));
     return pass_array(p, prefix, "flags", SAFETENSOR_I32, group->flags_count, group->flags, error);
 }

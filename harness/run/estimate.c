@@ -94,7 +94,8 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;
     }
     double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);
-    double copies = e->model.groups == GROUPS_NONE ? 0 : e->model.groups & GROUP_ADAPTERS ? 4 : 3;
+    double moments = e->settings.one_moment ? 1 : 2;
+    double copies = e->model.groups == GROUPS_NONE ? 0 : (e->model.groups & GROUP_ADAPTERS ? 2 : 1) + moments;
     double method = fmax((double)e->model.memory.used - weights - copies * trained, 0); /* a teacher, earlier weights */
     estimate->memory = (double)e->model.memory.used + (double)largest;
     const struct method_cost own = method_cost_of(e);
@@ -103,7 +104,7 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
-    estimate->disk = trained * (kept + 3) + method + own.kept; /* a resume file within a task has Adam's moments too */
+    estimate->disk = trained * (kept + 1 + moments) + method + own.kept; /* a resume file within a task has both */
     const struct cache_settings *cache = &e->settings.cache;
     estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
     estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;

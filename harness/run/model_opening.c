@@ -16,7 +16,8 @@ static status start_adapters(struct experiment *e, struct error *error)
 status model_open(struct experiment *e, struct error *error)
 {
     struct settings *s = &e->settings;
-    enum parameters_mode mode = e->model.groups & GROUPS_TOWERS ? PARAMETERS_TRAINED : PARAMETERS_FROZEN;
+    enum parameters_mode trained = s->one_moment ? PARAMETERS_TRAINED_ONE_MOMENT : PARAMETERS_TRAINED,
+                         mode = e->model.groups & GROUPS_TOWERS ? trained : PARAMETERS_FROZEN;
     struct backend *backend;
     e->model.head = &head_text;
     TRY(backend_open(&backend, &s->backend, error));
@@ -29,7 +30,7 @@ status model_open(struct experiment *e, struct error *error)
     if (e->model.groups & GROUP_ADAPTERS) {
         s->adapter.activation = e->model.clip->activation;
         TRY(adapters_create(&e->model.adapters, e->model.backend, &e->model.memory, &e->model.clip->dimensions,
-                            &s->adapter, PARAMETERS_TRAINED, error));
+                            &s->adapter, trained, error));
         TRY(start_adapters(e, error));
     }
     if (e->model.groups & GROUPS_TOWERS)

@@ -93,6 +93,7 @@ enum part { PART_GRADIENT, PART_VALUE, PART_FIRST_MOMENT, PART_SECOND_MOMENT, PA
 
 static const char *const part_names[PARTS] = {"gradient", "value", "first moment", "second moment"};
 
+/* NULL: the group does not have it. */
 static const float *part_of(const struct parameters *group, enum part part)
 {
     const float *const parts[PARTS] = {group->gradients, group->values, group->first_moment, group->second_moment};
@@ -148,6 +149,8 @@ static status name_first(const struct experiment *e, enum part first, enum part 
     snprintf(name, capacity, "%s", otherwise);
     for (size_t i = 0; finite && trained_tensor_at(e, i, &tensor); i++)
         for (enum part part = first; finite && part <= last; part++) {
+            if (part_of(tensor.group, part) == NULL)
+                continue;
             TRY(is_finite(&tensor, part, &finite, error));
             if (!finite)
                 snprintf(name, capacity, "%s of %s", part_names[part], tensor.name);
@@ -186,7 +189,9 @@ status guard_check(const struct experiment *e, const struct task *task, size_t i
         TRY(e->model.backend->ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
-            TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->model.guard->held, error));
+            if (part_of(group.parameters, part) != NULL)
+                TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->model.guard->held,
+                         error));
     TRY(read_guard(e, &guard, error));
     if (!guard.held)
         return OK;

@@ -128,7 +128,8 @@ static status copy_group(const struct copying *c, struct parameters *to, const s
     size_t bytes = from->values_count * sizeof(float);
     TRY(copy_memory(c, parameters_write_all(to), from->values, bytes, error));
     TRY(copy_memory(c, to->first_moment, from->first_moment, bytes, error));
-    TRY(copy_memory(c, to->second_moment, from->second_moment, bytes, error));
+    if (from->second_moment != NULL)
+        TRY(copy_memory(c, to->second_moment, from->second_moment, bytes, error));
     TRY(copy_memory(c, to->steps, from->steps, from->segments * sizeof *from->steps, error));
     TRY(copy_memory(c, to->flags, from->flags, from->flags_count * sizeof *from->flags, error));
     return c->to->ops->zero(c->to, to->gradients, bytes, error);

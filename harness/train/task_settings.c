@@ -1,5 +1,7 @@
 #include "harness/train/task_settings.h"
 
+#include "models/optimizers/optimizer.h"
+
 const struct option training_options[] = {{.name = "iterations",
                                            .type = OPTION_INTEGER,
                                            .minimum = 1,
@@ -46,7 +48,18 @@ const struct option training_options[] = {{.name = "iterations",
                                            .minimum = 0,
                                            .maximum = 10,
                                            .fallback = "0",
-                                           .help = "decoupled, of AdamW"},
+                                           .help = "decoupled; in sgd added to the gradient"},
+                                          {.name = "optimizer",
+                                           .type = OPTION_CHOICE,
+                                           .choices = OPTIMIZER_CHOICES,
+                                           .fallback = "adamw",
+                                           .help = "how gradients change weights; see mtil list optimizers"},
+                                          {.name = "momentum",
+                                           .type = OPTION_REAL,
+                                           .minimum = 0,
+                                           .maximum = 0.9999,
+                                           .fallback = "0.9",
+                                           .help = "in sgd: share of the moment that stays from step to step"},
                                           {.name = "on_nan",
                                            .type = OPTION_CHOICE,
                                            .choices = "stop|skip",
@@ -74,6 +87,16 @@ void task_settings_count(struct task_settings *s, size_t images)
     s->iterations = s->schedule_end + more;
 }
 
+static struct update_rule rule_of(const struct options *o)
+{
+    const struct optimizer *optimizer = optimizer_at(options_choice(o, "optimizer"));
+    struct update_rule rule = optimizer->rule;
+    rule.weight_decay = options_real(o, "weight_decay");
+    if (optimizer->has_momentum)
+        rule.momentum = options_real(o, "momentum");
+    return rule;
+}
+
 struct task_settings training_settings_of(const struct options *o)
 {
     return (struct task_settings){.iterations =
@@ -83,10 +106,7 @@ struct task_settings training_settings_of(const struct options *o)
                                   .warmup = whole(o, "warmup"),
                                   .batch = whole(o, "batch"),
                                   .rate = options_real(o, "learning_rate"),
-                                  .weight_decay = options_real(o, "weight_decay"),
-                                  .beta1 = 0.9,
-                                  .beta2 = 0.999,
-                                  .epsilon = 1e-8,
+                                  .rule = rule_of(o),
                                   .smoothing = (float)options_real(o, "label_smoothing"),
                                   .on_nan = (enum on_nan)options_choice(o, "on_nan")};
 }

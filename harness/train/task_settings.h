@@ -3,6 +3,7 @@
 #define MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
 
 #include "core/option.h"
+#include "models/parameters.h"
 
 /* What to do with a training step whose loss or gradients are not finite. */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
@@ -13,7 +14,8 @@ struct task_settings {
     size_t iterations, warmup, batch;
     size_t epochs;       /* 0: iterations say how long */
     size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
-    double rate, weight_decay, beta1, beta2, epsilon; /* of AdamW */
+    double rate;
+    struct update_rule rule; /* of the optimizer, without a guard */
     float smoothing;
     enum on_nan on_nan;
 };

@@ -33,11 +33,7 @@ status classification_loss(struct method_run *run, const struct task *task, cons
 
 static status update(struct experiment *e, const struct task *task, struct error *error)
 {
-    struct update_rule rule = guard_rule(e, task,
-                                         (struct update_rule){.beta1 = task->settings.beta1,
-                                                              .beta2 = task->settings.beta2,
-                                                              .epsilon = task->settings.epsilon,
-                                                              .weight_decay = task->settings.weight_decay});
+    struct update_rule rule = guard_rule(e, task, task->settings.rule);
     struct trained_group group;
     if (e->model.groups & GROUP_ADAPTERS)
         TRY(adapters_before_update(e->model.adapters, &rule, error));

@@ -201,10 +201,10 @@ static status make_task(const struct finetune *r, size_t index, struct task *tas
                                             .warmup = whole(own, "warmup"),
                                             .batch = whole(config, "batch"),
                                             .rate = finetune_number(own, "lr"),
-                                            .weight_decay = finetune_number(config, "weight_decay"),
-                                            .beta1 = json_number_value(json_array_get(betas, 0)),
-                                            .beta2 = json_number_value(json_array_get(betas, 1)),
-                                            .epsilon = finetune_number(config, "eps"),
+                                            .rule = {.weight_decay = finetune_number(config, "weight_decay"),
+                                                     .beta1 = json_number_value(json_array_get(betas, 0)),
+                                                     .beta2 = json_number_value(json_array_get(betas, 1)),
+                                                     .epsilon = finetune_number(config, "eps")},
                                             .smoothing = (float)finetune_number(config, "label_smoothing")};
     task->prompts = malloc(bytes);
     if (task->prompts == NULL)

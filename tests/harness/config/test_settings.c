@@ -14,6 +14,7 @@
 #include "harness/config/settings.h"
 #include "harness/methods/methods.h"
 #include "harness/selectors/selectors.h"
+#include "models/optimizers/optimizer.h"
 #include "results/store.h"
 
 static struct error error;
@@ -83,7 +84,7 @@ static void defaults(void **state)
     assert_int_equal(task.schedule_end, 1000);
     assert_int_equal(task.warmup, 100);
     assert_int_equal(task.batch, 64);
-    assert_true(task.rate == 1e-3 && task.weight_decay == 0);
+    assert_true(task.rate == 1e-3 && task.rule.weight_decay == 0);
     assert_float_equal(task.smoothing, 0.2, 1e-7);
     assert_int_equal(settings_seeds(suite), 1);
     assert_int_equal(settings_seed(suite, 0, &seed, &error), OK);
@@ -376,6 +377,11 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("selector: {kind: clip}\n", "selector.kind=alex",
                    (const char *const[]){"kind", "alexnet", "oracle", NULL});
     expect_refused("training: {batch: many}\n", NULL, (const char *const[]){"test.yaml:1", "batch", "many", NULL});
+    expect_refused("training: {optimizer: lam}\n", NULL, (const char *const[]){"adamw|sgd|lamb", "\"lamb\"", NULL});
+    expect_refused("training: {momentum: 0.5}\n", NULL,
+                   (const char *const[]){"training.momentum is 0.5", "adamw", "training.optimizer=sgd", NULL});
+    expect_refused("training: {optimizer: lamb}\n", "tasks.dtd.momentum=0.5",
+                   (const char *const[]){"tasks.dtd.momentum is 0.5", "lamb", "tasks.dtd.optimizer=sgd", NULL});
     expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
 }
 
@@ -462,6 +468,36 @@ static void seeds(void **state)
     suite_destroy(suite);
 }
 
+/* A task may have an optimizer of its own, and the momentum of all of them. */
+static void tasks_choose_their_optimizer(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    const char *const own[] = {"tasks.dtd.optimizer=sgd", NULL};
+    assert_int_equal(read_suite(&suite, &s, "training: {momentum: 0.5, weight_decay: 0.1}\n", own), OK);
+    assert_false(s.one_moment);
+    settings_of_task(&task, suite, "dtd");
+    assert_ptr_equal(task.rule.optimizer, &optimizer_sgd);
+    assert_true(task.rule.momentum == 0.5 && task.rule.weight_decay == 0.1);
+    settings_of_task(&task, suite, "mnist");
+    assert_ptr_equal(task.rule.optimizer, &optimizer_adamw);
+    assert_true(task.rule.beta1 == 0.9 && task.rule.beta2 == 0.999 && task.rule.epsilon == 1e-8);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "training: {optimizer: sgd}\n", NULL), OK);
+    assert_true(s.one_moment);
+    settings_of_task(&task, suite, "mnist");
+    assert_true(task.rule.momentum == 0.9);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "training: {optimizer: lamb}\n", NULL), OK);
+    assert_false(s.one_moment);
+    settings_of_task(&task, suite, "dtd");
+    assert_ptr_equal(task.rule.optimizer, &optimizer_lamb);
+    assert_true(task.rule.epsilon == 1e-6);
+    suite_destroy(suite);
+}
+
 static size_t hash_differs(const char *override)
 {
     struct suite *plain, *other;
@@ -503,6 +539,10 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
     assert_false(hash_differs("adapter.routers=per_task"));
     assert_true(hash_differs("training.epochs=1"));
+    assert_false(hash_differs("training.optimizer=adamw"));
+    assert_false(hash_differs("training.momentum=0.9"));
+    assert_true(hash_differs("training.optimizer=sgd"));
+    assert_true(hash_differs("tasks.dtd.optimizer=lamb"));
     assert_true(hash_differs("tasks.dtd.epochs=1"));
     assert_false(hash_differs("data.order_name=mine"));
     assert_true(hash_differs("training.batch=32"));
@@ -651,6 +691,7 @@ int main(void)
         cmocka_unit_test(few_shot_as_published),
         cmocka_unit_test(x_tail_as_published),
         cmocka_unit_test(seeds),
+        cmocka_unit_test(tasks_choose_their_optimizer),
         cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,7 +156,7 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list suites -v", "table    Park");
     expect_answer("list selectors -v", "selector.quantile");
     expect_answer("help list",
-                  "combiners|datasets|experts|freezing|methods|models|policies|schedules|selectors|suites");
+                  "combiners|datasets|experts|freezing|methods|models|optimizers|policies|schedules|selectors|suites");
 }
 
 static void doctor_knows_its_libraries(void **state)

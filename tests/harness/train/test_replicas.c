@@ -98,30 +98,31 @@ static void expect_close(const struct outcome *got, const struct outcome *expect
     }
 }
 
-static void open_run(struct small_run *run, bool first, size_t gpus, const char *method)
+static void open_run(struct small_run *run, bool first, size_t gpus, const char *method, const char *optimizer)
 {
     char word[32];
     snprintf(word, sizeof word, "run.gpus=%zu", gpus);
     /* Adam makes a whole step of a gradient that is nothing but rounding, as that of a key's bias: small steps */
-    const char *const overrides[] = {method, word, "training.iterations=9", "training.learning_rate=2e-4", NULL};
+    const char *const overrides[] = {method, optimizer, word, "training.iterations=9", "training.learning_rate=2e-4",
+                                     NULL};
     if (first)
         small_run_open(run, 1, overrides);
     else
         small_run_reopen(run, 1, overrides);
 }
 
-static void expect_the_same(const char *method)
+static void expect_the_same(const char *method, const char *optimizer)
 {
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
     struct outcome alone = {0};
-    open_run(&run, true, 1, method);
+    open_run(&run, true, 1, method, optimizer);
     must(train(&run, &alone));
     look_at(run.experiment, &alone);
     for (size_t gpus = 2; gpus <= 3 && gpus <= small_run_gpus(); gpus++) {
         struct outcome together = {0}, again = {0};
-        open_run(&run, false, gpus, method);
+        open_run(&run, false, gpus, method, optimizer);
         must(train(&run, &together));
         look_at(run.experiment, &together);
         expect_close(&together, &alone);
@@ -132,7 +133,7 @@ static void expect_the_same(const char *method)
                 assert_memory_equal(other.values[t], together.values[t], other.n[t] * sizeof(float));
             outcome_free(&other);
         }
-        open_run(&run, false, gpus, method);
+        open_run(&run, false, gpus, method, optimizer);
         must(train(&run, &again));
         look_at(run.experiment, &again);
         for (int t = 0; t < TOWERS; t++)
@@ -148,13 +149,13 @@ static void expect_the_same(const char *method)
 static void adapters_train_together(void **state)
 {
     (void)state;
-    expect_the_same("method.name=moe_adapters");
+    expect_the_same("method.name=moe_adapters", "training.optimizer=adamw");
 }
 
 static void all_weights_train_together(void **state)
 {
     (void)state;
-    expect_the_same("method.name=continual_ft");
+    expect_the_same("method.name=continual_ft", "training.optimizer=lamb");
 }
 
 /* Two tasks: what the leader alone did in between reaches the others. */
@@ -166,10 +167,10 @@ static void stopping_and_going_on(void **state)
     struct small_run run;
     struct stop stop = {0};
     struct outcome whole = {0}, parts = {0};
-    open_run(&run, true, 2, "method.name=moe_adapters");
+    open_run(&run, true, 2, "method.name=moe_adapters", "training.optimizer=sgd");
     must(train(&run, &whole));
     look_at(run.experiment, &whole);
-    open_run(&run, false, 2, "method.name=moe_adapters");
+    open_run(&run, false, 2, "method.name=moe_adapters", "training.optimizer=sgd");
     parts.stop = &stop;
     assert_int_equal(train(&run, &parts), ERROR_STOPPED);
     error_tells((const char *const[]){"second", "iteration 1 of 9", NULL});
@@ -208,7 +209,7 @@ static void a_rank_that_fails_is_reported(void **state)
     for (size_t rank = 0; rank < 2; rank++) {
         struct small_run run;
         struct outcome outcome = {0};
-        open_run(&run, true, 2, "method.name=moe_adapters");
+        open_run(&run, true, 2, "method.name=moe_adapters", "training.optimizer=sgd");
         struct backend *backend = replicas_at(run.experiment->replicas, rank)->model.backend;
         broken.real = backend->ops;
         broken.ops = *backend->ops;

@@ -63,24 +63,26 @@ static double mean(const double *values, size_t n)
     return sum / (double)n;
 }
 
-static void loss_falls(const char *method)
+static void loss_falls(const char *method, const char *optimizer, const char *rate)
 {
     struct small_run run;
     struct record record = {0};
     small_run_open(&run, 1,
                    (const char *const[]){method, "training.iterations=40", "training.label_smoothing=0",
-                                         "training.batch=16", "method.train=adapters", NULL});
+                                         "training.batch=16", "method.train=adapters", optimizer, rate, NULL});
     must(train(&run, 1, &record));
     assert_int_equal(record.count, 40);
     if (!(mean(record.loss + 35, 5) < 0.7 * mean(record.loss, 5)))
-        fail_msg("%s: the loss was %g and is %g", method, mean(record.loss, 5), mean(record.loss + 35, 5));
+        fail_msg("%s: the loss was %g and is %g", optimizer, mean(record.loss, 5), mean(record.loss + 35, 5));
     small_run_close(&run);
 }
 
 static void the_loss_of_adapters_falls(void **state)
 {
     (void)state;
-    loss_falls("method.name=finetune");
+    loss_falls("method.name=finetune", "training.optimizer=adamw", "training.learning_rate=1e-2");
+    loss_falls("method.name=finetune", "training.optimizer=sgd", "training.learning_rate=0.5");
+    loss_falls("method.name=finetune", "training.optimizer=lamb", "training.learning_rate=0.1");
 }
 
 static void the_loss_of_all_weights_falls_and_logit_scale_stays(void **state)
@@ -315,16 +317,18 @@ static status keep_state(void *context, const struct step_report *report, struct
     assert_int_equal(report->iteration, s->count + 1);
     s->n = tower->parameters->values_count;
     s->values[s->count] = small_run_values(s->run, tower->parameters->values, s->n);
-    s->moments[s->count] = small_run_values(s->run, tower->parameters->second_moment, s->n);
+    s->moments[s->count] = small_run_values(s->run, tower->parameters->first_moment, s->n);
     must(backend->ops->download(backend, s->counts[s->count], tower->banks[1].counts, sizeof s->counts[0], failure));
     must(backend->ops->download(backend, s->steps[s->count], tower->parameters->steps, sizeof s->steps[0], failure));
     s->count++;
     return OK;
 }
 
-static status train_disturbed(struct small_run *run, const char *on_nan, size_t look, struct state *s)
+static status train_disturbed(struct small_run *run, const char *on_nan, const char *optimizer, size_t look,
+                              struct state *s)
 {
-    small_run_reopen(run, 1, (const char *const[]){on_nan, "merge.every=100", "training.iterations=6", NULL});
+    small_run_reopen(run, 1,
+                     (const char *const[]){on_nan, optimizer, "merge.every=100", "training.iterations=6", NULL});
     *s = (struct state){.run = run};
     disturb_backend(run, LOOKS * (DISTURBED - 1) + 1 + look);
     status result = train_task(
@@ -355,12 +359,14 @@ static void free_state(struct state *s)
 static void a_step_that_is_skipped_changes_nothing(void **state)
 {
     (void)state;
+    static const char *const optimizers[LOOKS] = {"training.optimizer=adamw", "training.optimizer=sgd",
+                                                  "training.optimizer=lamb"};
     struct small_run run;
     struct state s;
     small_run_open(&run, 1, NULL);
     for (size_t look = 0; look < LOOKS; look++) {
         size_t skipped, first;
-        must(train_disturbed(&run, "training.on_nan=skip", look, &s));
+        must(train_disturbed(&run, "training.on_nan=skip", optimizers[look], look, &s));
         assert_int_equal(s.count, STEPS);
         for (size_t i = 1; i < STEPS; i++)
             assert_int_equal(same_state(&s, i - 1, i), i + 1 == DISTURBED);
@@ -381,7 +387,8 @@ static void a_step_that_is_not_finite_stops_the_training(void **state)
     struct state s;
     small_run_open(&run, 1, NULL);
     for (size_t look = 0; look < LOOKS; look++) {
-        assert_int_equal(train_disturbed(&run, "training.on_nan=stop", look, &s), ERROR_ARGUMENT);
+        assert_int_equal(train_disturbed(&run, "training.on_nan=stop", "training.optimizer=adamw", look, &s),
+                         ERROR_ARGUMENT);
         error_tells((const char *const[]){"second", "iteration 4", names[look], "learning_rate", NULL});
         for (size_t i = DISTURBED - 1; i < s.count; i++)
             assert_true(memcmp(s.values[i], s.values[DISTURBED - 2], s.n * sizeof(float)) == 0);
@@ -412,6 +419,57 @@ static void weights_that_overflow_are_told(void **state)
     small_run_close(&run);
 }
 
+/* A run whose optimizers have one moment takes no memory for a second one, and its overflow is told, too. */
+static void one_moment_is_all_that_sgd_has(void **state)
+{
+    (void)state;
+    const float bad = INFINITY;
+    struct small_run run;
+    struct record record = {0};
+    size_t both, one;
+    small_run_open(&run, 1, (const char *const[]){"tasks.third.optimizer=sgd", "training.iterations=5", NULL});
+    both = run.experiment->model.memory.used;
+    must(train(&run, 2, &record)); /* the other tasks need both */
+    assert_non_null(run.experiment->model.adapters->towers[TOWER_TEXT].parameters->second_moment);
+    small_run_reopen(&run, 1, (const char *const[]){"training.optimizer=sgd", NULL});
+    struct experiment *e = run.experiment;
+    const struct parameters *group = e->model.adapters->towers[TOWER_TEXT].parameters;
+    one = e->model.memory.used;
+    for (int t = 0; t < TOWERS; t++)
+        one += e->model.adapters->towers[t].parameters->values_count * sizeof(float);
+    assert_null(group->second_moment);
+    assert_true(one <= both && both - one < 4096); /* but for what aligns tensors */
+    must(guard_check(e, &e->data.tasks[2], 6, &error));
+    must(e->model.backend->ops->upload(e->model.backend, group->first_moment + group->list[2].offset, &bad, sizeof bad,
+                                       &error));
+    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"first moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
+    small_run_close(&run);
+}
+
+/* What the keys say is what is computed: with a momentum of 0 sgd's moment is the last gradient. */
+static void the_momentum_is_the_suites(void **state)
+{
+    (void)state;
+    static const char *const momenta[] = {"training.momentum=0", "training.momentum=0.9", "tasks.first.momentum=0"};
+    struct small_run run;
+    float *values[3];
+    size_t n = 0;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        struct record record = {0};
+        small_run_reopen(&run, 1, (const char *const[]){"training.optimizer=sgd", momenta[i], NULL});
+        must(train(&run, 0, &record));
+        n = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count;
+        values[i] = small_run_adapters(&run, TOWER_IMAGE);
+    }
+    assert_memory_equal(values[0], values[2], n * sizeof(float));
+    assert_memory_not_equal(values[0], values[1], n * sizeof(float));
+    for (size_t i = 0; i < 3; i++)
+        free(values[i]);
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +486,8 @@ int main(void)
         cmocka_unit_test(a_step_that_is_skipped_changes_nothing),
         cmocka_unit_test(a_step_that_is_not_finite_stops_the_training),
         cmocka_unit_test(weights_that_overflow_are_told),
+        cmocka_unit_test(one_moment_is_all_that_sgd_has),
+        cmocka_unit_test(the_momentum_is_the_suites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
