@@ -1,0 +1,414 @@
+/* A ViT's weights from and to safetensors files (models/vit.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "models/files/safetensors.h"
+#include "models/files/vit_names.h"
+
+static const char heads_key[] = "image_heads", activation_key[] = "activation", pool_key[] = "pool",
+                  groups_key[] = "share_groups", norms_key[] = "share_norms";
+static const char *const pool_names[] = {[POOL_CLASS_TOKEN] = "class_token", [POOL_MEAN_PATCHES] = "mean"};
+
+/* ---- reading ---- */
+
+static const char patches_name[] = "visual.conv1.weight";
+
+struct source {
+    struct safetensors *file;
+    const char *path;
+    enum vit_names names;
+};
+
+/* Hugging Face's ViTModel has the names of its ViTForImageClassification without "vit.". */
+static const struct safetensor *find(const struct source *source, const char *name)
+{
+    const struct safetensor *found = safetensors_find(source->file, name);
+    return found == NULL && strncmp(name, "vit.", 4) == 0 ? safetensors_find(source->file, name + 4) : found;
+}
+
+static status open_source(struct source *source, const char *path, struct error *error)
+{
+    *source = (struct source){.path = path};
+    TRY(safetensors_open(&source->file, path, error));
+    for (source->names = VIT_TIMM; source->names <= VIT_HUGGINGFACE; source->names++) {
+        struct vit_tensor patches = vit_tensor_named(source->names, patches_name);
+        if (find(source, patches.names[0]) != NULL)
+            return OK;
+    }
+    size_t count = safetensors_count(source->file);
+    status result = error_set(error, ERROR_FORMAT,
+                              "%s: expected a vision transformer under the names of timm or Hugging Face's ViT, found "
+                              "%zu tensors, the first '%s'",
+                              path, count, count > 0 ? safetensors_at(source->file, 0)->name : "");
+    safetensors_close(source->file);
+    return result;
+}
+
+static status find_sized(const struct source *source, const char *own, int rank, const struct safetensor **tensor,
+                         struct error *error)
+{
+    struct vit_tensor known = vit_tensor_named(source->names, own);
+    *tensor = find(source, known.names[0]);
+    if (*tensor == NULL)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s', from which sizes follow, is missing", source->path,
+                         known.names[0]);
+    if ((*tensor)->rank != rank || safetensor_elements(*tensor) == 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected %d sizes above zero, found %s", source->path,
+                         (*tensor)->name, rank, shape_text((*tensor)->rank, (*tensor)->shape).text);
+    return OK;
+}
+
+/* One more than the highest block's number. */
+static size_t count_blocks(const struct source *source)
+{
+    const char *prefix = vit_block_prefix(source->names);
+    size_t blocks = 0;
+    for (size_t i = 0; i < safetensors_count(source->file); i++) {
+        const char *name = safetensors_at(source->file, i)->name, *start = prefix;
+        if (strncmp(prefix, "vit.", 4) == 0 && strncmp(name, "vit.", 4) != 0)
+            start += 4;
+        if (strncmp(name, start, strlen(start)) != 0)
+            continue;
+        size_t block = strtoul(name + strlen(start), NULL, 10);
+        if (block < CLIP_BLOCKS_MOST && block >= blocks)
+            blocks = block + 1;
+    }
+    return blocks;
+}
+
+static status infer_sizes(const struct source *source, struct vit_settings *s, struct error *error)
+{
+    const struct safetensor *patches, *positions, *hidden;
+    struct vit_tensor norm = vit_tensor_named(source->names, "visual.ln_pre.weight");
+    TRY(find_sized(source, patches_name, 4, &patches, error));
+    TRY(find_sized(source, "visual.positional_embedding", 3, &positions, error));
+    TRY(find_sized(source, "visual.transformer.resblocks.0.mlp.c_fc.weight", 2, &hidden, error));
+    size_t grid = 0;
+    while ((grid + 1) * (grid + 1) < positions->shape[1])
+        grid++;
+    if (grid == 0 || grid * grid + 1 != positions->shape[1])
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor '%s': expected a square number of patches and one class token, found %s",
+                         source->path, positions->name, shape_text(positions->rank, positions->shape).text);
+    *s = (struct vit_settings){.resolution = grid * patches->shape[2],
+                               .patch = patches->shape[2],
+                               .width = patches->shape[0],
+                               .hidden = hidden->shape[0],
+                               .blocks = count_blocks(source),
+                               .ln_pre = norm.parts > 0 && find(source, norm.names[0]) != NULL};
+    return OK;
+}
+
+static status unknown_metadata(const struct source *source, const char *key, const char *value, struct error *error)
+{
+    return error_set(error, ERROR_FORMAT, "%s: metadata '%s': '%s' is not known", source->path, key, value);
+}
+
+static status read_number(const struct source *source, const char *key, size_t *number, struct error *error)
+{
+    const char *value = safetensors_metadata_value(source->file, key);
+    int64_t parsed;
+    if (value == NULL)
+        return OK;
+    if (!parse_integer(value, &parsed) || parsed < 0)
+        return unknown_metadata(source, key, value, error);
+    *number = (size_t)parsed;
+    return OK;
+}
+
+static status read_metadata(const struct source *source, struct vit_settings *s, struct error *error)
+{
+    const char *activation = safetensors_metadata_value(source->file, activation_key),
+               *pool = safetensors_metadata_value(source->file, pool_key),
+               *norms = safetensors_metadata_value(source->file, norms_key);
+    TRY(read_number(source, heads_key, &s->heads, error));
+    TRY(read_number(source, groups_key, &s->share_groups, error));
+    if (activation != NULL && (s->activation = clip_activation_parse(activation)) == ACTIVATION_NONE)
+        return unknown_metadata(source, activation_key, activation, error);
+    if (norms != NULL && !parse_boolean(norms, &s->share_norms))
+        return unknown_metadata(source, norms_key, norms, error);
+    if (pool == NULL)
+        return OK;
+    for (s->pool = POOL_CLASS_TOKEN; s->pool <= POOL_MEAN_PATCHES; s->pool++)
+        if (strcmp(pool, pool_names[s->pool]) == 0)
+            return OK;
+    return unknown_metadata(source, pool_key, pool, error);
+}
+
+static status apply_stated(const struct source *source, struct vit_settings *s, const struct vit_stated *stated,
+                           struct error *error)
+{
+    const struct vit_stated none = {.by = ""}, *said = stated != NULL ? stated : &none;
+    if (said->heads > 0 && s->heads > 0 && said->heads != s->heads)
+        return error_set(error, ERROR_FORMAT, "%s: its metadata states %zu heads, but %s %zu", source->path, s->heads,
+                         said->by, said->heads);
+    if (said->activation != ACTIVATION_NONE && s->activation != ACTIVATION_NONE && said->activation != s->activation)
+        return error_set(error, ERROR_FORMAT, "%s: its metadata states the activation %s, but %s %s", source->path,
+                         clip_activation_name(s->activation), said->by, clip_activation_name(said->activation));
+    s->heads = s->heads > 0 ? s->heads : said->heads;
+    s->activation = s->activation != ACTIVATION_NONE ? s->activation : said->activation;
+    if (s->heads == 0 || s->activation == ACTIVATION_NONE)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: neither its metadata nor the caller states the number of heads and the activation "
+                         "(quick_gelu or gelu), which the weights do not show: state them",
+                         source->path);
+    return OK;
+}
+
+/* The tensor's part as the file should have it. */
+static status find_part(const struct source *source, const struct vit_tensor *tensor, size_t part,
+                        const struct parameter *p, const struct safetensor **found, struct error *error)
+{
+    size_t shape[SAFETENSORS_RANK];
+    int rank = tensor->ones + p->rank;
+    for (int r = 0; r < rank; r++)
+        shape[r] = r < tensor->ones ? 1 : p->shape[r - tensor->ones];
+    shape[0] /= tensor->parts;
+    *found = find(source, tensor->names[part]);
+    if (*found == NULL)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is missing; expected %s", source->path,
+                         tensor->names[part], shape_text(rank, shape).text);
+    if ((*found)->rank != rank || memcmp((*found)->shape, shape, (size_t)rank * sizeof *shape) != 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected shape %s, found %s", source->path,
+                         (*found)->name, shape_text(rank, shape).text,
+                         shape_text((*found)->rank, (*found)->shape).text);
+    return OK;
+}
+
+static status read_values(const struct source *source, const struct vit_tensor *tensor, const struct parameter *p,
+                          bool *used, float *values, struct error *error)
+{
+    for (size_t part = 0; part < tensor->parts; part++) {
+        const struct safetensor *found;
+        size_t n = p->size / tensor->parts;
+        TRY(find_part(source, tensor, part, p, &found, error));
+        TRY(safetensor_to_floats(found, values + part * n, error));
+        TRY(safetensors_expect_finite(source->file, found->name, values + part * n, n, error));
+        used[found - safetensors_at(source->file, 0)] = true;
+    }
+    return OK;
+}
+
+static status read_copy(const struct source *source, const struct vit_tensor *tensor, struct parameters *group,
+                        const struct parameter *p, const float *values, struct error *error)
+{
+    float *shared = malloc(array_size(p->size, sizeof *shared));
+    if (shared == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to compare '%s'", source->path, tensor->names[0]);
+    status result = parameters_download(group, p, shared, error);
+    if (result == OK && memcmp(shared, values, p->size * sizeof *shared) != 0)
+        result = error_set(error, ERROR_FORMAT,
+                           "%s: tensor '%s': expected the values of the block that it shares them with, found others",
+                           source->path, tensor->names[0]);
+    free(shared);
+    return result;
+}
+
+static status read_tensor(const struct source *source, const struct vit_tensor *tensor, struct parameters *group,
+                          bool *used, struct error *error)
+{
+    const struct parameter *p = parameters_find(group, tensor->own);
+    if (p == NULL)
+        return OK;
+    float *values = malloc(array_size(p->size, sizeof *values));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read '%s'", source->path, tensor->names[0]);
+    status result = read_values(source, tensor, p, used, values, error);
+    if (result == OK)
+        result = tensor->copy ? read_copy(source, tensor, group, p, values, error)
+                              : parameters_upload(group, p, values, error);
+    free(values);
+    return result;
+}
+
+/* The head, and the pooler that Hugging Face's ViTModel has behind the class token and no classifier uses. */
+static bool is_behind_features(const char *name)
+{
+    static const char *const starts[] = {"head.", "classifier.", "pooler.", "vit.pooler."};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+static status read_group(const struct source *source, const struct vit_settings *s, struct parameters *group,
+                         bool *used, struct error *error)
+{
+    for (size_t i = 0; i < vit_tensors(s->blocks); i++) {
+        struct vit_tensor tensor = vit_tensor_at(s, source->names, i);
+        TRY(read_tensor(source, &tensor, group, used, error));
+    }
+    return OK;
+}
+
+static status read_vit(const struct source *source, struct clip *vit, struct error *error)
+{
+    struct vit_settings settings = vit_settings_of(vit);
+    bool *used = calloc(safetensors_count(source->file), sizeof *used);
+    if (used == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory", source->path);
+    status result = read_group(source, &settings, vit->parameters, used, error);
+    for (size_t i = 0; result == OK && i < safetensors_count(source->file); i++) {
+        const struct safetensor *tensor = safetensors_at(source->file, i);
+        if (!used[i] && !is_behind_features(tensor->name))
+            result = error_set(error, ERROR_FORMAT,
+                               "%s: tensor '%s' of shape %s belongs to no vision transformer of %zu blocks with%s a "
+                               "norm before them",
+                               source->path, tensor->name, shape_text(tensor->rank, tensor->shape).text,
+                               settings.blocks, settings.ln_pre ? "" : "out");
+    }
+    free(used);
+    return result;
+}
+
+status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
+                enum parameters_mode mode, const struct vit_stated *stated, struct error *error)
+{
+    struct source source;
+    struct vit_settings settings;
+    *vit = NULL;
+    TRY(open_source(&source, path, error));
+    status result = infer_sizes(&source, &settings, error);
+    NEXT(result, read_metadata(&source, &settings, error));
+    NEXT(result, apply_stated(&source, &settings, stated, error));
+    if (result == OK && (result = vit_create(vit, backend, arena, &settings, mode, error)) != OK)
+        error_context(error, "%s", path);
+    NEXT(result, read_vit(&source, *vit, error));
+    if (result != OK) {
+        clip_destroy(*vit);
+        *vit = NULL;
+    }
+    safetensors_close(source.file);
+    return result;
+}
+
+static status read_head(const struct source *source, struct linear_head **head, struct backend *backend,
+                        struct arena *arena, enum parameters_mode mode, struct error *error)
+{
+    const struct safetensor *weight;
+    TRY(find_sized(source, "head.weight", 2, &weight, error));
+    TRY(linear_head_create(head, backend, arena, weight->shape[1], weight->shape[0], mode, error));
+    bool *used = calloc(safetensors_count(source->file), sizeof *used);
+    if (used == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory", source->path);
+    status result = read_group(source, &(struct vit_settings){0}, (*head)->parameters, used, error);
+    free(used);
+    return result;
+}
+
+status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
+                     enum parameters_mode mode, struct error *error)
+{
+    struct source source;
+    *head = NULL;
+    TRY(open_source(&source, path, error));
+    status result = read_head(&source, head, backend, arena, mode, error);
+    if (result != OK) {
+        linear_head_destroy(*head);
+        *head = NULL;
+    }
+    safetensors_close(source.file);
+    return result;
+}
+
+/* ---- writing ---- */
+
+/* Tensors of a file in the making: at most three for each of ours. */
+struct sink {
+    const char *path;
+    enum vit_names names;
+    struct vit_settings settings;
+    struct vit_tensor *tensors; /* [vit_tensors]: their names */
+    struct safetensor *list;    /* [VIT_PARTS · vit_tensors] */
+    float *values[2];           /* of the vit's group, of the head's */
+    size_t count;
+};
+
+static status download_group(const struct sink *sink, const struct parameters *group, float *values,
+                             struct error *error)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        TRY(parameters_download(group, p, values + p->offset, error));
+        if (not_finite_at(values + p->offset, p->size) < p->size)
+            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", sink->path,
+                             p->name);
+    }
+    return OK;
+}
+
+static status add_tensor(struct sink *sink, const struct vit_tensor *tensor, const struct parameter *p,
+                         const float *values, struct error *error)
+{
+    if (tensor->parts == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: Hugging Face's ViT has no norm before its blocks, which this model has; timm's has",
+                         sink->path);
+    for (size_t part = 0; part < tensor->parts; part++) {
+        struct safetensor *out = &sink->list[sink->count++];
+        *out = (struct safetensor){.name = tensor->names[part],
+                                   .type = SAFETENSOR_F32,
+                                   .rank = tensor->ones + p->rank,
+                                   .data = values + p->offset + part * (p->size / tensor->parts)};
+        for (int r = 0; r < out->rank; r++)
+            out->shape[r] = r < tensor->ones ? 1 : p->shape[r - tensor->ones];
+        out->shape[0] /= tensor->parts;
+    }
+    return OK;
+}
+
+static status add_group(struct sink *sink, const struct parameters *group, float *values, struct error *error)
+{
+    TRY(download_group(sink, group, values, error));
+    for (size_t i = 0; i < vit_tensors(sink->settings.blocks); i++) {
+        const struct parameter *p = parameters_find(group, sink->tensors[i].own);
+        if (p != NULL)
+            TRY(add_tensor(sink, &sink->tensors[i], p, values, error));
+    }
+    return OK;
+}
+
+/* "format" is what Hugging Face's loaders ask for. */
+static status write_file(const struct sink *sink, struct error *error)
+{
+    char heads[24], groups[24];
+    snprintf(heads, sizeof heads, "%zu", sink->settings.heads);
+    snprintf(groups, sizeof groups, "%zu", sink->settings.share_groups);
+    const struct safetensors_metadata metadata[] = {
+        {"format", "pt"},
+        {heads_key, heads},
+        {activation_key, clip_activation_name(sink->settings.activation)},
+        {pool_key, pool_names[sink->settings.pool]},
+        {groups_key, groups},
+        {norms_key, sink->settings.share_norms ? "true" : "false"},
+    };
+    return safetensors_write(sink->path, sink->list, sink->count, metadata, sizeof metadata / sizeof *metadata, error);
+}
+
+status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
+                struct error *error)
+{
+    struct sink sink = {.path = path, .names = names, .settings = vit_settings_of(vit)};
+    size_t count = vit_tensors(sink.settings.blocks),
+           sizes[2] = {vit->parameters->values_count, head != NULL ? head->parameters->values_count : 1};
+    status result = OK;
+    sink.tensors = calloc(count, sizeof *sink.tensors);
+    sink.list = calloc(VIT_PARTS * count, sizeof *sink.list);
+    for (size_t i = 0; i < 2; i++)
+        sink.values[i] = malloc(array_size(sizes[i], sizeof(float)));
+    if (sink.tensors == NULL || sink.list == NULL || sink.values[0] == NULL || sink.values[1] == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, sizes[0] >> 18);
+    for (size_t i = 0; result == OK && i < count; i++)
+        sink.tensors[i] = vit_tensor_at(&sink.settings, names, i);
+    NEXT(result, add_group(&sink, vit->parameters, sink.values[0], error));
+    if (head != NULL)
+        NEXT(result, add_group(&sink, head->parameters, sink.values[1], error));
+    NEXT(result, write_file(&sink, error));
+    free(sink.tensors);
+    free(sink.list);
+    for (size_t i = 0; i < 2; i++)
+        free(sink.values[i]);
+    return result;
+}

@@ -1,0 +1,337 @@
+/* A ViT and its head through files under timm's and Hugging Face's names, and files that are none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/files/safetensors.h"
+#include "models/vit.h"
+#include "tests/datasets/scratch.h"
+#include "tests/models/device.h"
+
+static const struct vit_settings plain = {
+    .resolution = 8, .patch = 4, .width = 16, .hidden = 24, .heads = 2, .blocks = 2, .activation = ACTIVATION_GELU};
+
+struct files {
+    struct scratch scratch;
+    struct device d;
+    struct clip *vit;
+    struct linear_head *head;
+    char path[300];
+};
+
+static void fill(struct device *d, struct parameters *group)
+{
+    const float *values = draw(d, group->values_count, 1.0f).device;
+    must(d->ops->copy(d->backend, parameters_write_all(group), values, group->values_count * sizeof *values, &error));
+}
+
+static void open_files(struct files *f, const struct vit_settings *settings)
+{
+    *f = (struct files){0};
+    scratch_create(&f->scratch);
+    device_open(&f->d, 1);
+    must(vit_create(&f->vit, f->d.backend, &f->d.memory, settings, PARAMETERS_FROZEN, &error));
+    must(linear_head_create(&f->head, f->d.backend, &f->d.memory, settings->width, 3, PARAMETERS_FROZEN, &error));
+    fill(&f->d, f->vit->parameters);
+    fill(&f->d, f->head->parameters);
+    snprintf(f->path, sizeof f->path, "%s/vit.safetensors", f->scratch.path);
+}
+
+static void close_files(struct files *f)
+{
+    clip_destroy(f->vit);
+    linear_head_destroy(f->head);
+    device_close(&f->d);
+    scratch_remove(&f->scratch);
+}
+
+static status load(struct files *f, struct clip **vit, const struct vit_stated *stated)
+{
+    return vit_load(vit, f->d.backend, &f->d.memory, f->path, PARAMETERS_FROZEN, stated, &error);
+}
+
+static void expect_same_group(struct files *f, const struct parameters *read, const struct parameters *written)
+{
+    assert_int_equal(read->count, written->count);
+    for (size_t i = 0; i < written->count; i++) {
+        const struct parameter *p = &written->list[i], *q = &read->list[i];
+        assert_string_equal(q->name, p->name);
+        expect_floats(&f->d, p->name, read->values + q->offset,
+                      from_device(&f->d, written->values + p->offset, p->size * sizeof(float)), p->size);
+    }
+}
+
+static void through_a_file(const struct vit_settings *settings, enum vit_names names)
+{
+    struct files f;
+    struct clip *vit;
+    struct linear_head *head;
+    open_files(&f, settings);
+    must(vit_save(f.vit, f.head, names, f.path, &error));
+    must(load(&f, &vit, NULL));
+    must(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error));
+    struct vit_settings read = vit_settings_of(vit);
+    assert_memory_equal(&read.resolution, &settings->resolution, 6 * sizeof read.resolution);
+    assert_int_equal(read.activation, settings->activation);
+    assert_int_equal(read.ln_pre, settings->ln_pre);
+    assert_int_equal(read.pool, settings->pool);
+    assert_int_equal(read.share_groups, settings->share_groups);
+    assert_int_equal(read.share_norms, settings->share_norms);
+    expect_same_group(&f, vit->parameters, f.vit->parameters);
+    expect_same_group(&f, head->parameters, f.head->parameters);
+    clip_destroy(vit);
+    linear_head_destroy(head);
+    close_files(&f);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct vit_settings form = plain;
+    through_a_file(&form, VIT_TIMM);
+    through_a_file(&form, VIT_HUGGINGFACE);
+    form.pool = POOL_MEAN_PATCHES;
+    form.activation = ACTIVATION_QUICK_GELU;
+    form.share_groups = 1;
+    through_a_file(&form, VIT_HUGGINGFACE);
+    form.share_norms = true;
+    form.ln_pre = true;
+    through_a_file(&form, VIT_TIMM);
+}
+
+struct expected_tensor {
+    const char *name;
+    int rank;
+    size_t shape[4];
+    const char *own;
+    size_t offset; /* in our tensor */
+};
+
+static void expect_tensors(struct files *f, const struct expected_tensor *expected, size_t count, size_t all)
+{
+    struct safetensors *file;
+    must(safetensors_open(&file, f->path, &error));
+    assert_int_equal(safetensors_count(file), all);
+    for (size_t i = 0; i < count; i++) {
+        const struct expected_tensor *e = &expected[i];
+        const struct safetensor *tensor;
+        const struct parameter *p = parameters_find(f->vit->parameters, e->own);
+        must(safetensors_expect(file, e->name, SAFETENSOR_F32, e->rank, e->shape, &tensor, &error));
+        size_t bytes = safetensor_elements(tensor) * sizeof(float);
+        assert_memory_equal(tensor->data, from_device(&f->d, f->vit->parameters->values + p->offset + e->offset, bytes),
+                            bytes);
+    }
+    safetensors_close(file);
+}
+
+static const char qkv[] = "visual.transformer.resblocks.1.attn.in_proj_weight",
+                  qkv_bias[] = "visual.transformer.resblocks.1.attn.in_proj_bias",
+                  hidden[] = "visual.transformer.resblocks.0.mlp.c_fc.weight";
+
+static void timm_finds_its_names(void **state)
+{
+    (void)state;
+    static const struct expected_tensor expected[] = {
+        {"cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
+        {"pos_embed", 3, {1, 5, 16}, "visual.positional_embedding", 0},
+        {"patch_embed.proj.weight", 4, {16, 3, 4, 4}, "visual.conv1.weight", 0},
+        {"patch_embed.proj.bias", 1, {16}, "visual.conv1.bias", 0},
+        {"blocks.1.attn.qkv.weight", 2, {48, 16}, qkv, 0},
+        {"blocks.1.attn.qkv.bias", 1, {48}, qkv_bias, 0},
+        {"blocks.0.mlp.fc1.weight", 2, {24, 16}, hidden, 0},
+        {"norm.weight", 1, {16}, "visual.ln_post.weight", 0},
+    };
+    struct files f;
+    open_files(&f, &plain);
+    must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
+    expect_tensors(&f, expected, sizeof expected / sizeof *expected, 6 + 2 * 12 + 2);
+    close_files(&f);
+}
+
+static void hugging_face_finds_its_names(void **state)
+{
+    (void)state;
+    static const struct expected_tensor expected[] = {
+        {"vit.embeddings.cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
+        {"vit.embeddings.position_embeddings", 3, {1, 5, 16}, "visual.positional_embedding", 0},
+        {"vit.embeddings.patch_embeddings.projection.weight", 4, {16, 3, 4, 4}, "visual.conv1.weight", 0},
+        {"vit.encoder.layer.1.attention.attention.query.weight", 2, {16, 16}, qkv, 0},
+        {"vit.encoder.layer.1.attention.attention.key.weight", 2, {16, 16}, qkv, 16 * 16},
+        {"vit.encoder.layer.1.attention.attention.value.bias", 1, {16}, qkv_bias, 2 * 16},
+        {"vit.encoder.layer.0.intermediate.dense.weight", 2, {24, 16}, hidden, 0},
+        {"vit.layernorm.bias", 1, {16}, "visual.ln_post.bias", 0},
+    };
+    struct files f;
+    open_files(&f, &plain);
+    must(vit_save(f.vit, NULL, VIT_HUGGINGFACE, f.path, &error));
+    expect_tensors(&f, expected, sizeof expected / sizeof *expected, 6 + 2 * 16);
+    close_files(&f);
+}
+
+/* ---- files of others ---- */
+
+/* A copy of the file without metadata: tensors whose names start with `without` lose that start, and one more may come
+ * or one may be changed. */
+struct change {
+    const char *without, *drop, *spoil;
+    const struct safetensor *more;
+};
+
+static void rewrite(struct files *f, const struct change *change, const struct safetensors_metadata *metadata,
+                    size_t metadata_count)
+{
+    struct safetensors *file;
+    must(safetensors_open(&file, f->path, &error));
+    size_t count = 0, all = safetensors_count(file);
+    struct safetensor *list = calloc(all + 1, sizeof *list);
+    assert_non_null(list);
+    for (size_t i = 0; i < all; i++) {
+        struct safetensor tensor = *safetensors_at(file, i);
+        if (change->drop != NULL && strcmp(tensor.name, change->drop) == 0)
+            continue;
+        if (change->spoil != NULL && strcmp(tensor.name, change->spoil) == 0)
+            tensor.data = draw(&f->d, safetensor_elements(&tensor), 1.0f).host;
+        if (change->without != NULL && strncmp(tensor.name, change->without, strlen(change->without)) == 0)
+            tensor.name += strlen(change->without);
+        list[count++] = tensor;
+    }
+    if (change->more != NULL)
+        list[count++] = *change->more;
+    must(safetensors_write(f->path, list, count, metadata, metadata_count, &error));
+    free(list);
+    safetensors_close(file);
+}
+
+static const struct vit_stated stated = {.heads = 2, .activation = ACTIVATION_GELU, .by = "model.heads"};
+static const float zeros[16 * 16] = {0};
+
+static void bare_models_of_hugging_face_are_read(void **state)
+{
+    (void)state;
+    const struct safetensor pooler = {
+        .name = "pooler.dense.weight", .type = SAFETENSOR_F32, .rank = 2, .shape = {16, 16}, .data = zeros};
+    struct files f;
+    struct clip *vit;
+    open_files(&f, &plain);
+    must(vit_save(f.vit, NULL, VIT_HUGGINGFACE, f.path, &error));
+    rewrite(&f, &(struct change){.without = "vit.", .more = &pooler}, NULL, 0);
+    must(load(&f, &vit, &stated));
+    expect_same_group(&f, vit->parameters, f.vit->parameters);
+    assert_int_equal(vit_settings_of(vit).heads, 2);
+    clip_destroy(vit);
+    close_files(&f);
+}
+
+static void refused(struct files *f, const struct vit_stated *said, const char *const *words)
+{
+    struct clip *vit;
+    assert_int_equal(load(f, &vit, said), ERROR_FORMAT);
+    assert_null(vit);
+    for (; *words != NULL; words++)
+        if (strstr(error.message, *words) == NULL)
+            fail_msg("'%s' is not in: %s", *words, error.message);
+}
+
+static void refused_after(const struct change *change, const char *const *words)
+{
+    struct files f;
+    open_files(&f, &plain);
+    must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
+    rewrite(&f, change, NULL, 0);
+    refused(&f, &stated, words);
+    close_files(&f);
+}
+
+static void damaged_files_are_refused(void **state)
+{
+    (void)state;
+    const struct safetensor unknown = {
+        .name = "fc_norm.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {16}, .data = zeros};
+    const struct safetensor narrow = {
+        .name = "blocks.1.norm2.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {8}, .data = zeros};
+    refused_after(&(struct change){.drop = "blocks.1.mlp.fc2.bias"},
+                  (const char *const[]){"vit.safetensors", "'blocks.1.mlp.fc2.bias' is missing", "[16]", NULL});
+    refused_after(&(struct change){.drop = "pos_embed"}, (const char *const[]){"'pos_embed'", "missing", NULL});
+    refused_after(&(struct change){.drop = "patch_embed.proj.weight"},
+                  (const char *const[]){"timm or Hugging Face's ViT", "31 tensors", NULL});
+    refused_after(&(struct change){.more = &unknown}, (const char *const[]){"'fc_norm.weight'", "[16]", NULL});
+    refused_after(&(struct change){.drop = narrow.name, .more = &narrow},
+                  (const char *const[]){"'blocks.1.norm2.weight'", "expected shape [16], found [8]", NULL});
+}
+
+static void what_is_not_stated_is_not_guessed(void **state)
+{
+    (void)state;
+    struct files f;
+    open_files(&f, &plain);
+    must(vit_save(f.vit, NULL, VIT_TIMM, f.path, &error));
+    struct vit_stated other = stated;
+    other.heads = 4;
+    refused(&f, &other, (const char *const[]){"2 heads", "model.heads 4", NULL});
+    other = stated;
+    other.activation = ACTIVATION_QUICK_GELU;
+    refused(&f, &other, (const char *const[]){"activation gelu", "quick_gelu", NULL});
+    other.activation = ACTIVATION_GELU;
+    rewrite(&f, &(struct change){0}, NULL, 0);
+    other.heads = 3;
+    struct clip *vit;
+    assert_int_equal(load(&f, &vit, &other), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "vit.safetensors: vit: expected a number of heads that divides"));
+    refused(&f, NULL, (const char *const[]){"number of heads and the activation", NULL});
+    rewrite(&f, &(struct change){0}, &(struct safetensors_metadata){"pool", "first"}, 1);
+    refused(&f, &stated, (const char *const[]){"'pool'", "'first'", NULL});
+    struct linear_head *head;
+    assert_int_equal(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "'head.weight'"));
+    close_files(&f);
+}
+
+static void copies_of_shared_weights_must_be_equal(void **state)
+{
+    (void)state;
+    const struct safetensors_metadata metadata = {"share_groups", "1"};
+    struct files f;
+    struct vit_settings form = plain;
+    form.share_groups = 1;
+    open_files(&f, &form);
+    must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
+    rewrite(&f, &(struct change){.spoil = "blocks.1.norm1.weight"}, &metadata, 1); /* not shared */
+    struct clip *vit;
+    must(load(&f, &vit, &stated));
+    clip_destroy(vit);
+    rewrite(&f, &(struct change){.spoil = "blocks.1.mlp.fc1.weight"}, &metadata, 1);
+    refused(&f, &stated, (const char *const[]){"'blocks.1.mlp.fc1.weight'", "shares", NULL});
+    close_files(&f);
+}
+
+static void what_no_file_can_hold_is_not_written(void **state)
+{
+    (void)state;
+    struct files f;
+    struct vit_settings form = plain;
+    form.ln_pre = true;
+    open_files(&f, &form);
+    assert_int_equal(vit_save(f.vit, f.head, VIT_HUGGINGFACE, f.path, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "no norm before its blocks"));
+    const struct parameter *p = parameters_find(f.head->parameters, "head.bias");
+    must(parameters_upload(f.head->parameters, p, (const float[]){0, 1.0f / 0.0f, 0}, &error));
+    assert_int_equal(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "'head.bias' is not finite"));
+    assert_null(fopen(f.path, "rb"));
+    close_files(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(timm_finds_its_names),
+        cmocka_unit_test(hugging_face_finds_its_names),
+        cmocka_unit_test(bare_models_of_hugging_face_are_read),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(what_is_not_stated_is_not_guessed),
+        cmocka_unit_test(copies_of_shared_weights_must_be_equal),
+        cmocka_unit_test(what_no_file_can_hold_is_not_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
