@@ -60,14 +60,19 @@ double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t p
     return text_units(n, texts, positions, used_units(e, TOWER_TEXT) - replaced_units(n, e, TOWER_TEXT));
 }
 
+/* The share of the blocks above the first; a ViT has none of texts. */
+static double above_first(size_t blocks)
+{
+    return blocks > 0 ? (double)(blocks - 1) / (double)blocks : 0;
+}
+
 /* Nothing below the first block's experts is trained: its attention and MLP need no gradient. Of an MLP that experts replace,
  * neither the output nor the gradient of its input is computed. */
 double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                          const struct cost_experts *e)
 {
     double image = cost_images(n, images), text = cost_texts(n, texts, positions);
-    double backward = image * (double)(n->image_blocks - 1) / (double)n->image_blocks +
-                      text * (double)(n->text_blocks - 1) / (double)n->text_blocks;
+    double backward = image * above_first(n->image_blocks) + text * above_first(n->text_blocks);
     return image + text + backward +
            image_units(n, images, 3.0 * used_units(e, TOWER_IMAGE) - 2.0 * replaced_units(n, e, TOWER_IMAGE)) +
            text_units(n, texts, positions, 3.0 * used_units(e, TOWER_TEXT) - 2.0 * replaced_units(n, e, TOWER_TEXT));
