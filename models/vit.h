@@ -28,8 +28,8 @@ struct vit_settings {
     bool share_norms;
 };
 
-/* Takes memory for all weights (zero) from the arena. All are governed by CLIP_FLAG_IMAGE and have OpenAI's names; what
- * blocks share has the number of the first of them. ERROR_ARGUMENT for sizes that do not fit together. */
+/* Takes memory for all weights (zero) from the arena. All are governed by CLIP_FLAG_IMAGE (the group has
+ * CLIP's other flags, too) and have OpenAI's names; what blocks share has the number of the first of them. ERROR_ARGUMENT for sizes that do not fit together. */
 status vit_create(struct clip **vit, struct backend *backend, struct arena *arena, const struct vit_settings *settings,
                   enum parameters_mode mode, struct error *error);
 

@@ -165,6 +165,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
     struct declaration declared = {.clip = clip}, fetched = {.clip = clip, .allocated = true};
     TRY(image_at(&declared, ln_pre, error));
     TRY(text_at(&declared, error));
+    clip->parameters->flags_count = CLIP_FLAGS; /* also those of a tower that is not there */
     TRY(parameters_allocate(clip->parameters, arena, mode, error));
     TRY(image_at(&fetched, ln_pre, error));
     return text_at(&fetched, error);

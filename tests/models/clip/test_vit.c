@@ -468,6 +468,16 @@ static void weights_start_as_timm_does(void **state)
     device_close(&d);
 }
 
+/* Who trains a struct clip sets all its flags. */
+static void flags_are_those_of_a_clip(void **state)
+{
+    (void)state;
+    struct model m;
+    open_model(&m, 1, &plain);
+    assert_int_equal(m.vit->parameters->flags_count, CLIP_FLAGS);
+    close_model(&m);
+}
+
 static void refused(struct device *d, struct vit_settings settings, const char *word)
 {
     struct clip *vit;
@@ -516,6 +526,7 @@ int main(void)
         cmocka_unit_test(image_tower_of_clip_has_its_features),
         cmocka_unit_test(image_tower_of_another_form_is_refused),
         cmocka_unit_test(weights_start_as_timm_does),
+        cmocka_unit_test(flags_are_those_of_a_clip),
         cmocka_unit_test(sizes_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
