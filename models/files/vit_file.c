@@ -161,7 +161,7 @@ static status apply_stated(const struct source *source, struct vit_settings *s, 
 static status find_part(const struct source *source, const struct vit_tensor *tensor, size_t part,
                         const struct parameter *p, const struct safetensor **found, struct error *error)
 {
-    size_t shape[SAFETENSORS_RANK];
+    size_t shape[SAFETENSORS_RANK] = {0};
     int rank = tensor->ones + p->rank;
     for (int r = 0; r < rank; r++)
         shape[r] = r < tensor->ones ? 1 : p->shape[r - tensor->ones];

@@ -52,17 +52,16 @@ size_t vit_tensors(size_t blocks)
     return MODEL_ENTRIES + BLOCK_ENTRIES * blocks;
 }
 
-/* prefix: what goes before the name; name may hold one %s. */
+/* prefix: what goes before the name; name may hold one %s, or be NULL. */
 static void fill_names(struct vit_tensor *tensor, const char *prefix, const char *name)
 {
     static const char *const parts[VIT_PARTS] = {"query", "key", "value"};
     const char *place = name != NULL ? strstr(name, "%s") : NULL;
+    for (size_t i = 0; place != NULL && i < VIT_PARTS; i++)
+        snprintf(tensor->names[i], VIT_NAME, "%s%.*s%s%s", prefix, (int)(place - name), name, parts[i], place + 2);
+    if (place == NULL && name != NULL)
+        snprintf(tensor->names[0], VIT_NAME, "%s%s", prefix, name);
     tensor->parts = name == NULL ? 0 : place != NULL ? VIT_PARTS : 1;
-    for (size_t i = 0; i < tensor->parts; i++)
-        if (place != NULL)
-            snprintf(tensor->names[i], VIT_NAME, "%s%.*s%s%s", prefix, (int)(place - name), name, parts[i], place + 2);
-        else
-            snprintf(tensor->names[i], VIT_NAME, "%s%s", prefix, name);
 }
 
 struct vit_tensor vit_tensor_at(const struct vit_settings *s, enum vit_names names, size_t index)
