@@ -28,7 +28,10 @@ enum rng_purpose {
     RNG_PARTITION,  /* cuts of a dataset's classes into tasks */
     RNG_SENTENCES,  /* random reference texts of the distillation methods */
     RNG_DIRECTIONS, /* random features of closed-form regression */
-    RNG_TOKENS      /* partitions of tokens among experts */
+    RNG_TOKENS,     /* partitions of tokens among experts */
+    RNG_AUGMENT,    /* RandAugment's operations */
+    RNG_ERASING,    /* random erasing */
+    RNG_MIXING      /* mixup and CutMix */
 };
 
 struct rng {

@@ -11,7 +11,8 @@
 
 struct slot {
     uint64_t step;
-    size_t count, claimed, done; /* images: of the batch, given out, finished */
+    size_t images;               /* of the batch */
+    size_t count, claimed, done; /* those to decode, given out, finished */
     uint8_t *pixels;             /* [batch, R, R, 3] */
     int32_t *labels;
     uint32_t *items;
@@ -62,22 +63,29 @@ size_t loader_batch_size(const struct loader *loader, uint64_t step)
     return loader->items - first < batch ? loader->items - first : batch;
 }
 
-/* Prepares slot, which no thread is using. */
+/* At a place of the epoch's order. */
+static uint32_t item_at(const struct loader *loader, size_t place)
+{
+    uint32_t index = loader->settings.shuffle ? loader->order[place] : (uint32_t)place;
+    return loader->settings.items != NULL ? loader->settings.items[index] : index;
+}
+
+/* Prepares slot, which no thread is using. With a share of a mixed batch, the last image is the one before the first. */
 static void start_slot(struct loader *loader, struct slot *slot, uint64_t step)
 {
     const struct loader_settings *settings = &loader->settings;
-    struct loader_share share = loader_share_of(loader_batch_size(loader, step), settings->part, settings->parts);
-    size_t first = (size_t)(step % loader->batches) * settings->batch + share.first;
+    size_t total = loader_batch_size(loader, step), first = (size_t)(step % loader->batches) * settings->batch;
+    struct loader_share share = loader_share_of(total, settings->part, settings->parts);
     if (settings->shuffle)
         order_items(loader, step / loader->batches);
     slot->step = step;
-    slot->count = share.count;
+    slot->images = slot->count = share.count;
+    for (size_t i = 0; i < share.count; i++)
+        slot->items[i] = item_at(loader, first + share.first + i);
+    if (augmentation_mixes(&settings->augmentation) && share.count > 0 && share.count < total)
+        slot->items[slot->count++] = item_at(loader, first + (share.first + total - 1) % total);
     slot->claimed = slot->done = 0;
     slot->failed = slot->count;
-    for (size_t i = 0; i < slot->count; i++) {
-        uint32_t place = settings->shuffle ? loader->order[first + i] : (uint32_t)(first + i);
-        slot->items[i] = settings->items != NULL ? settings->items[place] : place;
-    }
 }
 
 static status training_crop(const struct loader *loader, uint64_t step, uint32_t item, const struct image *image,
@@ -86,7 +94,8 @@ static status training_crop(const struct loader *loader, uint64_t step, uint32_t
     const struct loader_settings *settings = &loader->settings;
     struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, (uint32_t)(step / loader->batches));
     struct image_box box = image_draw_box(image->width, image->height, &rng, item);
-    return image_training_crop(image, box, settings->resolution, pixels, error);
+    TRY(image_training_crop(image, box, settings->resolution, pixels, error));
+    return augment_image(&settings->augmentation, rng, item, settings->resolution, pixels, error);
 }
 
 static status read_image(const struct loader *loader, uint64_t step, uint32_t item, uint8_t *pixels, int32_t *label,
@@ -198,6 +207,9 @@ static status check_settings(const struct loader *loader, struct error *error)
     if (loader->items == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: there are no %s images to load", name,
                          settings->split == SPLIT_TRAIN ? "training" : "test");
+    if (!settings->augment && augmentation_key(&settings->augmentation) != NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: %s is for images that are cropped at random", name,
+                         augmentation_key(&settings->augmentation));
     for (size_t i = 0; settings->items != NULL && i < loader->items; i++)
         if (settings->items[i] >= dataset_size(settings->dataset, settings->split))
             return error_set(error, ERROR_ARGUMENT, "%s: asked for image %u of %zu", name, settings->items[i],
@@ -277,18 +289,49 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     return OK;
 }
 
-static void copy_batch(const struct loader *loader, const struct slot *slot, uint8_t *pixels, int32_t *labels,
-                       uint32_t *items)
+/* What a caller asks for; NULL: not wanted. */
+struct wanted {
+    uint8_t *pixels;
+    int32_t *labels, *partners;
+    uint32_t *items;
+    float *own;
+};
+
+/* The image that image i of the batch is mixed with: the one before it. */
+static size_t partner_of(const struct slot *slot, size_t i)
 {
-    memcpy(pixels, slot->pixels, slot->count * loader->image_bytes);
-    if (labels != NULL)
-        memcpy(labels, slot->labels, slot->count * sizeof *labels);
-    if (items != NULL)
-        memcpy(items, slot->items, slot->count * sizeof *items);
+    return i > 0 ? i - 1 : slot->count - 1;
 }
 
-status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
-                   size_t *count, struct error *error)
+static void copy_mixed(const struct loader *loader, const struct slot *slot, const struct wanted *wanted)
+{
+    const struct loader_settings *s = &loader->settings;
+    struct mixing mixing = augment_draw_mixing(&s->augmentation, s->seed, s->task, slot->step, s->resolution);
+    for (size_t i = 0; i < slot->images; i++) {
+        size_t partner = partner_of(slot, i);
+        augment_mix(&mixing, s->resolution, slot->pixels + i * loader->image_bytes,
+                    slot->pixels + partner * loader->image_bytes, wanted->pixels + i * loader->image_bytes);
+        if (wanted->partners != NULL)
+            wanted->partners[i] = slot->labels[partner];
+    }
+    if (wanted->own != NULL)
+        *wanted->own = mixing.own;
+}
+
+static void copy_batch(const struct loader *loader, const struct slot *slot, const struct wanted *wanted)
+{
+    if (augmentation_mixes(&loader->settings.augmentation))
+        copy_mixed(loader, slot, wanted);
+    else
+        memcpy(wanted->pixels, slot->pixels, slot->images * loader->image_bytes);
+    if (wanted->labels != NULL)
+        memcpy(wanted->labels, slot->labels, slot->images * sizeof *wanted->labels);
+    if (wanted->items != NULL)
+        memcpy(wanted->items, slot->items, slot->images * sizeof *wanted->items);
+}
+
+static status read_batch(struct loader *loader, uint64_t step, const struct wanted *wanted, size_t *count,
+                         struct error *error)
 {
     pthread_mutex_lock(&loader->mutex);
     if (step < loader->next || step >= loader->next + loader->slot_count)
@@ -301,7 +344,7 @@ status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_
             pthread_cond_wait(&loader->finished, &loader->mutex);
     }
     status result = OK;
-    *count = slot->count;
+    *count = slot->images;
     if (slot->failed < slot->count) {
         result = slot->error.code;
         if (error != NULL)
@@ -311,12 +354,26 @@ status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_
     pthread_mutex_unlock(&loader->mutex);
     /* No thread changes a complete batch until the ring moves, and only this caller moves it. */
     if (result == OK)
-        copy_batch(loader, slot, pixels, labels, items);
+        copy_batch(loader, slot, wanted);
     pthread_mutex_lock(&loader->mutex);
     if (loader->settings.threads > 0)
         move_ring(loader, step + 1);
     pthread_mutex_unlock(&loader->mutex);
     return result;
+}
+
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
+                   size_t *count, struct error *error)
+{
+    return read_batch(loader, step, &(struct wanted){.pixels = pixels, .labels = labels, .items = items}, count, error);
+}
+
+status loader_read_mixed(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, int32_t *partners,
+                         float *own, size_t *count, struct error *error)
+{
+    return read_batch(loader, step,
+                      &(struct wanted){.pixels = pixels, .labels = labels, .partners = partners, .own = own}, count,
+                      error);
 }
 
 size_t loader_batches(const struct loader *loader)

@@ -9,14 +9,15 @@
  *
  * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one may
  * be smaller, epoch e is shuffled with rng (seed, order, task, e), and the crop of a training image is drawn with
- * (seed, RNG_CROP, task, epoch) at the item's index. Steps read in order are ready; any other step is decoded on
- * demand.
+ * (seed, RNG_CROP, task, epoch) at the item's index, like its augmentation. Steps read in order are ready; any other step
+ * is decoded on demand.
  */
 #ifndef MTIL_DATASETS_LOADER_H
 #define MTIL_DATASETS_LOADER_H
 
 #include <stdbool.h>
 
+#include "datasets/augment/augment.h"
 #include "datasets/cache/cache.h"
 
 struct loader;
@@ -33,10 +34,11 @@ struct loader_settings {
     enum rng_purpose order; /* what the shuffle is drawn for; 0: RNG_ORDER */
     uint64_t seed;
     uint32_t task;
-    size_t threads;      /* that decode in the background; 0: the caller decodes */
-    size_t ahead;        /* batches kept ready */
-    struct cache *cache; /* of decoded images, borrowed until loader_destroy; NULL: none */
-    size_t part, parts;  /* load share `part` of `parts` of every batch; parts 0: all of it */
+    size_t threads;                   /* that decode in the background; 0: the caller decodes */
+    size_t ahead;                     /* batches kept ready */
+    struct cache *cache;              /* of decoded images, borrowed until loader_destroy; NULL: none */
+    size_t part, parts;               /* load share `part` of `parts` of every batch; parts 0: all of it */
+    struct augmentation augmentation; /* after the crop; needs augment */
 };
 
 /* Share `part` of `parts` of `total` items: as even as possible; the first share is the last to be empty. */
@@ -48,9 +50,16 @@ struct loader_share loader_share_of(size_t total, size_t part, size_t parts);
 /* With a cache on the disk, this may take as long as decoding the whole split. */
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error);
 
-/* pixels [count, R, R, 3] RGB, labels [count], items [count] (either may be NULL); count ≤ settings.batch. */
+/* pixels [count, R, R, 3] RGB, labels [count], items [count] (either may be NULL); count ≤ settings.batch. With mixup or
+ * CutMix the pixels are mixed, and labels and items are those of the first of two images. */
 status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
                    size_t *count, struct error *error);
+
+/* The same with mixup or CutMix, and the labels [count] of the second images. An image is mixed with the one before it in
+ * the whole batch, the first with the last, as in torchvision; own is the share of the first label of each.
+ * Without mixup and CutMix partners and own stay as they are. */
+status loader_read_mixed(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, int32_t *partners,
+                         float *own, size_t *count, struct error *error);
 
 /* Images of batch `step` in all shares together. */
 size_t loader_batch_size(const struct loader *loader, uint64_t step);

@@ -26,11 +26,22 @@ static const struct transform {
     double torchvision; /* documented */
 } transforms[TRANSFORMS] = {{"decode", 894}, {"evaluation", 192}, {"training", 199}};
 
+enum { AUGMENTATIONS = 5 };
+
+static const struct {
+    const char *name;
+    struct augmentation augmentation;
+} augmentations[AUGMENTATIONS] = {{"randaugment", {.operations = 2, .magnitude = 9}},
+                                  {"random_erasing", {.erasing = 1}},
+                                  {"mixup", {.mixup = 1}},
+                                  {"cutmix", {.cutmix = 1}},
+                                  {"all", {2, 9, 0.25, ERASING_FILL_MEAN, 0.8, 1}}};
+
 struct bench {
     struct scratch scratch;
     struct dataset *dataset;
     double seconds;
-    double rates[TRANSFORMS], pillow[TRANSFORMS], cached[KINDS][TRANSFORMS];
+    double rates[TRANSFORMS], pillow[TRANSFORMS], cached[KINDS][TRANSFORMS], augmented[AUGMENTATIONS];
     unsigned long checksums[TRANSFORMS], pillow_checksums[TRANSFORMS]; /* of all crops; none of decode */
     uint8_t pixels[IMAGES * CROP];
 };
@@ -144,6 +155,22 @@ static void measure(struct bench *b)
     }
 }
 
+/* From the memory cache, where augmentation is the largest part. */
+static void measure_augmented(struct bench *b)
+{
+    struct cache *cache;
+    struct cache_settings memory = {.kind = CACHE_MEMORY, .memory_limit = (uint64_t)1 << 30, .threads = 1};
+    must(cache_create(&cache, &memory, &error));
+    for (int k = 0; k < AUGMENTATIONS; k++) {
+        unsigned long checksum;
+        struct loader_settings settings = settings_of(b, true);
+        settings.cache = cache;
+        settings.augmentation = augmentations[k].augmentation;
+        b->augmented[k] = loader_rate(b, &settings, &checksum);
+    }
+    cache_destroy(cache);
+}
+
 static void measure_cached(struct bench *b, enum cache_kind kind)
 {
     struct cache *cache;
@@ -223,6 +250,9 @@ static void report(const struct bench *b, bool pillow)
     }
     printf("  from the cache, in memory: evaluation %.0f, training %.0f; read from a file: %.0f, %.0f\n",
            b->cached[CACHE_MEMORY][1], b->cached[CACHE_MEMORY][2], b->cached[CACHE_DISK][1], b->cached[CACHE_DISK][2]);
+    printf("  augmented, from the cache in memory:");
+    for (int k = 0; k < AUGMENTATIONS; k++)
+        printf(" %s %.0f%s", augmentations[k].name, b->augmented[k], k + 1 < AUGMENTATIONS ? "," : "\n");
     printf("torchvision's figures are documented ones, from another machine%s\n",
            pillow ? "; Pillow's are from this run" : "; MTIL_PYTHON names a Python with Pillow to compare with");
 }
@@ -241,6 +271,7 @@ int main(int argc, char **argv)
     measure(&b);
     measure_cached(&b, CACHE_MEMORY);
     measure_cached(&b, CACHE_DISK);
+    measure_augmented(&b);
     report(&b, measure_pillow(&b));
     dataset_close(b.dataset);
     scratch_remove(&b.scratch);

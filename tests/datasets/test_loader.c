@@ -231,6 +231,98 @@ static void test_stop_at_any_time(void **state)
     dataset_close(dataset);
 }
 
+static const struct augmentation everything = {
+    .operations = 2, .magnitude = 15, .erasing = 0.5, .mixup = 1, .cutmix = 1};
+
+struct mixed_batch {
+    struct batch of;
+    int32_t partners[BATCH];
+    float own;
+};
+
+static void read_mixed(struct loader *loader, uint64_t step, struct mixed_batch *batch)
+{
+    struct error error;
+    memset(batch, 0, sizeof *batch);
+    assert_int_equal(loader_read_mixed(loader, step, batch->of.pixels, batch->of.labels, batch->partners, &batch->own,
+                                       &batch->of.count, &error),
+                     OK);
+}
+
+/* Each image with the one before it, the first with the last; the augmented images are those of unmixed batches. */
+static void test_mixed_with_the_one_before(void **state)
+{
+    (void)state;
+    struct dataset *dataset = open_toy();
+    static struct batch plain;
+    static struct mixed_batch mixed;
+    struct loader_settings settings = training(dataset, 0), unmixed = settings, crops = settings;
+    settings.augmentation = unmixed.augmentation = everything;
+    unmixed.augmentation.mixup = unmixed.augmentation.cutmix = 0;
+    struct loader *loader = create(&settings), *before = create(&unmixed), *cropped = create(&crops);
+    size_t cuts = 0, changed = 0;
+    for (uint64_t step = 0; step < 20; step++) {
+        struct mixing mixing = augment_draw_mixing(&everything, settings.seed, settings.task, step, R);
+        read_batch(cropped, step, &mixed.of);
+        read_batch(before, step, &plain);
+        changed += memcmp(mixed.of.pixels, plain.pixels, sizeof plain.pixels) != 0;
+        read_mixed(loader, step, &mixed);
+        assert_int_equal(mixed.of.count, plain.count);
+        assert_memory_equal(mixed.of.labels, plain.labels, sizeof plain.labels);
+        assert_true(mixed.own <= mixing.own && mixed.own >= mixing.own);
+        cuts += mixing.cut;
+        for (size_t i = 0; i < plain.count; i++) {
+            size_t partner = (i + plain.count - 1) % plain.count;
+            uint8_t expected[R * R * 3];
+            assert_int_equal(mixed.partners[i], plain.labels[partner]);
+            augment_mix(&mixing, R, plain.pixels + i * sizeof expected, plain.pixels + partner * sizeof expected,
+                        expected);
+            assert_memory_equal(mixed.of.pixels + i * sizeof expected, expected, sizeof expected);
+        }
+    }
+    assert_true(cuts > 2 && cuts < 18);
+    assert_int_equal(changed, 20);
+    loader_destroy(loader);
+    loader_destroy(before);
+    loader_destroy(cropped);
+    dataset_close(dataset);
+}
+
+/* The same bytes with any number of threads, in any share of the batch, and at any step. */
+static void test_mixed_batches_are_shared_out(void **state)
+{
+    (void)state;
+    enum { PARTS = 4, IMAGE = R * R * 3 };
+    struct dataset *dataset = open_toy();
+    static struct mixed_batch whole, share;
+    struct loader_settings settings = training(dataset, 0);
+    settings.augmentation = everything;
+    struct loader *loader = create(&settings), *parts[PARTS];
+    settings.parts = PARTS;
+    for (settings.part = 0; settings.part < PARTS; settings.part++) {
+        settings.threads = settings.part;
+        parts[settings.part] = create(&settings);
+    }
+    for (uint64_t round = 0; round < 15; round++) {
+        uint64_t step = round < 10 ? round : 7 * round % 13;
+        size_t read = 0;
+        read_mixed(loader, step, &whole);
+        for (size_t part = 0; part < PARTS; part++) {
+            read_mixed(parts[part], step, &share);
+            assert_memory_equal(share.of.labels, whole.of.labels + read, share.of.count * sizeof *share.of.labels);
+            assert_memory_equal(share.partners, whole.partners + read, share.of.count * sizeof *share.partners);
+            assert_memory_equal(share.of.pixels, whole.of.pixels + read * IMAGE, share.of.count * IMAGE);
+            assert_memory_equal(&share.own, &whole.own, share.of.count > 0 ? sizeof share.own : 0);
+            read += share.of.count;
+        }
+        assert_int_equal(read, whole.of.count);
+    }
+    for (size_t part = 0; part < PARTS; part++)
+        loader_destroy(parts[part]);
+    loader_destroy(loader);
+    dataset_close(dataset);
+}
+
 static void test_wrong_settings(void **state)
 {
     (void)state;
@@ -251,6 +343,10 @@ static void test_wrong_settings(void **state)
     wrong.item_count = 1;
     assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "image 16 of 16"));
+    wrong = good;
+    wrong.augmentation.mixup = 1; /* of images that are not cropped at random */
+    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "mixup"));
     dataset_close(dataset);
 }
 
@@ -295,6 +391,8 @@ int main(void)
         cmocka_unit_test(test_any_step),
         cmocka_unit_test(test_evaluation_in_order_and_subset),
         cmocka_unit_test(test_stop_at_any_time),
+        cmocka_unit_test(test_mixed_with_the_one_before),
+        cmocka_unit_test(test_mixed_batches_are_shared_out),
         cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_background_errors),
     };

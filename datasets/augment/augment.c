@@ -1,0 +1,60 @@
+#include "datasets/augment/augment.h"
+
+#include <stdlib.h>
+
+#include "datasets/augment/operations.h"
+
+struct augmentation augmentation_of(const struct options *options)
+{
+    return (struct augmentation){.operations = (size_t)options_integer(options, "randaugment"),
+                                 .magnitude = (size_t)options_integer(options, "randaugment_magnitude"),
+                                 .erasing = options_real(options, "random_erasing"),
+                                 .erasing_fill = (enum erasing_fill)options_choice(options, "random_erasing_fill"),
+                                 .mixup = options_real(options, "mixup"),
+                                 .cutmix = options_real(options, "cutmix")};
+}
+
+bool augmentation_mixes(const struct augmentation *a)
+{
+    return a->mixup > 0 || a->cutmix > 0;
+}
+
+const char *augmentation_key(const struct augmentation *a)
+{
+    return a->operations > 0 ? "randaugment"
+           : a->erasing > 0  ? "random_erasing"
+           : a->mixup > 0    ? "mixup"
+           : a->cutmix > 0   ? "cutmix"
+                             : NULL;
+}
+
+static status apply_operations(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels,
+                               struct error *error)
+{
+    struct canvas canvas = {side, pixels, malloc((size_t)side * (size_t)side * 3)};
+    if (canvas.scratch == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for an image of %d×%d pixels", side, side);
+    rng.purpose = RNG_AUGMENT;
+    for (size_t k = 0; k < a->operations; k++) {
+        uint32_t words[4];
+        rng_block(&rng, item * AUGMENT_OPERATIONS_MOST + k, words);
+        enum operation operation = (enum operation)((uint64_t)words[0] * OPERATIONS >> 32);
+        double magnitude = operation_magnitude(operation, a->magnitude, side);
+        bool negative = operation_signed(operation) && words[1] >> 31 != 0;
+        operation_apply(operation, negative ? -magnitude : magnitude, &canvas);
+    }
+    free(canvas.scratch);
+    return OK;
+}
+
+status augment_image(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels,
+                     struct error *error)
+{
+    if (a->operations > 0)
+        TRY(apply_operations(a, rng, item, side, pixels, error));
+    if (a->erasing > 0) {
+        rng.purpose = RNG_ERASING;
+        erasing_fill(erasing_draw(&rng, item, a->erasing, side), a->erasing_fill, side, pixels);
+    }
+    return OK;
+}

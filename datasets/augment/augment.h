@@ -1,0 +1,98 @@
+/* Augmentation of training images after their crop: RandAugment, random erasing, mixup and CutMix. The loader applies
+ * them to the images of `loader_settings.augmentation`.
+ *
+ *     struct augmentation augmentation = augmentation_of(options);               // the keys of a suite's `training`
+ *     struct rng rng = rng_make(seed, 0, task, epoch);
+ *     TRY(augment_image(&augmentation, rng, item, 224, pixels, error));          // RandAugment, then erasing
+ *     struct mixing mixing = augment_draw_mixing(&augmentation, seed, task, step, 224);
+ *     augment_mix(&mixing, 224, image, partner, mixed);                          // mixing.own is the image's share
+ *
+ * Everything depends on the settings and (seed, purpose, task, epoch or step, index) alone.
+ */
+#ifndef MTIL_DATASETS_AUGMENT_AUGMENT_H
+#define MTIL_DATASETS_AUGMENT_AUGMENT_H
+
+#include "core/option.h"
+#include "core/rng.h"
+#include "datasets/image/image.h"
+
+enum erasing_fill { ERASING_FILL_MEAN, ERASING_FILL_BLACK };
+
+/* Zero: none. */
+struct augmentation {
+    size_t operations, magnitude; /* RandAugment: how many operations an image gets, how strong they are */
+    double erasing;               /* the probability that a rectangle is erased */
+    enum erasing_fill erasing_fill;
+    double mixup, cutmix; /* alpha: the images' shares are drawn from Beta(alpha, alpha) */
+};
+
+enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_MOST = 1000 };
+
+/* Option table entries for owners of an augmentation, and their values. */
+#define AUGMENT_OPTIONS                                                                                                \
+    {.name = "randaugment",                                                                                            \
+     .type = OPTION_INTEGER,                                                                                           \
+     .minimum = 0,                                                                                                     \
+     .maximum = AUGMENT_OPERATIONS_MOST,                                                                               \
+     .fallback = "0",                                                                                                  \
+     .help = "operations of RandAugment on a training image; 0: none"},                                                \
+        {.name = "randaugment_magnitude",                                                                              \
+         .type = OPTION_INTEGER,                                                                                       \
+         .minimum = 0,                                                                                                 \
+         .maximum = AUGMENT_MAGNITUDE_MOST,                                                                            \
+         .fallback = "9",                                                                                              \
+         .help = "their strength"},                                                                                    \
+        {.name = "random_erasing",                                                                                     \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1,                                                                                                 \
+         .fallback = "0",                                                                                              \
+         .help = "probability that a rectangle of a training image is erased"},                                        \
+        {.name = "random_erasing_fill",                                                                                \
+         .type = OPTION_CHOICE,                                                                                        \
+         .choices = "mean|black",                                                                                      \
+         .fallback = "mean",                                                                                           \
+         .help = "the colour of erased pixels: CLIP's mean, or black"},                                                \
+        {.name = "mixup",                                                                                              \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0,                                                                                                 \
+         .maximum = AUGMENT_ALPHA_MOST,                                                                                \
+         .fallback = "0",                                                                                              \
+         .help = "training images are averaged in pairs with weights drawn from Beta(mixup, mixup); 0: not"},          \
+    {                                                                                                                  \
+        .name = "cutmix", .type = OPTION_REAL, .minimum = 0, .maximum = AUGMENT_ALPHA_MOST, .fallback = "0",           \
+        .help = "a rectangle of each training image is another's, areas drawn from Beta(cutmix, cutmix); 0: not; "     \
+                "with mixup, too: one of both in every batch"                                                          \
+    }
+#define AUGMENT_INCIDENTAL /* what runs did before there were these keys */                                            \
+    "randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|cutmix=0"
+struct augmentation augmentation_of(const struct options *options);
+
+/* The first key that asks for an augmentation: "mixup"; NULL: none does. */
+const char *augmentation_key(const struct augmentation *augmentation);
+bool augmentation_mixes(const struct augmentation *augmentation);
+
+/* RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations in
+ * a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Then random
+ * erasing (Zhong et al. 2020, arXiv 1708.04896) as in torchvision: 0.02 to 0.33 of the area, aspect ratio 0.3 to 3.3.
+ * pixels [side, side, 3]; rng: any purpose, the step is the epoch. Fails for want of memory alone. */
+status augment_image(const struct augmentation *augmentation, struct rng rng, uint64_t item, int side, uint8_t *pixels,
+                     struct error *error);
+
+/* How each image of a batch is mixed with a partner. */
+struct mixing {
+    float own;            /* the share of the image's own label; 1 − own is the partner's */
+    struct image_box box; /* CutMix: of the partner; an empty one is possible */
+    bool cut;             /* otherwise all pixels are averaged: mixup */
+};
+
+/* mixup (Zhang et al. 2018, arXiv 1710.09412) and CutMix (Yun et al. 2019, arXiv 1905.04899) as in torchvision: one draw
+ * for a batch; with CutMix the share follows from what is left of the rectangle inside the image. With both, one of them
+ * with probability 1/2 each. */
+struct mixing augment_draw_mixing(const struct augmentation *augmentation, uint64_t seed, uint32_t task, uint64_t step,
+                                  int side);
+
+/* mixed [side, side, 3], which is neither image nor partner; averages are rounded to whole numbers. */
+void augment_mix(const struct mixing *mixing, int side, const uint8_t *image, const uint8_t *partner, uint8_t *mixed);
+
+#endif

@@ -1,0 +1,86 @@
+/* mixup and CutMix. */
+#include <math.h>
+#include <string.h>
+
+#include "core/philox.h"
+#include "datasets/augment/augment.h"
+
+static double open_unit(uint32_t word)
+{
+    return ((double)word + 0.5) * 0x1p-32;
+}
+
+/* The logarithm of a number drawn from Gamma(alpha, 1) (Marsaglia and Tsang, "A simple method for generating gamma
+ * variables", 2000), which does not underflow for small alpha. Uses the blocks from *index on. */
+static double draw_log_gamma(const struct rng *rng, uint64_t *index, double alpha)
+{
+    double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (;;) {
+        uint32_t words[4];
+        rng_block(rng, (*index)++, words);
+        double x = (double)philox_normal(words), root = 1 + c * x, v = root * root * root;
+        if (root > 0 && log(open_unit(words[2])) < 0.5 * x * x + d - d * v + d * log(v))
+            return log(d * v) + (alpha < 1 ? log(open_unit(words[3])) / alpha : 0);
+    }
+}
+
+static double draw_beta(const struct rng *rng, double alpha)
+{
+    uint64_t index = 1; /* block 0 has what else is drawn */
+    double a = draw_log_gamma(rng, &index, alpha), b = draw_log_gamma(rng, &index, alpha);
+    return 1 / (1 + exp(b - a));
+}
+
+static int below(uint32_t word, int n)
+{
+    return (int)((uint64_t)word * (uint64_t)n >> 32);
+}
+
+/* A square's worth of 1 − own of the image around a point, as far as it lies inside. */
+static struct image_box cut_box(double own, int x, int y, int side)
+{
+    int half = (int)(0.5 * sqrt(1 - own) * side), left = x - half, top = y - half, right = x + half, bottom = y + half;
+    left = left < 0 ? 0 : left;
+    top = top < 0 ? 0 : top;
+    right = right > side ? side : right;
+    bottom = bottom > side ? side : bottom;
+    return (struct image_box){left, top, right - left, bottom - top};
+}
+
+struct mixing augment_draw_mixing(const struct augmentation *a, uint64_t seed, uint32_t task, uint64_t step, int side)
+{
+    struct rng rng = rng_make(seed, RNG_MIXING, task, (uint32_t)step);
+    uint32_t words[4];
+    rng_block(&rng, 0, words);
+    struct mixing mixing = {.cut = a->mixup > 0 && a->cutmix > 0 ? words[0] >> 31 != 0 : a->cutmix > 0};
+    double own = draw_beta(&rng, mixing.cut ? a->cutmix : a->mixup);
+    if (mixing.cut) {
+        mixing.box = cut_box(own, below(words[1], side), below(words[2], side), side);
+        own = 1 - (double)mixing.box.width * mixing.box.height / ((double)side * side);
+    }
+    mixing.own = (float)own;
+    return mixing;
+}
+
+static void average(float own, size_t bytes, const uint8_t *restrict image, const uint8_t *restrict partner,
+                    uint8_t *restrict mixed)
+{
+    float other = 1 - own;
+    for (size_t i = 0; i < bytes; i++)
+        mixed[i] = (uint8_t)(int)((float)image[i] * own + (float)partner[i] * other + 0.5f);
+}
+
+void augment_mix(const struct mixing *mixing, int side, const uint8_t *image, const uint8_t *partner, uint8_t *mixed)
+{
+    size_t row = (size_t)side * 3, bytes = row * (size_t)side;
+    if (!mixing->cut) {
+        average(mixing->own, bytes, image, partner, mixed);
+        return;
+    }
+    struct image_box box = mixing->box;
+    memcpy(mixed, image, bytes);
+    for (int y = box.top; y < box.top + box.height; y++) {
+        size_t at = (size_t)y * row + (size_t)box.left * 3;
+        memcpy(mixed + at, partner + at, (size_t)box.width * 3);
+    }
+}

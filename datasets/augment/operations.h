@@ -1,0 +1,58 @@
+/* Internal: the operations of RandAugment, in torchvision's order, and random erasing. */
+#ifndef MTIL_DATASETS_AUGMENT_OPERATIONS_H
+#define MTIL_DATASETS_AUGMENT_OPERATIONS_H
+
+#include "datasets/augment/augment.h"
+
+enum operation {
+    OPERATION_IDENTITY,
+    OPERATION_SHEAR_X,
+    OPERATION_SHEAR_Y,
+    OPERATION_TRANSLATE_X,
+    OPERATION_TRANSLATE_Y,
+    OPERATION_ROTATE,
+    OPERATION_BRIGHTNESS,
+    OPERATION_COLOR,
+    OPERATION_CONTRAST,
+    OPERATION_SHARPNESS,
+    OPERATION_POSTERIZE,
+    OPERATION_SOLARIZE,
+    OPERATION_AUTO_CONTRAST,
+    OPERATION_EQUALIZE,
+    OPERATIONS
+};
+
+/* An image that is changed in place. */
+struct canvas {
+    int side;
+    uint8_t *pixels, *scratch; /* [side, side, 3] each */
+};
+
+/* Whether the magnitude has either sign. */
+bool operation_signed(enum operation operation);
+
+/* Of bin 0 … 30, positive: a slope, pixels, degrees, a factor's distance from 1, bits, a threshold, or 0. */
+double operation_magnitude(enum operation operation, size_t bin, int side);
+
+void operation_apply(enum operation operation, double magnitude, const struct canvas *canvas);
+
+/* geometry.c: pixel (x, y) becomes that at (m₀x + m₁y + m₂, m₃x + m₄y + m₅), pixel centres at halves, or black. */
+void geometry_transform(const struct canvas *canvas, const double matrix[6]);
+
+/* color.c */
+void color_posterize(const struct canvas *canvas, int bits);
+void color_solarize(const struct canvas *canvas, double threshold);
+void color_auto_contrast(const struct canvas *canvas);
+void color_equalize(const struct canvas *canvas);
+
+/* Away from black, the mean grey, the pixel's own grey, and the blurred image: factor 1 changes nothing. */
+void color_brightness(const struct canvas *canvas, float factor);
+void color_contrast(const struct canvas *canvas, float factor);
+void color_saturation(const struct canvas *canvas, float factor);
+void color_sharpness(const struct canvas *canvas, float factor);
+
+/* erasing.c: the rectangle, empty where nothing is erased; uses the blocks 11·item … 11·item + 10. */
+struct image_box erasing_draw(const struct rng *rng, uint64_t item, double probability, int side);
+void erasing_fill(struct image_box box, enum erasing_fill fill, int side, uint8_t *pixels);
+
+#endif

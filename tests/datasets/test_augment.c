@@ -1,0 +1,334 @@
+/* Augmentation: RandAugment's operations give torchvision's bytes, and what is drawn has the distributions of the papers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/digest.h"
+#include "datasets/augment/operations.h"
+
+enum { LARGEST = 224, R = 40, BYTES = R * R * 3 };
+
+static const char *const names[OPERATIONS] = {[OPERATION_IDENTITY] = "Identity",
+                                              [OPERATION_SHEAR_X] = "ShearX",
+                                              [OPERATION_SHEAR_Y] = "ShearY",
+                                              [OPERATION_TRANSLATE_X] = "TranslateX",
+                                              [OPERATION_TRANSLATE_Y] = "TranslateY",
+                                              [OPERATION_ROTATE] = "Rotate",
+                                              [OPERATION_BRIGHTNESS] = "Brightness",
+                                              [OPERATION_COLOR] = "Color",
+                                              [OPERATION_CONTRAST] = "Contrast",
+                                              [OPERATION_SHARPNESS] = "Sharpness",
+                                              [OPERATION_POSTERIZE] = "Posterize",
+                                              [OPERATION_SOLARIZE] = "Solarize",
+                                              [OPERATION_AUTO_CONTRAST] = "AutoContrast",
+                                              [OPERATION_EQUALIZE] = "Equalize"};
+
+/* As in fixtures/augment/record.py. */
+static int level(const char *kind, int x, int y, int c)
+{
+    int noise = (x * x * (c + 1) + 3 * x * y + 7 * y * (c + 2) + (x * y * y >> 3)) & 255;
+    return strcmp(kind, "noise") == 0  ? noise
+           : strcmp(kind, "dim") == 0  ? 90 + 10 * c + (noise >> 3)
+           : strcmp(kind, "dark") == 0 ? noise * noise >> 8
+                                       : 77 + 40 * c;
+}
+
+static void draw(const char *kind, int side, uint8_t *pixels)
+{
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++)
+            for (int c = 0; c < 3; c++)
+                pixels[(y * side + x) * 3 + c] = (uint8_t)level(kind, x, y, c);
+}
+
+static enum operation operation_of(const char *name)
+{
+    for (int k = 0; k < OPERATIONS; k++)
+        if (strcmp(names[k], name) == 0)
+            return (enum operation)k;
+    fail_msg("unknown operation %s", name);
+    return OPERATIONS;
+}
+
+/* One line of the recording: every magnitude of an operation on an image. */
+static size_t check_line(char *line)
+{
+    static uint8_t pixels[LARGEST * LARGEST * 3], scratch[LARGEST * LARGEST * 3];
+    char kind[16], name[16], sign, *rest;
+    int side, used;
+    size_t bins = 0;
+    assert_int_equal(sscanf(line, "%d %15s %15s %c%n", &side, kind, name, &sign, &used), 4);
+    assert_true(side <= LARGEST);
+    enum operation operation = operation_of(name);
+    for (char *expected = strtok_r(line + used, " \n", &rest); expected != NULL;
+         expected = strtok_r(NULL, " \n", &rest)) {
+        char found[DIGEST_SIZE];
+        double magnitude = operation_magnitude(operation, bins, side);
+        struct canvas canvas = {side, pixels, scratch};
+        draw(kind, side, pixels);
+        operation_apply(operation, sign == '-' ? -magnitude : magnitude, &canvas);
+        digest_bytes(pixels, (size_t)side * (size_t)side * 3, found);
+        if (strncmp(found, expected, 8) != 0)
+            fail_msg("%s of %c%.9g (bin %zu) on %s of %d pixels: expected %s, found %.8s", name, sign, magnitude, bins,
+                     kind, side, expected, found);
+        bins++;
+    }
+    assert_int_equal(operation_signed(operation) || sign == '+', true);
+    return bins;
+}
+
+static void operations_give_the_bytes_of_torchvision(void **state)
+{
+    (void)state;
+    FILE *file = fopen(FIXTURES "/augment/operations.txt", "r");
+    char line[512];
+    size_t cases = 0;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL)
+        cases += check_line(line);
+    fclose(file);
+    assert_int_equal(cases, 6 * (3 + 31 * (9 * 2 + 2)));
+}
+
+static void augment(const struct augmentation *a, uint32_t epoch, uint64_t item, uint8_t *pixels)
+{
+    struct error error;
+    draw("dim", R, pixels);
+    assert_int_equal(augment_image(a, rng_make(5, RNG_TEST, 3, epoch), item, R, pixels, &error), OK);
+}
+
+/* What each operation and sign makes of the image. */
+static void make_outcomes(uint8_t (*outcomes)[BYTES], size_t bin)
+{
+    uint8_t scratch[BYTES];
+    for (int k = 0; k < 2 * OPERATIONS; k++) {
+        double magnitude = operation_magnitude((enum operation)(k / 2), bin, R);
+        draw("dim", R, outcomes[k]);
+        operation_apply((enum operation)(k / 2), k % 2 == 1 ? -magnitude : magnitude,
+                        &(struct canvas){R, outcomes[k], scratch});
+    }
+}
+
+/* Each operation is as frequent as any other, and so are both signs. */
+static void operations_are_drawn_uniformly(void **state)
+{
+    (void)state;
+    enum { DRAWS = 14 * 400 };
+    static uint8_t outcomes[2 * OPERATIONS][BYTES];
+    size_t counts[2 * OPERATIONS] = {0};
+    struct augmentation a = {.operations = 1, .magnitude = 30};
+    make_outcomes(outcomes, 30);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        uint8_t pixels[BYTES];
+        int k = 0;
+        augment(&a, (uint32_t)(i / 700), i % 700, pixels);
+        while (k < 2 * OPERATIONS &&
+               (memcmp(pixels, outcomes[k], BYTES) != 0 || (k % 2 == 1 && !operation_signed((enum operation)(k / 2)))))
+            k++;
+        assert_true(k < 2 * OPERATIONS);
+        counts[k]++;
+    }
+    for (int k = 0; k < OPERATIONS; k++) {
+        double both = (double)(counts[2 * k] + counts[2 * k + 1]);
+        if (fabs(both - 400) > 5 * sqrt(400))
+            fail_msg("%s: %g of %d draws", names[k], both, DRAWS);
+        if (operation_signed((enum operation)k) && fabs((double)counts[2 * k] - both / 2) > 5 * sqrt(both / 4))
+            fail_msg("%s: positive in %zu of %g draws", names[k], counts[2 * k], both);
+    }
+}
+
+/* Two operations are one after the other; another epoch or item draws others. */
+static void operations_depend_on_item_and_epoch(void **state)
+{
+    (void)state;
+    static uint8_t outcomes[2 * OPERATIONS][BYTES];
+    struct augmentation two = {.operations = 2, .magnitude = 20};
+    uint8_t first[BYTES], again[BYTES];
+    size_t single = 0, items = 0, epochs = 0;
+    make_outcomes(outcomes, 20);
+    for (uint64_t i = 0; i < 100; i++) {
+        augment(&two, 0, i, first);
+        augment(&two, 0, i, again);
+        assert_memory_equal(first, again, BYTES);
+        augment(&two, 1, i, again);
+        epochs += memcmp(first, again, BYTES) != 0;
+        augment(&two, 0, i + 1, again);
+        items += memcmp(first, again, BYTES) != 0;
+        for (int k = 0; k < 2 * OPERATIONS; k++)
+            if (memcmp(first, outcomes[k], BYTES) == 0) {
+                single++; /* with the identity, for instance */
+                break;
+            }
+    }
+    assert_true(epochs > 80 && items > 80 && single < 40);
+}
+
+/* The rectangle that has the colour, which the image lacks. */
+static struct image_box find_box(const uint8_t *pixels, const uint8_t color[3])
+{
+    struct image_box box = {R, R, 0, 0};
+    size_t count = 0;
+    for (int y = 0; y < R; y++)
+        for (int x = 0; x < R; x++)
+            if (memcmp(pixels + (y * R + x) * 3, color, 3) == 0) {
+                box.left = x < box.left ? x : box.left;
+                box.top = y < box.top ? y : box.top;
+                box.width = x + 1 > box.left + box.width ? x + 1 - box.left : box.width;
+                box.height = y + 1 - box.top;
+                count++;
+            }
+    assert_int_equal(count, box.width * box.height);
+    return box;
+}
+
+static void erased_rectangles(void **state)
+{
+    (void)state;
+    enum { DRAWS = 3000 };
+    static const uint8_t colors[2][3] = {{123, 117, 104}, {0, 0, 0}};
+    uint8_t pixels[BYTES];
+    for (int fill = 0; fill < 2; fill++) {
+        struct augmentation a = {.erasing = 0.4, .erasing_fill = (enum erasing_fill)fill};
+        double erased = 0, area = 0, wide = 0, left = 0, top = 0;
+        for (uint64_t i = 0; i < DRAWS; i++) {
+            augment(&a, 2, i, pixels);
+            struct image_box box = find_box(pixels, colors[fill]);
+            if (box.width == 0)
+                continue;
+            double w = box.width, h = box.height;
+            assert_true((w + 0.5) * (h + 0.5) >= 0.02 * R * R && (w - 0.5) * (h - 0.5) <= 0.33 * R * R);
+            assert_true((h + 0.5) / (w - 0.5) >= 0.3 && (h - 0.5) / (w + 0.5) <= 3.3);
+            erased++;
+            area += w * h / (R * R);
+            wide += w > h ? 1 : w < h ? 0 : 0.5;
+            left += box.left > R - box.left - box.width ? 1 : 0;
+            top += box.top > R - box.top - box.height ? 1 : 0;
+        }
+        assert_true(fabs(erased / DRAWS - 0.4) < 5 * sqrt(0.4 * 0.6 / DRAWS));
+        assert_true(fabs(area / erased - 0.175) < 0.02); /* uniform between 0.02 and 0.33; a few do not fit */
+        assert_true(fabs(wide / erased - 0.5) < 0.08 && fabs(left / erased - 0.5) < 0.08 &&
+                    fabs(top / erased - 0.5) < 0.08);
+    }
+    struct augmentation always = {.erasing = 1}, never = {.erasing = 0};
+    uint8_t plain[BYTES];
+    draw("dim", R, plain);
+    augment(&never, 0, 0, pixels);
+    assert_memory_equal(pixels, plain, BYTES);
+    augment(&always, 0, 0, pixels);
+    assert_true(find_box(pixels, colors[0]).width > 0);
+}
+
+/* Mean and variance of Beta(alpha, alpha), and of its mass below 1/10. */
+static void shares_have_the_beta_distribution(void **state)
+{
+    (void)state;
+    enum { DRAWS = 20000 };
+    static const struct {
+        double alpha, below; /* P(own < 0.1), from SciPy's beta.cdf */
+    } cases[] = {{0.2, 0.33668978}, {1, 0.1}, {0.8, 0.13180567}, {6, 0.00029571}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct augmentation a = {.mixup = cases[k].alpha};
+        double sum = 0, squares = 0, below = 0, variance = 1 / (4 * (2 * cases[k].alpha + 1)), p = cases[k].below;
+        for (uint64_t step = 0; step < DRAWS; step++) {
+            struct mixing m = augment_draw_mixing(&a, 9, 1, step, R);
+            double own = (double)m.own;
+            assert_true(own >= 0 && own <= 1 && !m.cut);
+            sum += own;
+            squares += (own - 0.5) * (own - 0.5);
+            below += own < 0.1;
+        }
+        assert_true(fabs(sum / DRAWS - 0.5) < 5 * sqrt(variance / DRAWS));
+        assert_true(fabs(squares / DRAWS - variance) < 0.03 * variance + 1e-4);
+        assert_true(fabs(below / DRAWS - p) < 5 * sqrt(p * (1 - p) / DRAWS));
+    }
+}
+
+/* An extreme alpha neither hangs nor gives NaN. */
+static void extreme_alphas(void **state)
+{
+    (void)state;
+    for (uint64_t step = 0; step < 1000; step++) {
+        float small = augment_draw_mixing(&(struct augmentation){.mixup = 1e-6}, 1, 0, step, R).own,
+              large = augment_draw_mixing(&(struct augmentation){.mixup = AUGMENT_ALPHA_MOST}, 1, 0, step, R).own;
+        assert_true(small <= 1e-6F || small >= 1 - 1e-6F);
+        assert_true(fabsf(large - 0.5F) < 0.1F);
+    }
+}
+
+static void cut_rectangles(void **state)
+{
+    (void)state;
+    enum { DRAWS = 4000 };
+    struct augmentation a = {.cutmix = 1};
+    double own = 0, expected = 0;
+    for (uint64_t step = 0; step < DRAWS; step++) {
+        struct mixing m = augment_draw_mixing(&a, 9, 1, step, R);
+        assert_true(m.cut && m.box.left >= 0 && m.box.top >= 0 && m.box.width >= 0 && m.box.height >= 0);
+        assert_true(m.box.left + m.box.width <= R && m.box.top + m.box.height <= R);
+        assert_true(fabsf(m.own - (1 - (float)(m.box.width * m.box.height) / (R * R))) < 1e-6F);
+        own += (double)m.own;
+    }
+    /* Of a square of side s around a uniform point s − s²/4 per axis is inside on average; s = √(1 − own), own uniform. */
+    for (int i = 0; i < 1000; i++) {
+        double s = 2 * floor(0.5 * sqrt((i + 0.5) / 1000) * R) / R, inside = s - s * s / 4;
+        expected += (1 - inside * inside) / 1000;
+    }
+    assert_true(fabs(own / DRAWS - expected) < 0.02);
+}
+
+static void both_kinds_of_mixing(void **state)
+{
+    (void)state;
+    enum { DRAWS = 2000 };
+    struct augmentation both = {.mixup = 1000, .cutmix = 1};
+    size_t cut = 0;
+    for (uint64_t step = 0; step < DRAWS; step++) {
+        struct mixing m = augment_draw_mixing(&both, 4, 0, step, R);
+        cut += m.cut;
+        if (!m.cut) /* of mixup's alpha, not of CutMix's */
+            assert_true(fabsf(m.own - 0.5F) < 0.1F);
+    }
+    assert_true(fabs((double)cut - DRAWS / 2.0) < 5 * sqrt(DRAWS / 4.0));
+}
+
+static void mixed_pixels(void **state)
+{
+    (void)state;
+    static uint8_t image[BYTES], partner[BYTES], mixed[BYTES];
+    draw("noise", R, image);
+    draw("dim", R, partner);
+    struct mixing average = {.own = 0.3F}, cut = {.own = 0.9F, .cut = true, .box = {3, 5, 16, 10}};
+    augment_mix(&average, R, image, partner, mixed);
+    for (size_t i = 0; i < BYTES; i++)
+        assert_int_equal(mixed[i], (int)floor(0.3 * image[i] + 0.7 * partner[i] + 0.5 + 1e-5));
+    augment_mix(&cut, R, image, partner, mixed);
+    for (int y = 0; y < R; y++)
+        for (int x = 0; x < R; x++) {
+            bool inside = x >= 3 && x < 19 && y >= 5 && y < 15;
+            assert_memory_equal(mixed + (y * R + x) * 3, (inside ? partner : image) + (y * R + x) * 3, 3);
+        }
+    for (int side = 0; side < 2; side++) { /* the whole share of one of both */
+        augment_mix(&(struct mixing){.own = (float)side}, R, image, partner, mixed);
+        assert_memory_equal(mixed, side == 1 ? image : partner, BYTES);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(operations_give_the_bytes_of_torchvision),
+                                       cmocka_unit_test(operations_are_drawn_uniformly),
+                                       cmocka_unit_test(operations_depend_on_item_and_epoch),
+                                       cmocka_unit_test(erased_rectangles),
+                                       cmocka_unit_test(shares_have_the_beta_distribution),
+                                       cmocka_unit_test(extreme_alphas),
+                                       cmocka_unit_test(cut_rectangles),
+                                       cmocka_unit_test(both_kinds_of_mixing),
+                                       cmocka_unit_test(mixed_pixels)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
