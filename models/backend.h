@@ -230,6 +230,14 @@ struct mean_positions_backward {
     void *dx;
 };
 
+/* Of the images of a batch, on the device. Of an image that is mixed from two, `labels` has the part `shares` of the loss
+ * and `others` the rest (Zhang et al. 2018, mixup; Yun et al. 2019, CutMix). */
+struct image_labels {
+    const int32_t *labels; /* [B] */
+    const int32_t *others; /* [B]; NULL: no image is mixed */
+    const float *shares;   /* [B] in [0, 1] */
+};
+
 /* loss += weight · mean over rows of −(1−s) log p_label − s/C Σ log p; dlogits (NULL: none) += its gradient. With others
  * (rows that are mixed from two), log p_label is shares · log p_label + (1 − shares) · log p_other. */
 struct cross_entropy {

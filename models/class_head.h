@@ -3,7 +3,7 @@
  *
  *     struct class_head head;
  *     TRY(class_head_logits(backend, arena, &image_features, &text_features, exp_logit_scale, &head, error));
- *     TRY(class_head_loss(backend, &head, labels, 0.2f, 1.0f, loss, error));
+ *     TRY(class_head_loss(backend, &head, &(struct image_labels){.labels = labels}, 0.2f, 1.0f, loss, error));
  *     TRY(class_head_backward(backend, arena, &head, &dimage, &dtext, error));
  */
 #ifndef MTIL_MODELS_CLASS_HEAD_H
@@ -22,10 +22,10 @@ struct class_head {
 status class_head_logits(struct backend *backend, struct arena *arena, const struct tensor *image_features,
                          const struct tensor *text_features, float scale, struct class_head *head, struct error *error);
 
-/* *loss (device) += weight · cross-entropy of the rows against labels (device [B]), with label smoothing; its gradient
- * joins dlogits. */
-status class_head_loss(struct backend *backend, struct class_head *head, const int32_t *labels, float smoothing,
-                       float weight, float *loss, struct error *error);
+/* *loss (device) += weight · cross-entropy of the rows against the labels, with label smoothing; its gradient joins
+ * dlogits. */
+status class_head_loss(struct backend *backend, struct class_head *head, const struct image_labels *labels,
+                       float smoothing, float weight, float *loss, struct error *error);
 
 /* Gradients of the features before normalisation, from dlogits; dtext may be NULL. */
 status class_head_backward(struct backend *backend, struct arena *arena, const struct class_head *head,

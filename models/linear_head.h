@@ -28,14 +28,6 @@ void linear_head_destroy(struct linear_head *head); /* NULL is allowed */
 /* W normal with standard deviation 0.02, b zero: where timm starts its heads. Drawn with RNG_INIT. */
 status linear_head_initialize(struct linear_head *head, uint64_t seed, struct error *error);
 
-/* Of the images of a batch, on the device. Of an image that is mixed from two, `labels` has the part `shares` of the loss
- * and `others` the rest (Zhang et al. 2018, mixup; Yun et al. 2019, CutMix). */
-struct image_labels {
-    const int32_t *labels; /* [B] */
-    const int32_t *others; /* [B]; NULL: no image is mixed */
-    const float *shares;   /* [B] in [0, 1] */
-};
-
 /* What a forward pass keeps; logits and dlogits are in its arena, features borrowed until the backward pass. */
 struct linear_pass {
     struct tensor features;        /* [B, width] */

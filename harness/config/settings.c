@@ -157,7 +157,9 @@ const struct suite_section settings_sections[] = {
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .used = method_reads},
-    {.name = "training", .options = training_options, .incidental = "epochs=0|optimizer=adamw|momentum=0.9"},
+    {.name = "training",
+     .options = training_options,
+     .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL},
     {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
     {.name = "selector",
      .options = selector_options,
@@ -236,6 +238,35 @@ static status check(const struct settings *s, struct error *error)
     return OK;
 }
 
+/* A method that trains on no batches would ignore the key. */
+static status refuse_augmentation(const struct settings *s, const char *section, const struct options *options,
+                                  struct error *error)
+{
+    struct augmentation augmentation = augmentation_of(options);
+    const char *key = augmentation_key(&augmentation);
+    return key == NULL
+               ? OK
+               : error_set(error, ERROR_ARGUMENT,
+                           "suite: %s.%s augments batches of training images, but method.name: %s trains on none; "
+                           "leave the key out, or set it to 0",
+                           section, key, s->method->name);
+}
+
+static status check_augmentation(const struct settings *s, const struct suite *suite, struct error *error)
+{
+    const struct options *data = suite_options(suite, "data");
+    if (s->method->groups(s->method_options) != GROUPS_NONE)
+        return OK;
+    for (size_t k = 0; k < options_list_size(data, "order"); k++) {
+        const char *name = options_list_item(data, "order", k);
+        char section[128];
+        snprintf(section, sizeof section, "tasks.%s", name);
+        TRY(refuse_augmentation(s, "training", suite_options(suite, "training"), error));
+        TRY(refuse_augmentation(s, section, suite_entry(suite, "tasks", name), error));
+    }
+    return OK;
+}
+
 /* One router leaves nothing to select; several cannot do without. */
 static status check_routers(const struct settings *s, const struct suite *suite, struct error *error)
 {
@@ -298,6 +329,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(check(s, error));
+    TRY(check_augmentation(s, suite, error));
     TRY(check_routers(s, suite, error));
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));

@@ -28,9 +28,9 @@ struct head_classes {
 /* A batch in training. */
 struct head_batch {
     const struct tensor *features; /* of the images, [B, embed], not normalised */
-    const int32_t *labels;         /* device [B] */
-    float smoothing, weight;       /* of the cross-entropy */
-    struct tensor dfeatures;       /* out, in the step's arena */
+    const struct image_labels *labels;
+    float smoothing, weight; /* of the cross-entropy */
+    struct tensor dfeatures; /* out, in the step's arena */
 };
 
 struct head {

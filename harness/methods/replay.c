@@ -3,7 +3,7 @@
  *     loss = cross-entropy of the batch + cross-entropy of a batch of exemplars of one earlier task, with its prompts
  *
  * Iteration i (from 0) of a task with T tasks before it replays task i mod T: the next exemplars of it in the order of
- * picking, beginning again after the last one, cropped at random as in training. The first task has no such term. Exemplars
+ * picking, beginning again after the last one, cropped at random and augmented as in training. The first task has no such term. Exemplars
  * are herded and shared out as in icarl.c. The paper draws them at random, from all tasks at once and for one classifier;
  * here every task has the classes of its own prompts, so that a batch is of one task.
  */
@@ -125,6 +125,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
                                        .resolution = (int)e->model.clip->dimensions.resolution,
                                        .batch = batch_of(run, task),
                                        .augment = true,
+                                       .augmentation = task->settings.augmentation,
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
                                        .part = e->work.rank,

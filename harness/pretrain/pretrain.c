@@ -166,7 +166,7 @@ static status one_direction(struct pretraining *p, struct towers *t, enum tower 
     enum tower columns = rows == TOWER_IMAGE ? TOWER_TEXT : TOWER_IMAGE;
     struct class_head c;
     TRY(class_head_logits(p->backend, &p->step, &t->features[rows], &t->features[columns], scale, &c, error));
-    TRY(class_head_loss(p->backend, &c, labels, 0.0f, 0.5f, p->loss, error));
+    TRY(class_head_loss(p->backend, &c, &(struct image_labels){.labels = labels}, 0.0f, 0.5f, p->loss, error));
     TRY(add_scale_gradient(p, &c, error));
     return class_head_backward(p->backend, &p->step, &c, &dfeatures[rows], &dfeatures[columns], error);
 }

@@ -41,8 +41,8 @@ struct experiment {
 
 /* A batch of a task on the device. */
 struct batch {
-    struct tensor images; /* u8 [count, R, R, 3], recorded ones f32 [count, 3, R, R] */
-    const int32_t *labels;
+    struct tensor images;       /* u8 [count, R, R, 3], recorded ones f32 [count, 3, R, R] */
+    struct image_labels labels; /* two of each image with mixup or CutMix: a loss uses both */
     size_t count;
     size_t first, total; /* its position in a batch that is shared among ranks, and the size of that batch */
 };

@@ -9,10 +9,11 @@ struct batches {
     struct experiment *experiment;
     struct loader *loader;
     struct loader_settings settings;
-    struct staging_queue queue; /* an entry has a batch's labels, then its pixels */
+    struct staging_queue queue; /* an entry has labels, of mixed images also `others` and `shares`, and pixels */
     size_t pixels_from;         /* their place in an entry */
-    size_t next, end;           /* the batch that is read next */
-    size_t count;               /* images of the batch being copied; `failed` and error: its outcome */
+    bool mixes;
+    size_t next, end; /* the batch that is read next */
+    size_t count;     /* images of the batch being copied; `failed` and error: its outcome */
     status failed;
     struct error error;
 };
@@ -43,7 +44,8 @@ static status open_queue(struct batches *b, size_t batch, struct error *error)
 {
     enum { ALIGNMENT = 64 };
     struct backend *backend = b->experiment->model.backend;
-    b->pixels_from = (batch * sizeof(int32_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t labels = (b->mixes ? 3 : 1) * batch * sizeof(int32_t);
+    b->pixels_from = (labels + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     size_t pixels = array_size(batch, image_bytes(b));
     if (pixels > SIZE_MAX - b->pixels_from)
         return error_set(error, ERROR_MEMORY, "a batch of %zu images fits no memory; lower its size", batch);
@@ -57,6 +59,7 @@ status batches_open(struct batches **result, struct experiment *e, const struct 
     if (b == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for batches", dataset_name(settings->dataset));
     *b = (struct batches){.experiment = e, .settings = *settings, .next = first, .end = end};
+    b->mixes = augmentation_mixes(&settings->augmentation);
     if (e->recorded != NULL) {
         *result = b;
         return OK;
@@ -77,8 +80,13 @@ static status send_next(struct batches *b, struct error *error)
 {
     struct backend *backend = b->experiment->model.backend;
     void *host;
+    float own;
     TRY(backend->ops->staging_acquire(backend, &b->queue, &host, error));
-    TRY(loader_read(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, NULL, &b->count, error));
+    int32_t *others = b->mixes ? (int32_t *)host + b->settings.batch : NULL;
+    float *shares = b->mixes ? (float *)host + 2 * b->settings.batch : NULL;
+    TRY(loader_read_mixed(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, others, &own, &b->count, error));
+    for (size_t i = 0; shares != NULL && i < b->count; i++)
+        shares[i] = own;
     return backend->ops->staging_send(backend, &b->queue, b->pixels_from + b->count * image_bytes(b), error);
 }
 
@@ -116,7 +124,7 @@ static status take_room(const struct batches *b, struct arena *arena, enum tenso
     if (labels == NULL)
         return OK;
     TRY(tensor_take(labels, arena, TENSOR_I32, "labels", 1, &n, error));
-    batch->labels = labels->data;
+    batch->labels.labels = labels->data;
     return OK;
 }
 
@@ -136,6 +144,20 @@ static status take_recorded(struct batches *b, struct arena *arena, struct batch
                                 tensor_bytes(&batch->images), error);
 }
 
+/* The second labels of mixed images, from an entry of the queue. */
+static status take_mixed(struct batches *b, struct arena *arena, const void *entry, struct batch *batch,
+                         struct error *error)
+{
+    struct tensor others, shares;
+    TRY(tensor_take(&others, arena, TENSOR_I32, "second labels", 1, &batch->count, error));
+    TRY(tensor_take(&shares, arena, TENSOR_F32, "shares of labels", 1, &batch->count, error));
+    TRY(copy_to(b, &others, (const int32_t *)entry + b->settings.batch, error));
+    TRY(copy_to(b, &shares, (const float *)entry + 2 * b->settings.batch, error));
+    batch->labels.others = others.data;
+    batch->labels.shares = shares.data;
+    return OK;
+}
+
 static status take(struct batches *b, struct arena *arena, struct batch *batch, struct tensor *labels,
                    struct error *error)
 {
@@ -153,6 +175,8 @@ static status take(struct batches *b, struct arena *arena, struct batch *batch, 
     TRY(backend->ops->staging_receive(backend, &b->queue, &entry, error));
     if (labels != NULL)
         TRY(copy_to(b, labels, entry, error));
+    if (labels != NULL && b->mixes)
+        TRY(take_mixed(b, arena, entry, batch, error));
     TRY(copy_to(b, &batch->images, (const uint8_t *)entry + b->pixels_from, error));
     return backend->ops->staging_release(backend, &b->queue, error);
 }
@@ -161,6 +185,7 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
 {
     struct tensor labels;
     batch->images.data = NULL;
+    batch->labels = (struct image_labels){0};
     return take(b, &b->experiment->model.step_memory, batch, &labels, error);
 }
 

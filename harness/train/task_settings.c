@@ -66,6 +66,7 @@ const struct option training_options[] = {{.name = "iterations",
                                            .fallback = "stop",
                                            .help = "what to do with an iteration whose loss or gradients are "
                                                    "not finite; skip leaves it out and counts it"},
+                                          AUGMENT_OPTIONS,
                                           {0}};
 
 const struct option task_options[] = {
@@ -108,7 +109,8 @@ struct task_settings training_settings_of(const struct options *o)
                                   .rate = options_real(o, "learning_rate"),
                                   .rule = rule_of(o),
                                   .smoothing = (float)options_real(o, "label_smoothing"),
-                                  .on_nan = (enum on_nan)options_choice(o, "on_nan")};
+                                  .on_nan = (enum on_nan)options_choice(o, "on_nan"),
+                                  .augmentation = augmentation_of(o)};
 }
 
 struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)

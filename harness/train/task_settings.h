@@ -3,6 +3,7 @@
 #define MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
 
 #include "core/option.h"
+#include "datasets/augment/augment.h"
 #include "models/parameters.h"
 
 /* What to do with a training step whose loss or gradients are not finite. */
@@ -18,6 +19,7 @@ struct task_settings {
     struct update_rule rule; /* of the optimizer, without a guard */
     float smoothing;
     enum on_nan on_nan;
+    struct augmentation augmentation; /* of training images */
 };
 
 extern const struct option training_options[], task_options[]; /* a task's keys: both */

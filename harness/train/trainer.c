@@ -26,7 +26,7 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     struct image_batch images = {.images = batch->images};
     TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, error));
     struct head_batch scored = {
-        .features = &features, .labels = batch->labels, .smoothing = task->settings.smoothing, .weight = share};
+        .features = &features, .labels = &batch->labels, .smoothing = task->settings.smoothing, .weight = share};
     TRY(e->model.head->loss(e, &e->classes, &scored, error));
     return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &scored.dfeatures, error) : OK;
 }
@@ -177,6 +177,7 @@ static status open_batches(struct iterations *i, struct error *error)
                                        .batch = task->settings.batch,
                                        .shuffle = true,
                                        .augment = true,
+                                       .augmentation = task->settings.augmentation,
                                        .seed = e->seed,
                                        .task = (uint32_t)task->index,
                                        .cache = task == &e->data.joint ? NULL : e->data.cache,

@@ -29,13 +29,15 @@ status class_head_logits(struct backend *backend, struct arena *arena, const str
                               error);
 }
 
-status class_head_loss(struct backend *backend, struct class_head *head, const int32_t *labels, float smoothing,
-                       float weight, float *loss, struct error *error)
+status class_head_loss(struct backend *backend, struct class_head *head, const struct image_labels *labels,
+                       float smoothing, float weight, float *loss, struct error *error)
 {
     return backend->ops->cross_entropy(backend,
                                        &(struct cross_entropy){.logits = matrix_of(&head->logits),
                                                                .dlogits = matrix_of(&head->dlogits),
-                                                               .labels = labels,
+                                                               .labels = labels->labels,
+                                                               .others = labels->others,
+                                                               .shares = labels->shares,
                                                                .smoothing = smoothing,
                                                                .weight = weight,
                                                                .loss = loss},

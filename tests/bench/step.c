@@ -205,7 +205,8 @@ static status forward_and_backward(void *context, struct error *failure)
     TRY(clip_encode_images(b->clip, &encodings[0], &images, &passes[0], &features[0], failure));
     TRY(clip_encode_texts(b->clip, &encodings[1], &b->texts, &passes[1], &features[1], failure));
     TRY(class_head_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, failure));
-    TRY(class_head_loss(b->backend, &c, b->labels.data, 0.2f, 1.0f, b->loss, failure));
+    TRY(class_head_loss(b->backend, &c, &(struct image_labels){.labels = b->labels.data}, 0.2f, 1.0f, b->loss,
+                        failure));
     TRY(class_head_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], failure));
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(b->clip, &encodings[t], &passes[t], &dfeatures[t], failure));

@@ -114,7 +114,7 @@ float small_loss(struct small *s, bool backward)
     encode(s, true, &p); /* an adapter may add to the loss */
     must(class_head_logits(s->d.backend, &s->step, &s->features[TOWER_IMAGE], &s->features[TOWER_TEXT], 5.0f, &c,
                            &error));
-    must(class_head_loss(s->d.backend, &c, s->labels, 0.2f, 1.0f, s->loss, &error));
+    must(class_head_loss(s->d.backend, &c, &(struct image_labels){.labels = s->labels}, 0.2f, 1.0f, s->loss, &error));
     if (backward) {
         must(class_head_backward(s->d.backend, &s->step, &c, &dfeatures[TOWER_IMAGE], &dfeatures[TOWER_TEXT], &error));
         for (int t = 0; t < TOWERS; t++)

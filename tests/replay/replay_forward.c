@@ -204,8 +204,8 @@ static status gradient_step(struct fixture *f, const struct safetensors *file, c
     TRY(compare_tensor(f, "training logits", &c.logits, expected, fixture_tolerance(f, "logits"), error));
     TRY(fixture_upload(f, in->labels->data, batches[TOWER_IMAGE], &labels, error));
     TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
-    TRY(class_head_loss(f->backend, &c, labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss,
-                        error));
+    TRY(class_head_loss(f->backend, &c, &(struct image_labels){.labels = labels},
+                        (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss, error));
     TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
     TRY(fixture_find(file, &expected, error, "loss"));
     report_value(f->report, "loss", (double)loss, (double)*(const float *)expected->data, fixture_tolerance(f, "loss"));

@@ -138,8 +138,8 @@ static status train_step(struct trajectory *r, const json_t *task, size_t step, 
                           error));
     TRY(fixture_upload(f, step_of(labels, step), batch, &device_labels, error));
     TRY(f->backend->ops->zero(f->backend, f->loss, sizeof *f->loss, error));
-    TRY(class_head_loss(f->backend, &c, device_labels, (float)fixture_number(f->config, "label_smoothing"), 1.0f,
-                        f->loss, error));
+    TRY(class_head_loss(f->backend, &c, &(struct image_labels){.labels = device_labels},
+                        (float)fixture_number(f->config, "label_smoothing"), 1.0f, f->loss, error));
     TRY(f->backend->ops->download(f->backend, &loss, f->loss, sizeof loss, error));
     report_value(f->report, "trajectory losses", (double)loss, (double)((const float *)losses->data)[step],
                  fixture_tolerance(f, "trajectory_losses"));

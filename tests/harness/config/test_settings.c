@@ -445,6 +445,28 @@ static void sections_belong_to_methods(void **state)
     }
 }
 
+/* A key that a method would ignore is a mistake. */
+static void augmentation_needs_batches(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"training.randaugment=2", "training.random_erasing=0.1", "training.mixup=1",
+                                       "tasks.dtd.cutmix=1"},
+                             *const methods[] = {"zero_shot", "rail_primal", "rail_dual", "continual_ft", "replay"};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            char text[128], key[32];
+            struct suite *suite;
+            struct settings s;
+            snprintf(text, sizeof text, "data: {order: [mnist, dtd]}\nmethod: {name: %s}\n", methods[m]);
+            snprintf(key, sizeof key, "%.*s", (int)strcspn(keys[k], "="), keys[k]);
+            status result = read_suite(&suite, &s, text, (const char *const[]){keys[k], NULL});
+            assert_int_equal(result, m < 3 ? ERROR_ARGUMENT : OK);
+            if (m < 3)
+                assert_true(strstr(error.message, key) != NULL && strstr(error.message, methods[m]) != NULL);
+            suite_destroy(suite);
+        }
+}
+
 static void seeds(void **state)
 {
     (void)state;
@@ -537,6 +559,19 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_true(hash_differs("evaluation.label_space=all"));
     assert_true(hash_differs("evaluation.label_space=seen"));
     assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
+    static const char *const off[] = {"training.randaugment=0",    "training.randaugment_magnitude=9",
+                                      "training.random_erasing=0", "training.random_erasing_fill=mean",
+                                      "training.mixup=0",          "training.cutmix=0"},
+                             *const on[] = {"training.randaugment=2",
+                                            "training.randaugment_magnitude=5",
+                                            "training.random_erasing=0.25",
+                                            "training.mixup=0.8",
+                                            "training.cutmix=1",
+                                            "tasks.dtd.mixup=0.8"};
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        assert_false(hash_differs(off[i]));
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++)
+        assert_true(hash_differs(on[i]));
     assert_false(hash_differs("adapter.routers=per_task"));
     assert_true(hash_differs("training.epochs=1"));
     assert_false(hash_differs("training.optimizer=adamw"));
@@ -690,6 +725,7 @@ int main(void)
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(few_shot_as_published),
         cmocka_unit_test(x_tail_as_published),
+        cmocka_unit_test(augmentation_needs_batches),
         cmocka_unit_test(seeds),
         cmocka_unit_test(tasks_choose_their_optimizer),
         cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),

@@ -89,9 +89,9 @@ static float *train(struct small_run *run, struct record *record, bool plainly, 
     return small_run_values(run, group->values, group->values_count);
 }
 
-static void expect_same_bits(const char *method, const char *precision)
+static void expect_same_bits(const char *method, const char *precision, const char *mixing)
 {
-    const char *const overrides[] = {method, precision, "training.iterations=9", NULL};
+    const char *const overrides[] = {method, precision, mixing, "training.iterations=9", NULL};
     struct small_run run;
     struct record plain = {.every = 1}, recorded = {.every = 1};
     size_t n;
@@ -117,13 +117,21 @@ static void expect_same_bits(const char *method, const char *precision)
 static void adapters_recorded_and_plain(void **state)
 {
     (void)state;
-    expect_same_bits("method.name=moe_adapters", "run.precision=f32");
+    expect_same_bits("method.name=moe_adapters", "run.precision=f32", "training.mixup=0");
 }
 
 static void all_weights_recorded_and_plain(void **state)
 {
     (void)state;
-    expect_same_bits("method.name=continual_ft", "run.precision=f32");
+    expect_same_bits("method.name=continual_ft", "run.precision=f32", "training.mixup=0");
+}
+
+/* A batch's shares are read from the device, so a recorded step has those of its own batch. */
+static void mixed_images_recorded_and_plain(void **state)
+{
+    (void)state;
+    expect_same_bits("method.name=moe_adapters", "run.precision=f32", "training.mixup=1");
+    expect_same_bits("method.name=continual_ft", "run.precision=f32", "training.cutmix=1");
 }
 
 static void bf16_recorded_and_plain(void **state)
@@ -131,7 +139,7 @@ static void bf16_recorded_and_plain(void **state)
     (void)state;
     if (strcmp(test_backend_name(), "cpu") == 0)
         skip();
-    expect_same_bits("method.name=moe_adapters", "run.precision=bf16");
+    expect_same_bits("method.name=moe_adapters", "run.precision=bf16", "training.mixup=0");
 }
 
 /* Waiting for the device: once before the first step, twice (a tower each) for every merge and for the freeze after the
@@ -169,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adapters_recorded_and_plain),
         cmocka_unit_test(all_weights_recorded_and_plain),
+        cmocka_unit_test(mixed_images_recorded_and_plain),
         cmocka_unit_test(bf16_recorded_and_plain),
         cmocka_unit_test(downloads_are_few),
     };

@@ -1,0 +1,224 @@
+/* Training on augmented images: what mixup and CutMix make of the loss, and that neither stops nor ranks are seen. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datasets/loader.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+enum { ITERATIONS = 7 };
+
+struct record {
+    size_t count, stop_at;
+    double loss[ITERATIONS];
+    struct stop stop;
+};
+
+static bool always(void *context, size_t iteration, size_t iterations)
+{
+    (void)context, (void)iteration, (void)iterations;
+    return true;
+}
+
+static status after(void *context, const struct step_report *report, struct error *failure)
+{
+    struct record *record = context;
+    (void)failure;
+    record->loss[record->count++] = report->loss;
+    record->stop.signal = record->count == record->stop_at ? 2 : 0;
+    return OK;
+}
+
+/* Of the second task: 18 images in batches of 8, 8 and 2. */
+static status train(struct small_run *run, struct record *record)
+{
+    struct training training = {.experiment = run->experiment,
+                                .task = &run->experiment->data.tasks[1],
+                                .first = record->count,
+                                .stop = &record->stop,
+                                .wants_loss = always,
+                                .after = after,
+                                .context = record};
+    return train_task(&training, &error);
+}
+
+static const char *const everything[] = {
+    "training.randaugment=2", "training.randaugment_magnitude=15", "training.mixup=0.8",         "training.cutmix=1",
+    "training.iterations=7",  "training.random_erasing=0.5",       "training.learning_rate=2e-4"};
+
+static void reopen(struct small_run *run, const char *method, size_t gpus)
+{
+    char word[32];
+    const char *overrides[16] = {method, word};
+    snprintf(word, sizeof word, "run.gpus=%zu", gpus);
+    memcpy(overrides + 2, everything, sizeof everything);
+    small_run_reopen(run, 1, overrides);
+}
+
+/* Operations have no context of their own, so there is one of these. */
+static struct {
+    const struct backend_ops *watched;
+    struct backend_ops ops;
+    size_t calls;
+    int32_t labels[64], others[64];
+    float shares[64], first, second, mixed;
+} watch;
+
+static status watch_cross_entropy(struct backend *backend, const struct cross_entropy *arguments, struct error *failure)
+{
+    struct cross_entropy part = *arguments;
+    size_t n = arguments->logits.rows;
+    if (watch.calls++ == 0) { /* device memory is the host's */
+        memcpy(watch.labels, arguments->labels, n * sizeof *watch.labels);
+        memcpy(watch.others, arguments->others, n * sizeof *watch.others);
+        memcpy(watch.shares, arguments->shares, n * sizeof *watch.shares);
+        part.dlogits.data = NULL;
+        part.loss = &watch.mixed;
+        TRY(watch.watched->cross_entropy(backend, &part, failure));
+        part.others = NULL;
+        part.loss = &watch.first;
+        TRY(watch.watched->cross_entropy(backend, &part, failure));
+        part.labels = arguments->others;
+        part.loss = &watch.second;
+        TRY(watch.watched->cross_entropy(backend, &part, failure));
+    }
+    return watch.watched->cross_entropy(backend, arguments, failure);
+}
+
+static void train_watched(struct small_run *run, struct record *record)
+{
+    struct backend *backend = run->experiment->model.backend;
+    memset(&watch, 0, sizeof watch);
+    watch.watched = backend->ops;
+    watch.ops = *backend->ops;
+    watch.ops.cross_entropy = watch_cross_entropy;
+    backend->ops = &watch.ops;
+    must(train(run, record));
+    backend->ops = watch.watched;
+}
+
+static void expect_labels_of_the_loader(const struct small_run *run)
+{
+    const struct experiment *e = run->experiment;
+    const struct task *task = &e->data.tasks[1];
+    struct loader_settings settings = {.dataset = task->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
+                                       .batch = task->settings.batch,
+                                       .shuffle = true,
+                                       .augment = true,
+                                       .augmentation = task->settings.augmentation,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index};
+    struct loader *loader;
+    size_t count, side = (size_t)settings.resolution;
+    int32_t labels[64], others[64];
+    float own;
+    uint8_t *pixels = malloc(settings.batch * side * side * 3);
+    must(loader_create(&loader, &settings, &error));
+    must(loader_read_mixed(loader, 0, pixels, labels, others, &own, &count, &error));
+    assert_int_equal(count, 8);
+    assert_memory_equal(watch.labels, labels, count * sizeof *labels);
+    assert_memory_equal(watch.others, others, count * sizeof *others);
+    for (size_t i = 0; i < count; i++)
+        assert_memory_equal(&watch.shares[i], &own, sizeof own);
+    loader_destroy(loader);
+    free(pixels);
+}
+
+/* The loss is own · CE(labels) + (1 − own) · CE(others). */
+static void the_loss_of_mixed_images(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"training.mixup=1", "training.cutmix=1"};
+    struct small_run run;
+    if (strcmp(test_backend_name(), "cpu") != 0)
+        skip();
+    small_run_open(&run, 1, NULL);
+    for (size_t k = 0; k < 2; k++) {
+        struct record record = {0};
+        small_run_reopen(&run, 1,
+                         (const char *const[]){"method.name=continual_ft", kinds[k], "training.iterations=7", NULL});
+        train_watched(&run, &record);
+        expect_labels_of_the_loader(&run);
+        double own = (double)watch.shares[0], first = (double)watch.first, second = (double)watch.second;
+        assert_true(own > 0.01 && own < 0.99 && fabs(first - second) > 1e-3);
+        assert_true(fabs((double)watch.mixed - (own * first + (1 - own) * second)) < 1e-5);
+        assert_true(fabs((double)watch.mixed - record.loss[0]) < 1e-6);
+    }
+    small_run_close(&run);
+}
+
+static void stops_are_not_seen(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    struct record whole = {0}, parts = {.stop_at = 4};
+    reopen(&run, "method.name=moe_adapters", 1);
+    must(train(&run, &whole));
+    reopen(&run, "method.name=moe_adapters", 1);
+    assert_int_equal(train(&run, &parts), ERROR_STOPPED);
+    parts.stop.signal = 0;
+    must(train(&run, &parts));
+    assert_memory_equal(whole.loss, parts.loss, sizeof whole.loss);
+    small_run_close(&run);
+}
+
+/* Partners and shares are those of the whole batch. */
+static void ranks_are_not_seen(void **state)
+{
+    (void)state;
+    if (small_run_gpus() < 2)
+        skip();
+    struct small_run run;
+    struct record alone = {0};
+    small_run_open(&run, 1, NULL);
+    reopen(&run, "method.name=continual_ft", 1);
+    must(train(&run, &alone));
+    for (size_t gpus = 2; gpus <= 3 && gpus <= small_run_gpus(); gpus++) {
+        struct record together = {0};
+        reopen(&run, "method.name=continual_ft", gpus);
+        must(train(&run, &together));
+        for (size_t i = 0; i < ITERATIONS; i++)
+            assert_true(fabs(together.loss[i] - alone.loss[i]) < 1e-4);
+    }
+    small_run_close(&run);
+}
+
+/* Methods whose loss is more than the cross-entropy train on augmented images, too. */
+static void every_key_changes_the_loss(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"method.name=moe_adapters", "method.name=lwf", "method.name=replay"},
+                             *const keys[] = {"training.randaugment=2", "training.random_erasing=1", "training.mixup=1",
+                                              "training.cutmix=1"};
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct record plain = {.stop_at = 2};
+        small_run_reopen(&run, 1, (const char *const[]){methods[m], NULL});
+        assert_int_equal(train(&run, &plain), ERROR_STOPPED);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            struct record augmented = {.stop_at = 2};
+            small_run_reopen(&run, 1, (const char *const[]){methods[m], keys[k], NULL});
+            assert_int_equal(train(&run, &augmented), ERROR_STOPPED);
+            if (!isfinite(augmented.loss[0]) || fabs(augmented.loss[0] - plain.loss[0]) < 1e-6)
+                fail_msg("%s, %s: a loss of %g, without it %g", methods[m], keys[k], augmented.loss[0], plain.loss[0]);
+        }
+    }
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_loss_of_mixed_images),
+        cmocka_unit_test(stops_are_not_seen),
+        cmocka_unit_test(ranks_are_not_seen),
+        cmocka_unit_test(every_key_changes_the_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
