@@ -60,26 +60,26 @@ static enum operation operation_of(const char *name)
 static size_t check_line(char *line)
 {
     static uint8_t pixels[LARGEST * LARGEST * 3], scratch[LARGEST * LARGEST * 3];
-    char kind[16], name[16], sign, *rest;
-    int side, used;
+    char *rest, *size = strtok_r(line, " ", &rest), *kind = strtok_r(NULL, " ", &rest),
+                *name = strtok_r(NULL, " ", &rest), *sign = strtok_r(NULL, " ", &rest), *expected;
     size_t bins = 0;
-    assert_int_equal(sscanf(line, "%d %15s %15s %c%n", &side, kind, name, &sign, &used), 4);
-    assert_true(side <= LARGEST);
+    assert_non_null(sign);
+    int side = (int)strtol(size, NULL, 10);
+    assert_true(side > 0 && side <= LARGEST);
     enum operation operation = operation_of(name);
-    for (char *expected = strtok_r(line + used, " \n", &rest); expected != NULL;
-         expected = strtok_r(NULL, " \n", &rest)) {
+    while ((expected = strtok_r(NULL, " \n", &rest)) != NULL) {
         char found[DIGEST_SIZE];
         double magnitude = operation_magnitude(operation, bins, side);
         struct canvas canvas = {side, pixels, scratch};
         draw(kind, side, pixels);
-        operation_apply(operation, sign == '-' ? -magnitude : magnitude, &canvas);
+        operation_apply(operation, *sign == '-' ? -magnitude : magnitude, &canvas);
         digest_bytes(pixels, (size_t)side * (size_t)side * 3, found);
         if (strncmp(found, expected, 8) != 0)
-            fail_msg("%s of %c%.9g (bin %zu) on %s of %d pixels: expected %s, found %.8s", name, sign, magnitude, bins,
+            fail_msg("%s of %s%.9g (bin %zu) on %s of %d pixels: expected %s, found %.8s", name, sign, magnitude, bins,
                      kind, side, expected, found);
         bins++;
     }
-    assert_int_equal(operation_signed(operation) || sign == '+', true);
+    assert_true(operation_signed(operation) || *sign == '+');
     return bins;
 }
 
