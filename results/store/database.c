@@ -42,17 +42,6 @@ static bool disk_is_full(int code, int number)
     return (code & 0xff) == SQLITE_FULL || unexplained || number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
-/* Whether the file, or the folder in which SQLite keeps a log beside it, is there and may not be written. */
-static bool is_read_only(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    bool found = (access(path, F_OK) == 0 && access(path, W_OK) != 0) ||
-                 (folder != NULL && access(folder, F_OK) == 0 && access(folder, W_OK) != 0);
-    free(folder);
-    return found;
-}
-
 static status fail_io(const struct database *database, int code, struct error *error)
 {
     int number = sqlite3_system_errno(database->handle);
@@ -68,7 +57,7 @@ static status fail_io(const struct database *database, int code, struct error *e
                          "%s: was deleted or renamed while this program used it; put it back and give the same command "
                          "again",
                          database->path);
-    bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && is_read_only(database->path);
+    bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && database_is_read_only(database->path);
     if ((code & 0xff) == SQLITE_READONLY || hidden)
         return error_set(error, ERROR_IO,
                          "%s: cannot be written: the file, its folder or the medium is read-only; copy it elsewhere or "

@@ -2,10 +2,22 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/file.h"
 
 static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm"};
+
+bool database_is_read_only(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    bool found = (access(path, F_OK) == 0 && access(path, W_OK) != 0) ||
+                 (folder != NULL && access(folder, F_OK) == 0 && access(folder, W_OK) != 0);
+    free(folder);
+    return found;
+}
 
 bool database_has_log(const char *path)
 {

@@ -21,6 +21,9 @@ struct database_files {
     bool (*sound)(const char *path);      /* whether the pages of the file fit together, read anew through SQLite */
 };
 
+/* Whether the file, or the folder in which SQLite keeps a log beside it, is there and may not be written. */
+bool database_is_read_only(const char *path);
+
 /* Whether the log beside the file holds rows. A database that was closed has none. */
 bool database_has_log(const char *path);
 
