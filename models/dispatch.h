@@ -113,8 +113,8 @@ struct route_softmax_backward {
 
 /* Balance losses of softmax top-k over the n samples that have a router; 0 where there are none.
  * BALANCE_WIDENET: loss += weight · E · Σ_e m_e P_e, m_e = choices of e / n before the limit, P_e = the mean of p.
- * BALANCE_RMOE: loss += weight · (population deviation / mean of the importance)², importance_e = Σ of the gates of e
- * that have a slot. dprobabilities receives the gradient; m has none. */
+ * BALANCE_RMOE: loss += weight · (population deviation / mean of the importance)², importance_e = Σ of the gates of e.
+ * dprobabilities receives the gradient; m has none. */
 enum balance_softmax_kind { BALANCE_WIDENET, BALANCE_RMOE };
 struct balance_softmax {
     enum balance_softmax_kind kind;

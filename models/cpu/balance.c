@@ -153,8 +153,8 @@ static double rmoe_loss(const struct softmax_run *run)
 {
     const struct dispatch *d = run->o->dispatch;
     for (size_t i = 0; i < d->samples * d->top_k; i++)
-        if (d->slot[i] >= 0)
-            run->load[d->chosen[i]] += (double)d->gates[i];
+        if (d->chosen[i] >= 0)
+            run->load[d->chosen[i]] += (double)d->gates[i]; /* 0 beyond the limit */
     double weight = (double)run->o->weight;
     return weight * routing_population_variation(run->load, d->experts, weight);
 }

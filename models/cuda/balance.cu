@@ -141,11 +141,6 @@ struct softmax_values {
     double *slopes;      /* [E]: of the loss along p (WideNet) or along a kept gate */
 };
 
-static __device__ inline bool is_kept(const struct slots *d, size_t choice, size_t e)
-{
-    return d->chosen[choice] == (int32_t)e && d->slot[choice] >= 0;
-}
-
 /* A block has CHUNK_SAMPLES samples, a thread experts, and takes the samples in order. */
 static __global__ void sum_samples(struct slots d, struct softmax_values v)
 {
@@ -156,8 +151,9 @@ static __global__ void sum_samples(struct slots d, struct softmax_values v)
         for (size_t b = first; v.kind == BALANCE_WIDENET && b < last; b++)
             sum += (double)v.probabilities[b * d.experts + e];
         for (size_t i = first * d.top_k; i < last * d.top_k; i++) {
-            sent += d.chosen[i] == (int32_t)e ? 1.0 : 0.0;
-            sum += v.kind == BALANCE_RMOE && is_kept(&d, i, e) ? (double)d.gates[i] : 0.0;
+            bool own = d.chosen[i] == (int32_t)e;
+            sent += own ? 1.0 : 0.0;
+            sum += own && v.kind == BALANCE_RMOE ? (double)d.gates[i] : 0.0; /* 0 beyond the limit */
         }
         v.sums[blockIdx.x * d.experts + e] = sum;
         v.sent[blockIdx.x * d.experts + e] = sent;
@@ -201,8 +197,8 @@ static __global__ void probability_gradients(struct slots d, struct softmax_valu
     if (b >= d.samples)
         return;
     bool has_part = v.kind == BALANCE_WIDENET && d.chosen[b * d.top_k] >= 0;
-    for (size_t k = 0; v.kind == BALANCE_RMOE && k < d.top_k; k++)
-        has_part = has_part || is_kept(&d, b * d.top_k + k, e);
+    for (size_t i = b * d.top_k; v.kind == BALANCE_RMOE && i < (b + 1) * d.top_k; i++)
+        has_part = has_part || (d.chosen[i] == (int32_t)e && d.slot[i] >= 0);
     v.dprobabilities[at] = has_part ? (float)v.slopes[e] : 0.0f;
 }
 
