@@ -16,7 +16,7 @@
 #include "results/table.h"
 
 /* The cells of the accuracy matrix that a finished run of a method has. */
-enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT };
+enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT, CELLS_TRAINED /* all but zero-shot */ };
 
 struct verification {
     /* Given. */

@@ -6,6 +6,7 @@
 #include "harness/commands/output.h"
 #include "harness/commands/selector_trials.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/heads.h"
 #include "harness/run/opening.h"
 #include "harness/run/tasks_survey.h"
 #include "harness/run/weights.h"
@@ -195,6 +196,19 @@ static status evaluate(struct evaluation *v, struct error *error)
     return show(v, error);
 }
 
+static status check_head(const struct suite *suite, struct error *error)
+{
+    struct settings settings;
+    TRY(settings_read(&settings, suite, error));
+    if (settings.head->of_texts)
+        return OK;
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "command line: eval: tests adapters and weights of a CLIP, but head.name is %s; the accuracy of such "
+        "a run is in its database (mtil query metrics)",
+        settings.head->name);
+}
+
 static status evaluate_suite(struct evaluation *v, struct error *error)
 {
     const struct command_call *call = v->call;
@@ -204,7 +218,8 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
     status result = suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error);
     suite_words_free(&words);
     TRY(result);
-    result = experiment_open_frozen(&v->experiment, suite, 0, call->log, error);
+    result = check_head(suite, error);
+    NEXT(result, experiment_open_frozen(&v->experiment, suite, 0, call->log, error));
     if (result == OK) {
         log_info(call->log, "computing on %s", v->experiment->model.backend->description);
         struct cache_progress decoding = {call->progress, call->stop};

@@ -11,7 +11,9 @@
 #include "harness/commands/output.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
+#include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
+#include "harness/run/model_choice.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
 #include "models/optimizers/optimizer.h"
@@ -150,6 +152,13 @@ static void list_datasets(struct listing *listing)
                   &(struct entry){readers[i]->name, readers[i]->source, NULL, "tasks.NAME.", readers[i]->options});
 }
 
+static void list_heads(struct listing *listing)
+{
+    const struct head *head;
+    for (size_t i = 0; (head = head_at(i)) != NULL; i++)
+        add_entry(listing, &(struct entry){head->name, head->source, head->formula, "head.", head->options});
+}
+
 static void list_methods(struct listing *listing)
 {
     const struct method *method;
@@ -159,12 +168,18 @@ static void list_methods(struct listing *listing)
 
 static void list_models(struct listing *listing)
 {
+    const struct option *scratch;
+    model_choice_keys("scratch", &scratch, NULL);
     add_entry(listing,
               &(struct entry){.name = "mini", .about = "64 pixels, width 128, 4 and 3 blocks; ships with the program"});
     add_entry(listing,
               &(struct entry){.name = "PATH",
                               .about = "any CLIP in safetensors, OpenAI's or Hugging Face's names; sizes from its "
                                        "shapes"});
+    add_entry(listing, &(struct entry){.name = "scratch",
+                                       .about = "an image tower of random weights, for head.name linear",
+                                       .section = "model.",
+                                       .options = scratch});
 }
 
 static void list_optimizers(struct listing *listing)
@@ -188,12 +203,12 @@ static const struct kind {
     const char *name, *title;
     void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
 } kinds[] = {
-    {"combiners", "source", list_combiners},   {"datasets", "source", list_datasets},
-    {"experts", "source", list_experts},       {"freezing", "source", list_freezing},
-    {"methods", "publication", list_methods},  {"models", "what it is", list_models},
-    {"optimizers", "source", list_optimizers}, {"policies", "source", list_policies},
-    {"schedules", "when", list_schedules},     {"selectors", "source", list_selectors},
-    {"suites", "summary", list_suites},
+    {"combiners", "source", list_combiners}, {"datasets", "source", list_datasets},
+    {"experts", "source", list_experts},     {"freezing", "source", list_freezing},
+    {"heads", "source", list_heads},         {"methods", "publication", list_methods},
+    {"models", "what it is", list_models},   {"optimizers", "source", list_optimizers},
+    {"policies", "source", list_policies},   {"schedules", "when", list_schedules},
+    {"selectors", "source", list_selectors}, {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -3,6 +3,7 @@
 
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
+#include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
 #include "results/verify.h"
@@ -12,8 +13,11 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 static enum verify_cells cells_of(const char *name)
 {
     const struct method *method = NULL;
+    const struct head *head;
     for (size_t i = 0; (method = method_at(i)) != NULL && strcmp(method->name, name) != 0;)
         i++;
+    if (method != NULL && method->head != NULL && head_find(&head, method->head, NULL) == OK && !head->of_texts)
+        return CELLS_TRAINED;
     if (method != NULL && method->alone)
         return CELLS_DIAGONAL;
     if (method != NULL && method->joint)

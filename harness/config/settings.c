@@ -1,5 +1,6 @@
 #include "harness/config/settings.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/config/settings_data.h"
+#include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
 #include "harness/selectors/selectors.h"
@@ -16,7 +18,8 @@ static const struct option model_options[] = {
     {.name = "weights",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "CLIP weights, a safetensors file; mini: the small model that ships"},
+     .help = "CLIP weights, a safetensors file; mini: the small model that ships; scratch: an image tower of random "
+             "weights, for head.name linear"},
     {.name = "vocabulary",
      .type = OPTION_TEXT,
      .fallback = "mini",
@@ -25,14 +28,21 @@ static const struct option model_options[] = {
      .type = OPTION_LIST,
      .fallback = "auto",
      .help = "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the "
-             "weights"},
+             "weights; from scratch one number, auto: width / 64"},
     {.name = "activation",
      .type = OPTION_CHOICE,
      .choices = CLIP_ACTIVATION_CHOICES,
      .fallback = "auto",
      .help =
-         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration beside them"},
+         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration beside them, "
+         "gelu from scratch"},
     {0}};
+
+static const struct option head_options[] = {{.name = "name",
+                                              .type = OPTION_TEXT,
+                                              .fallback = "text",
+                                              .help = "what turns features of images into scores; see mtil list heads"},
+                                             {0}};
 
 static const struct option method_options[] = {{.name = "name",
                                                 .type = OPTION_TEXT,
@@ -107,6 +117,20 @@ static status method_keys(const char *name, const struct option **table, struct 
     return OK;
 }
 
+static status head_keys(const char *name, const struct option **table, struct error *error)
+{
+    const struct head *head;
+    TRY(head_find(&head, name, error));
+    *table = head->options;
+    return OK;
+}
+
+/* The head that all runs had before there was a choice is not written down. */
+static bool names_head(const struct suite *suite, const char *section)
+{
+    return strcmp(options_text(suite_options(suite, section), "name"), "text") != 0;
+}
+
 static status reader_keys(const char *name, const struct option **table, struct error *error)
 {
     const struct dataset_reader *reader;
@@ -130,7 +154,12 @@ static bool method_reads(const struct suite *suite, const char *section)
 
 /* Paths of weights and images are incidental: their contents identify a run (harness/run/inputs.h). */
 const struct suite_section settings_sections[] = {
-    {.name = "model", .options = model_options, .incidental = "weights|vocabulary"},
+    {.name = "model",
+     .options = model_options,
+     .incidental = "weights|vocabulary",
+     .chooser = "weights",
+     .chosen = model_choice_keys},
+    {.name = "head", .options = head_options, .chooser = "name", .chosen = head_keys, .used = names_head},
     {.name = "data",
      .options = settings_data_options,
      .incidental = "root|order_name|setting|on_unreadable", /* the digests show which images are left out */
@@ -267,6 +296,29 @@ static status check_augmentation(const struct settings *s, const struct suite *s
     return OK;
 }
 
+static const char *head_of(const struct method *method)
+{
+    return method->head != NULL ? method->head : "text";
+}
+
+static status check_head(const struct settings *s, struct error *error)
+{
+    const char *wanted = head_of(s->method);
+    const struct method *fitting;
+    const struct head *other;
+    if (strcmp(wanted, s->head->name) == 0)
+        return s->head->check != NULL ? s->head->check(s, error) : OK;
+    TRY(head_find(&other, wanted, error));
+    for (size_t i = 0; (fitting = method_at(i)) != NULL && strcmp(head_of(fitting), s->head->name) != 0;)
+        i++;
+    assert(fitting != NULL);
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "suite: method.name: %s works with %s (head.name: %s), but head.name: %s has %s; set head.name=%s, "
+        "or a method for it, as in method.name=%s",
+        s->method->name, other->what, wanted, s->head->name, s->head->what, wanted, fitting->name);
+}
+
 /* One router leaves nothing to select; several cannot do without. */
 static status check_routers(const struct settings *s, const struct suite *suite, struct error *error)
 {
@@ -316,10 +368,13 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
                          *evaluation = suite_options(suite, "evaluation");
     *s = (struct settings){.weights = options_text(model, "weights"),
                            .vocabulary = options_text(model, "vocabulary"),
+                           .head_options = suite_options(suite, "head"),
                            .method_options = suite_options(suite, "method"),
                            .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
                            .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
-    TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
+    TRY(model_choice_scratch(&s->scratch, model, "model.heads", error));
+    if (s->scratch.width == 0)
+        TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
     settings_read_data(s, data);
     s->selector = selector_settings_of(suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
@@ -328,6 +383,8 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(freeze_plan_of(&s->freeze, suite_options(suite, "adapter"), error));
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
+    TRY(head_find(&s->head, options_text(s->head_options, "name"), error));
+    TRY(check_head(s, error));
     TRY(check(s, error));
     TRY(check_augmentation(s, suite, error));
     TRY(check_routers(s, suite, error));

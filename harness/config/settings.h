@@ -16,7 +16,7 @@
 #include "harness/selectors/selector_options.h"
 #include "harness/train/task_settings.h"
 #include "models/backend.h"
-#include "models/files/clip_config.h"
+#include "models/vit.h"
 #include "results/store/per_image.h"
 
 extern const struct suite_section settings_sections[];
@@ -41,11 +41,15 @@ struct split_settings {
     size_t first; /* by order: classes of the task before the parts; 0: there is none */
 };
 
+struct head;
 struct method;
 
 struct settings {
     const char *weights, *vocabulary, *data_root, *order, *setting;
-    struct clip_stated stated; /* of the weights, by model.heads and model.activation */
+    struct clip_stated stated;   /* of the weights, by model.heads and model.activation */
+    struct vit_settings scratch; /* with model.weights: scratch, without its pooling; else zeros */
+    const struct head *head;     /* NULL: text */
+    const struct options *head_options;
     struct split_settings split;
     size_t task_count, shots; /* shots: training images per class; 0: all */
     struct adapter_settings adapter;

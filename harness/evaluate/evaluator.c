@@ -14,16 +14,17 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
 {
     const struct clip_dimensions *n = &evaluator->experiment->model.clip->dimensions;
     size_t images = dataset_size(task->dataset, SPLIT_TEST);
-    *set = (struct test_set){.task = task,
-                             .n = images,
-                             .labels = calloc(images, sizeof *set->labels),
-                             .means = malloc(array_size(images, n->image_width * sizeof *set->means)),
-                             .features = malloc(array_size(images, n->embed * sizeof *set->features)),
-                             .zero_shot = calloc(images, sizeof *set->zero_shot),
-                             .errors = calloc(evaluator->coders + 1, sizeof *set->errors),
-                             .predicted = calloc(images, sizeof *set->predicted),
-                             .router = calloc(images, sizeof *set->router),
-                             .right = calloc(images, 1)};
+    *set = (struct test_set){
+        .task = task,
+        .n = images,
+        .labels = calloc(images, sizeof *set->labels),
+        .means = malloc(array_size(images, n->image_width * sizeof *set->means)),
+        .features = malloc(array_size(images, experiment_feature_width(evaluator->experiment) * sizeof *set->features)),
+        .zero_shot = calloc(images, sizeof *set->zero_shot),
+        .errors = calloc(evaluator->coders + 1, sizeof *set->errors),
+        .predicted = calloc(images, sizeof *set->predicted),
+        .router = calloc(images, sizeof *set->router),
+        .right = calloc(images, 1)};
     if (set->labels == NULL || set->means == NULL || set->features == NULL || set->zero_shot == NULL ||
         set->errors == NULL || set->predicted == NULL || set->router == NULL || set->right == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
@@ -174,7 +175,7 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
                         struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    size_t batch = experiment_evaluation_batch(e), embed = e->model.clip->dimensions.embed;
+    size_t batch = experiment_evaluation_batch(e), embed = experiment_feature_width(e);
     *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
                                    .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
@@ -254,7 +255,7 @@ static status predict_features(struct experiment *e, struct test_set *set, const
                                struct error *error)
 {
     enum { ROWS = 1024 };
-    size_t embed = e->model.clip->dimensions.embed;
+    size_t embed = experiment_feature_width(e);
     int32_t best[ROWS];
     float *rows = malloc(array_size(ROWS, embed * sizeof *rows));
     status result = rows != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for %d features", ROWS);

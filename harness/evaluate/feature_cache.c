@@ -52,9 +52,8 @@ status feature_cache_refresh(struct feature_cache *cache, struct error *error)
 status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,
                             struct error *error)
 {
-    const struct clip_dimensions *d = &cache->experiment->model.clip->dimensions;
-    *images = (struct cached_images){.n = n, .embed = d->embed};
-    images->features = malloc(array_size(n, d->embed * sizeof *images->features));
+    *images = (struct cached_images){.n = n, .embed = experiment_feature_width(cache->experiment)};
+    images->features = malloc(array_size(n, images->embed * sizeof *images->features));
     bool made = images->features != NULL;
     if (made && cache->keep) {
         images->choices = adapters_choices(cache->experiment->model.adapters, TOWER_IMAGE);

@@ -1,8 +1,10 @@
 /* The head of a model: what turns features of images into scores of classes. A table of functions, one file in this
- * folder; training, evaluation and prediction see no more than this.
+ * folder and one line in heads.h; training, evaluation and prediction see no more than this. Hooks that are NULL do nothing.
  *
  *     const struct head *head = e->model.head;
+ *     TRY(head->load(e, mode, error));                                        // the model that the head is for
  *     TRY(head->open_task(e, task, error));                                   // once per task, on the host
+ *     TRY(head->open(e, mode, error));                                        // weights of its own, once tasks are known
  *     TRY(head->begin_task(e, task, router, &task_arena, &classes, error));   // training: once per task, on the device
  *     TRY(head->loss(e, &classes, &batch, error));                            // every iteration: features to dfeatures
  *     TRY(head->classes(e, task, router, &arena, NULL, &rows, error));        // evaluation: [classes, width]
@@ -14,9 +16,11 @@
 #ifndef MTIL_HARNESS_HEADS_HEAD_H
 #define MTIL_HARNESS_HEADS_HEAD_H
 
+#include "core/option.h"
 #include "models/clip.h"
 
 struct experiment;
+struct settings;
 struct task;
 
 /* The classes of a task in training. Device memory. */
@@ -34,7 +38,23 @@ struct head_batch {
 };
 
 struct head {
-    const char *name;
+    const char *name, *source;    /* source: where it is published */
+    const char *what;             /* it is made of, for messages: "class prompts" */
+    const char *formula;          /* what defines it, in one line, with its keys by name */
+    const struct option *options; /* its keys under `head` */
+    /* Classes are texts: the vocabulary is an input of a run, and a model answers before it is trained (the zero-shot row). */
+    bool of_texts;
+    status (*check)(const struct settings *settings, struct error *error); /* of a suite, for what the head cannot do */
+
+    /* Loads or draws the weights of the model's towers into its memory. */
+    status (*load)(struct experiment *e, enum parameters_mode mode, struct error *error);
+    status (*open)(struct experiment *e, enum parameters_mode mode, struct error *error);
+    void (*close)(struct experiment *e); /* opened or not */
+    struct parameters *(*parameters)(
+        const struct experiment *e); /* the weights of its own that are trained (GROUP_HEAD) */
+    /* Writes the weights of the model, the head's among them. */
+    status (*save)(const struct experiment *e, const char *path, struct error *error);
+
     /* Prepares the classes of a task, and forgets them (zeros are allowed). */
     status (*open_task)(const struct experiment *e, struct task *task, struct error *error);
     void (*close_task)(struct task *task);
@@ -63,7 +83,5 @@ struct head {
     /* The texts that an iteration encodes and the longest one's tokens, for estimates. */
     void (*texts)(const struct experiment *e, const struct task *task, size_t *count, size_t *positions);
 };
-
-extern const struct head head_text; /* class prompts */
 
 #endif

@@ -5,8 +5,31 @@
 #include <string.h>
 
 #include "harness/heads/class_features.h"
+#include "harness/heads/heads.h"
+#include "harness/run/weights.h"
 #include "harness/train/trained.h"
 #include "models/class_head.h"
+
+static status check(const struct settings *s, struct error *error)
+{
+    if (s->scratch.width == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: model.weights: scratch is an image tower alone, which has no class prompts; set "
+                     "head.name=linear and method.name=supervised, or use the weights of a CLIP");
+}
+
+static status load(struct experiment *e, enum parameters_mode mode, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    return weights_load(&e->model.clip, e->model.backend, &e->model.memory, s->weights, mode, &s->stated,
+                        &e->model.weights_read, error);
+}
+
+static status save(const struct experiment *e, const char *path, struct error *error)
+{
+    return clip_save(e->model.clip, path, error);
+}
 
 /* --- Prompts --- */
 
@@ -119,6 +142,15 @@ static status scores(struct experiment *e, const struct tensor *features, const 
 }
 
 const struct head head_text = {.name = "text",
+                               .what = "class prompts",
+                               .source = "CLIP, ICML 2021",
+                               .check = check,
+                               .formula =
+                                   "score of a class = cosine of image and prompts, the mean of all templates; in "
+                                   "training times exp(logit_scale), and of the first template",
+                               .of_texts = true,
+                               .load = load,
+                               .save = save,
                                .open_task = open_task,
                                .close_task = close_task,
                                .join_tasks = join_tasks,

@@ -20,7 +20,8 @@
     X(replay)                                                                                                          \
     X(zscl)                                                                                                            \
     X(rail_primal)                                                                                                     \
-    X(rail_dual)
+    X(rail_dual)                                                                                                       \
+    X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;
 METHODS(DECLARE)

@@ -7,7 +7,8 @@ status experiment_choose_groups(struct experiment *e, unsigned groups, struct er
     e->model.groups = groups;
     const int32_t flags[CLIP_FLAGS] = {[CLIP_FLAG_IMAGE] = (e->model.groups & GROUP_IMAGE_TOWER) != 0,
                                        [CLIP_FLAG_TEXT] = (e->model.groups & GROUP_TEXT_TOWER) != 0};
-    return e->model.backend->ops->upload(e->model.backend, e->model.clip->parameters->flags, flags, sizeof flags,
+    struct parameters *group = e->model.clip->parameters; /* a model without texts has the first flag alone */
+    return e->model.backend->ops->upload(e->model.backend, group->flags, flags, group->flags_count * sizeof *flags,
                                          error);
 }
 
@@ -31,6 +32,12 @@ status experiment_fill(struct experiment *e, struct arena *arena, size_t n, int3
     *filled = memory.data;
     return e->model.backend->ops->arange(e->model.backend,
                                          &(struct arange){.count = n, .first = value, .out = memory.data}, error);
+}
+
+size_t experiment_feature_width(const struct experiment *e)
+{
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    return n->embed > 0 ? n->embed : n->image_width; /* a model without texts has no projection */
 }
 
 char *experiment_model_name(const struct experiment *e)

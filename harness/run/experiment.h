@@ -61,6 +61,9 @@ status experiment_fill(struct experiment *experiment, struct arena *arena, size_
  * a power of two of at most 512; 64 on the CPU. Chosen when the experiment is opened. */
 size_t experiment_evaluation_batch(const struct experiment *experiment);
 
+/* Columns of the features of images. */
+size_t experiment_feature_width(const struct experiment *experiment);
+
 /* The name of the model in results: the file name of the weights without folder and extension. The caller frees. */
 char *experiment_model_name(const struct experiment *experiment);
 

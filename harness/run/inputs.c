@@ -8,6 +8,7 @@
 #include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "harness/heads/heads.h"
 #include "harness/run/tasks.h"
 #include "harness/run/weights.h"
 #include "harness/train/method_run.h"
@@ -84,7 +85,7 @@ static status add_configuration(const struct reading *r, const char *weights, st
     const struct experiment *e = r->experiment;
     struct clip_config config;
     char words[96], hash[DIGEST_SIZE];
-    if (e != NULL)
+    if (e != NULL && r->settings->head->of_texts)
         config = (struct clip_config){e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
                                       e->model.clip->activation};
     else
@@ -96,18 +97,23 @@ static status add_configuration(const struct reading *r, const char *weights, st
     return add_row(r->inputs, &row, absolute(weights), error);
 }
 
-static status add_files(const struct reading *r, struct error *error)
+static status add_weights(const struct reading *r, struct error *error)
 {
     const struct experiment *e = r->experiment;
-    char *weights = weights_path(r->settings->weights), *vocabulary = vocabulary_path(r->settings->vocabulary);
-    status result = weights != NULL && vocabulary != NULL ? OK : no_memory(error);
-    if (result == OK)
-        result = add_file(r, "weights", weights, e != NULL ? &e->model.weights_read : NULL, error);
-    if (result == OK)
-        result = add_configuration(r, weights, error);
-    if (result == OK)
-        result = add_file(r, "vocabulary", vocabulary, e != NULL ? &e->model.vocabulary_read : NULL, error);
+    char *weights = weights_path(r->settings->weights);
+    status result = weights != NULL ? OK : no_memory(error);
+    NEXT(result, add_file(r, "weights", weights, e != NULL ? &e->model.weights_read : NULL, error));
+    NEXT(result, add_configuration(r, weights, error));
     free(weights);
+    return result;
+}
+
+static status add_vocabulary(const struct reading *r, struct error *error)
+{
+    const struct experiment *e = r->experiment;
+    char *vocabulary = vocabulary_path(r->settings->vocabulary);
+    status result = vocabulary != NULL ? OK : no_memory(error);
+    NEXT(result, add_file(r, "vocabulary", vocabulary, e != NULL ? &e->model.vocabulary_read : NULL, error));
     free(vocabulary);
     return result;
 }
@@ -260,7 +266,10 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
     TRY(settings_read(&settings, suite, error));
     struct reading r = {inputs, surveyor, suite, experiment, &settings};
     size_t count = options_list_size(suite_options(suite, "data"), "order");
-    TRY(add_files(&r, error));
+    if (settings.scratch.width == 0)
+        TRY(add_weights(&r, error));
+    if (settings.head->of_texts)
+        TRY(add_vocabulary(&r, error));
     TRY(add_method(&r, error));
     TRY(add_selector(&r, error));
     for (size_t k = 0; k < count; k++)

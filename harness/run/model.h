@@ -13,6 +13,7 @@ struct model {
     struct arena memory, task_memory, step_memory; /* of the run, a task, a step: method.h says when they are reset */
     struct clip *clip;
     const struct head *head;
+    void *head_state;          /* the head's own; NULL: none */
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct tokenizer *tokenizer;
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */

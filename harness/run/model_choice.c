@@ -4,7 +4,39 @@
 
 #include "core/text.h"
 
-enum { HEADS_MOST = 1024 };
+enum { HEADS_MOST = 1024, HEAD_WIDTH = 64, HIDDEN_PER_WIDTH = 4 };
+
+#define SIZE(key, least, most, usual, text)                                                                            \
+    {                                                                                                                  \
+        .name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual),             \
+        .help = (text)                                                                                                 \
+    }
+
+static const struct option scratch_options[] = {
+    SIZE("resolution", 1, 4096, "32", "pixels of an image's side"),
+    SIZE("patch", 1, 4096, "4", "pixels of a patch's side"),
+    SIZE("width", 1, 16384, "192", "of the blocks"),
+    SIZE("hidden", 0, 65536, "0", "units of the MLPs; 0: 4 times the width"),
+    SIZE("blocks", 1, CLIP_BLOCKS_MOST, "12", "number of blocks"),
+    SIZE("share_groups", 0, CLIP_BLOCKS_MOST, "0",
+         "runs of blocks of which each has one attention and one MLP (WideNet, AAAI 2022); 0: every block has its own"),
+    {.name = "share_norms",
+     .type = OPTION_BOOLEAN,
+     .fallback = "no",
+     .help = "the norms of a run of blocks are one, too"},
+    {0}};
+
+static bool is_scratch(const char *weights)
+{
+    return strcmp(weights, "scratch") == 0;
+}
+
+status model_choice_keys(const char *weights, const struct option **table, struct error *error)
+{
+    (void)error;
+    *table = is_scratch(weights) ? scratch_options : NULL;
+    return OK;
+}
 
 static bool read_heads(const struct options *options, size_t item, size_t *heads)
 {
@@ -15,13 +47,51 @@ static bool read_heads(const struct options *options, size_t item, size_t *heads
     return true;
 }
 
+static bool is_auto(const struct options *options)
+{
+    return options_list_size(options, "heads") == 1 && strcmp(options_list_item(options, "heads", 0), "auto") == 0;
+}
+
+static size_t whole(const struct options *options, const char *key)
+{
+    return (size_t)options_integer(options, key);
+}
+
+status model_choice_scratch(struct vit_settings *vit, const struct options *options, const char *heads,
+                            struct error *error)
+{
+    *vit = (struct vit_settings){0};
+    if (!is_scratch(options_text(options, "weights")))
+        return OK;
+    enum activation activation = clip_activation_parse(options_text(options, "activation"));
+    *vit = (struct vit_settings){.resolution = whole(options, "resolution"),
+                                 .patch = whole(options, "patch"),
+                                 .width = whole(options, "width"),
+                                 .hidden = whole(options, "hidden"),
+                                 .heads = whole(options, "width") / HEAD_WIDTH,
+                                 .blocks = whole(options, "blocks"),
+                                 .activation = activation == ACTIVATION_NONE ? ACTIVATION_GELU : activation,
+                                 .share_groups = whole(options, "share_groups"),
+                                 .share_norms = options_boolean(options, "share_norms")};
+    if (vit->hidden == 0)
+        vit->hidden = HIDDEN_PER_WIDTH * vit->width;
+    if (is_auto(options) && vit->width % HEAD_WIDTH == 0)
+        return OK;
+    if (options_list_size(options, "heads") == 1 && read_heads(options, 0, &vit->heads))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: with weights scratch expected one number, or auto and a width in multiples of %d; "
+                     "found \"%s\" and a width of %zu",
+                     heads, HEAD_WIDTH, options_as_text(options, "heads"), vit->width);
+}
+
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
                          const char *activation, struct error *error)
 {
     size_t count = options_list_size(options, "heads");
     *stated = (struct clip_stated){.heads_by = heads, .activation_by = activation};
     stated->config.activation = clip_activation_parse(options_text(options, "activation"));
-    if (count == 1 && strcmp(options_list_item(options, "heads", 0), "auto") == 0)
+    if (is_auto(options))
         return OK;
     if (count == 2 && read_heads(options, 0, &stated->config.image_heads) &&
         read_heads(options, 1, &stated->config.text_heads))

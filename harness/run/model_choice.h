@@ -7,12 +7,20 @@
 
 #include "core/option.h"
 #include "models/files/clip_config.h"
+#include "models/vit.h"
 
 #define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu"
 
 /* The names of both options, as shown to the user, are borrowed. */
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
                          const char *activation, struct error *error);
+
+/* The keys that come with weights: scratch, an image tower of random weights; NULL for other weights. */
+status model_choice_keys(const char *weights, const struct option **table, struct error *error);
+
+/* Its settings; zeros for other weights. heads: as above, of which one number is expected. */
+status model_choice_scratch(struct vit_settings *vit, const struct options *options, const char *heads,
+                            struct error *error);
 
 /* The option table entries that model_choice_read reads. */
 /* clang-format off */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "harness/heads/heads.h"
 #include "harness/run/weights.h"
 #include "harness/train/guard.h"
 #include "harness/train/method_run.h"
@@ -13,24 +14,28 @@ static status start_adapters(struct experiment *e, struct error *error)
     return adapters_initialize(e->model.adapters, blocks, e->seed, error);
 }
 
+static enum parameters_mode mode_of(const struct experiment *e, unsigned groups)
+{
+    if ((e->model.groups & groups) == 0)
+        return PARAMETERS_FROZEN;
+    return e->settings.one_moment ? PARAMETERS_TRAINED_ONE_MOMENT : PARAMETERS_TRAINED;
+}
+
 status model_open(struct experiment *e, struct error *error)
 {
     struct settings *s = &e->settings;
-    enum parameters_mode trained = s->one_moment ? PARAMETERS_TRAINED_ONE_MOMENT : PARAMETERS_TRAINED,
-                         mode = e->model.groups & GROUPS_TOWERS ? trained : PARAMETERS_FROZEN;
     struct backend *backend;
-    e->model.head = &head_text;
+    e->model.head = s->head != NULL ? s->head : &head_text;
     TRY(backend_open(&backend, &s->backend, error));
     e->model.backend = backend;
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.memory, 0, "model", error));
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.task_memory, 0, "task", error));
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.step_memory, 0, "step", error));
-    TRY(weights_load(&e->model.clip, e->model.backend, &e->model.memory, s->weights, mode, &s->stated,
-                     &e->model.weights_read, error));
+    TRY(e->model.head->load(e, mode_of(e, GROUPS_TOWERS), error));
     if (e->model.groups & GROUP_ADAPTERS) {
         s->adapter.activation = e->model.clip->activation;
         TRY(adapters_create(&e->model.adapters, e->model.backend, &e->model.memory, &e->model.clip->dimensions,
-                            &s->adapter, trained, error));
+                            &s->adapter, mode_of(e, GROUP_ADAPTERS), error));
         TRY(start_adapters(e, error));
     }
     if (e->model.groups & GROUPS_TOWERS)
@@ -56,6 +61,8 @@ void model_close(struct experiment *e)
     expert_changes_free(&e->changes);
     free(e->effects.effects);
     model_close_method(e);
+    if (e->model.head != NULL && e->model.head->close != NULL)
+        e->model.head->close(e);
     adapters_destroy(e->model.adapters);
     clip_destroy(e->model.clip);
     if (e->model.backend != NULL) {
@@ -83,8 +90,8 @@ status model_open_replica(struct experiment **result, const struct experiment *l
                              .recorded = leader->recorded};
     e->settings.backend.device += number;
     status opened = model_open(e, error);
-    if (opened == OK)
-        opened = method_open(e, error);
+    NEXT(opened, model_open_head(e, error));
+    NEXT(opened, method_open(e, error));
     if (opened != OK) {
         model_close_replica(e);
         return opened;
@@ -100,8 +107,15 @@ void model_close_replica(struct experiment *e)
     free(e);
 }
 
+status model_open_head(struct experiment *e, struct error *error)
+{
+    return e->model.head->open != NULL ? e->model.head->open(e, mode_of(e, GROUP_HEAD), error) : OK;
+}
+
 status model_open_tokenizer(struct experiment *e, struct error *error)
 {
+    if (!e->model.head->of_texts)
+        return OK;
     return vocabulary_open(&e->model.tokenizer, e->settings.vocabulary, e->model.clip, e->settings.weights,
                            &e->model.vocabulary_read, error);
 }

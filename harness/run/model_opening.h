@@ -7,7 +7,8 @@
 #include "harness/run/experiment.h"
 
 status model_open(struct experiment *experiment, struct error *error);
-status model_open_tokenizer(struct experiment *experiment, struct error *error);
+status model_open_tokenizer(struct experiment *experiment, struct error *error); /* where classes are texts */
+status model_open_head(struct experiment *experiment, struct error *error);      /* after the tasks */
 void model_close_method(struct experiment *experiment);
 void model_close(struct experiment *experiment); /* with its method; also after a failed opening; the tokenizer stays */
 

@@ -49,6 +49,8 @@ static status open_experiment(struct experiment **result, const struct suite *su
     if (opened == OK)
         opened = tasks_open(e, error);
     if (opened == OK)
+        opened = model_open_head(e, error);
+    if (opened == OK)
         opened = open_cache(e, error);
     if (opened == OK && !frozen)
         opened = method_open(e, error);

@@ -196,6 +196,8 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
 {
     double start = now();
     int64_t images = 0;
+    if (!r->e->model.head->of_texts)
+        return OK;
     for (size_t j = 0; j < r->e->data.task_count; j++) {
         if (!record &&
             r->e->model.groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
@@ -268,7 +270,7 @@ static status save_weights(struct run *r, size_t task, struct error *error)
     if (path == NULL)
         return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
     status result = adapters ? saved_adapters_write(r->e, r->selector, task, path, error)
-                             : clip_save(r->e->model.clip, path, error);
+                             : r->e->model.head->save(r->e, path, error);
     if (result == OK)
         result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
     free(path);

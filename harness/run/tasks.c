@@ -8,6 +8,11 @@
 #include "harness/scenario/joint.h"
 #include "harness/scenario/label_split.h"
 
+static status open_classes(const struct experiment *e, struct task *task, struct error *error)
+{
+    return e->model.head->open_task != NULL ? e->model.head->open_task(e, task, error) : OK;
+}
+
 static status check_dataset(const struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
@@ -101,7 +106,7 @@ static status open_task(struct experiment *e, struct task *task, size_t index, c
     if (e->model.groups == GROUPS_NONE)
         task->settings.iterations = task->settings.epochs = 0;
     TRY(open_dataset(e, task, error));
-    return e->model.head->open_task(e, task, error);
+    return open_classes(e, task, error);
 }
 
 /* Task k of a cut: "cifar100-1" for k = 0. */
@@ -121,7 +126,7 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
     TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
-    return e->model.head->open_task(e, task, error);
+    return open_classes(e, task, error);
 }
 
 static status open_parts(struct experiment *e, struct error *error)
@@ -180,7 +185,7 @@ static status open_named(const struct experiment *e, struct task *task, const st
     task->settings.name = named->name;
     TRY(dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
                          named->templates.count, error));
-    return e->model.head->open_task(e, task, error);
+    return open_classes(e, task, error);
 }
 
 status tasks_open_named(struct experiment *e, const struct adapter_card *card, struct error *error)

@@ -9,14 +9,16 @@ bool trained_group_at(const struct experiment *e, size_t index, struct trained_g
         if (adapters_in_tower(e->model.adapters, (enum tower)t) && at++ == index)
             *group = (struct trained_group){towers[t], e->model.adapters->towers[t].parameters};
     if (e->model.groups & GROUPS_TOWERS &&
-        index == 0) /* both towers' weights lie in one group, whose flags tell them apart */
+        at++ == index) /* both towers' lie in one group, whose flags tell them apart */
         *group = (struct trained_group){"clip", e->model.clip->parameters};
+    if (e->model.groups & GROUP_HEAD && at == index)
+        *group = (struct trained_group){"head", e->model.head->parameters(e)};
     return group->parameters != NULL;
 }
 
-static bool is_trained(const struct experiment *e, size_t flag)
+static bool is_trained(const struct experiment *e, const struct parameters *group, size_t flag)
 {
-    return e->model.groups & GROUP_ADAPTERS || (flag == CLIP_FLAG_IMAGE && e->model.groups & GROUP_IMAGE_TOWER) ||
+    return group != e->model.clip->parameters || (flag == CLIP_FLAG_IMAGE && e->model.groups & GROUP_IMAGE_TOWER) ||
            (flag == CLIP_FLAG_TEXT && e->model.groups & GROUP_TEXT_TOWER);
 }
 
@@ -45,7 +47,8 @@ size_t trained_values(const struct experiment *e)
     for (size_t i = 0; trained_group_at(e, i, &group); i++)
         for (size_t k = 0; k < group.parameters->count; k++) {
             const struct parameter *p = &group.parameters->list[k];
-            values += is_trained(e, (size_t)group.parameters->host_flag[p->first_segment]) ? p->size : 0;
+            values +=
+                is_trained(e, group.parameters, (size_t)group.parameters->host_flag[p->first_segment]) ? p->size : 0;
         }
     return values;
 }

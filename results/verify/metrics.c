@@ -198,12 +198,12 @@ static status check_mean_metrics(const struct verifying *v, struct cursor *curso
 static bool has_cell(const struct accuracy_matrix *matrix, enum verify_cells cells, int64_t after_task, size_t task)
 {
     if (after_task < 0)
-        return true;
+        return cells != CELLS_TRAINED;
     if (cells == CELLS_DIAGONAL)
         return after_task == (int64_t)task;
     if (cells == CELLS_LAST)
         return after_task == (int64_t)matrix->tasks - 1;
-    return (cells == CELLS_ALL || matrix->images != NULL) && accuracy_expected(matrix, (size_t)after_task, task);
+    return (cells == CELLS_ALL || cells == CELLS_TRAINED || matrix->images != NULL) && accuracy_expected(matrix, (size_t)after_task, task);
 }
 
 static void check_cells(const struct verifying *v, const struct subject *subject)

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
+#include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/selectors/selectors.h"
 #include "models/optimizers/optimizer.h"
@@ -174,6 +175,48 @@ static void a_setting_follows_from_shots(void **state)
                    (const char *const[]){"label_space: seen", "finetune", "continual_ft", NULL});
     expect_refused("evaluation: {label_space: al}\n", NULL, (const char *const[]){"did you mean \"all\"", NULL});
     expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
+}
+
+#define LINEAR "head: {name: linear}\nmethod: {name: supervised}\ndata: {order: [dtd]}\n"
+#define SCRATCH LINEAR "model: {weights: scratch}\n"
+
+static void heads_go_with_methods_and_models(void **state)
+{
+    (void)state;
+    struct suite *suite, *same;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_int_equal(read_suite(&same, &s, "data: {order: [dtd]}\nhead: {name: text}\n", NULL), OK);
+    assert_string_equal(suite_text(suite), suite_text(same));
+    assert_null(strstr(suite_text(suite), "head:"));
+    assert_string_equal(s.head->name, "text");
+    suite_destroy(suite);
+    suite_destroy(same);
+    assert_int_equal(read_suite(&suite, &s, SCRATCH, (const char *const[]){"model.width=128", NULL}), OK);
+    assert_string_equal(s.head->name, "linear");
+    assert_int_equal(s.scratch.width, 128);
+    assert_int_equal(s.scratch.heads, 2);
+    assert_int_equal(s.scratch.hidden, 512);
+    assert_int_equal(s.scratch.activation, ACTIVATION_GELU);
+    assert_int_equal(read_suite(&same, &s, LINEAR, NULL), OK);
+    assert_int_equal(s.scratch.width, 0);
+    assert_string_not_equal(suite_settings_hash(suite), suite_settings_hash(same));
+    suite_destroy(suite);
+    suite_destroy(same);
+    assert_int_equal(read_suite(&suite, &s, SCRATCH, (const char *const[]){"model.width=70", "model.heads=7", NULL}),
+                     OK);
+    assert_int_equal(s.scratch.heads, 7);
+    suite_destroy(suite);
+    expect_refused(SCRATCH, "model.width=70", (const char *const[]){"model.heads", "70", "64", NULL});
+    expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4,4", NULL});
+    expect_refused(LINEAR, "model.width=64", (const char *const[]){"unknown key \"width\"", NULL});
+    expect_refused(SCRATCH, "head.name=text", (const char *const[]){"supervised", "head.name=linear", NULL});
+    expect_refused(SCRATCH, "method.name=lwf",
+                   (const char *const[]){"lwf", "class prompts", "linear", "method.name=supervised", NULL});
+    expect_refused("model: {weights: scratch}\n", NULL, (const char *const[]){"scratch", "head.name=linear", NULL});
+    expect_refused(LINEAR, "data.order=dtd,mnist", (const char *const[]){"2 tasks", "mtil classify", NULL});
+    expect_refused(LINEAR, "evaluation.label_space=all", (const char *const[]){"label_space=task", NULL});
+    expect_refused(LINEAR, "head.name=linaer", (const char *const[]){"did you mean \"linear\"", NULL});
 }
 
 static void one_dataset_is_cut_into_tasks(void **state)
@@ -712,6 +755,7 @@ int main(void)
         cmocka_unit_test(tasks_inherit_and_override),
         cmocka_unit_test(orders_have_names),
         cmocka_unit_test(a_setting_follows_from_shots),
+        cmocka_unit_test(heads_go_with_methods_and_models),
         cmocka_unit_test(one_dataset_is_cut_into_tasks),
         cmocka_unit_test(one_dataset_is_cut_by_an_order),
         cmocka_unit_test(one_router_and_no_selector),

@@ -1,0 +1,18 @@
+/* The heads: one file in this folder and one line here each, in the order of lists. */
+#ifndef MTIL_HARNESS_HEADS_HEADS_H
+#define MTIL_HARNESS_HEADS_HEADS_H
+
+#include "harness/heads/head.h"
+
+#define HEADS(X)                                                                                                       \
+    X(text)                                                                                                            \
+    X(linear)
+
+#define DECLARE(name) extern const struct head head_##name;
+HEADS(DECLARE)
+#undef DECLARE
+
+status head_find(const struct head **head, const char *name, struct error *error);
+const struct head *head_at(size_t index); /* NULL past the last one */
+
+#endif

@@ -1,0 +1,218 @@
+/* A linear layer with weights of its own on the features of an image tower that was drawn (model.weights: scratch) or taken
+ * from a CLIP: the classifier of Dosovitskiy et al. (ICLR 2021). Its weights begin at zero. It knows the classes of one
+ * dataset; they have no texts, so there is no answer before it is trained. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/heads/heads.h"
+#include "harness/run/experiment.h"
+#include "harness/run/weights.h"
+#include "models/vit.h"
+
+static const struct option options[] = {
+    {.name = "pool",
+     .type = OPTION_CHOICE,
+     .choices = "class_token|mean_patches",
+     .fallback = "class_token",
+     .help = "the features of an image: the class token's, or the mean of the patches'"},
+    {0}};
+
+static status check(const struct settings *s, struct error *error)
+{
+    if (s->task_count != 1)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: head.name: linear has the classes of one dataset, but there are %zu tasks; name one in "
+            "data.order, or use mtil classify, which trains one classifier for each",
+            s->task_count);
+    if (s->label_space != LABEL_SPACE_TASK)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: evaluation.label_space: with head.name linear there are the classes of one dataset "
+                         "alone; set evaluation.label_space=task");
+    return OK;
+}
+
+static struct linear_head *head_of(const struct experiment *e)
+{
+    return e->model.head_state;
+}
+
+/* --- Weights --- */
+
+/* The CLIP lies in the task's memory until its tower is copied. */
+static status take_tower(struct experiment *e, enum parameters_mode mode, enum pool pool, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    struct clip *clip = NULL;
+    status result = weights_load(&clip, e->model.backend, &e->model.task_memory, s->weights, PARAMETERS_FROZEN,
+                                 &s->stated, &e->model.weights_read, error);
+    if (result == OK) {
+        struct vit_settings vit = vit_settings_of(clip);
+        vit.pool = pool;
+        result = vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error);
+    }
+    NEXT(result, vit_copy_image_tower(e->model.clip, clip, error));
+    clip_destroy(clip);
+    arena_reset(&e->model.task_memory);
+    return result;
+}
+
+static status load(struct experiment *e, enum parameters_mode mode, struct error *error)
+{
+    enum pool pool = options_choice(e->settings.head_options, "pool") == 0 ? POOL_CLASS_TOKEN : POOL_MEAN_PATCHES;
+    struct vit_settings vit = e->settings.scratch;
+    if (vit.width == 0)
+        return take_tower(e, mode, pool, error);
+    vit.pool = pool;
+    TRY(vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error));
+    return vit_initialize(e->model.clip, e->seed, error);
+}
+
+static status open_head(struct experiment *e, enum parameters_mode mode, struct error *error)
+{
+    struct linear_head *head;
+    TRY(linear_head_create(&head, e->model.backend, &e->model.memory, experiment_feature_width(e),
+                           dataset_classes(e->data.tasks[0].dataset), mode, error));
+    e->model.head_state = head;
+    return OK;
+}
+
+static void close_head(struct experiment *e)
+{
+    linear_head_destroy(head_of(e));
+}
+
+static struct parameters *parameters(const struct experiment *e)
+{
+    return head_of(e)->parameters;
+}
+
+static status save(const struct experiment *e, const char *path, struct error *error)
+{
+    return vit_save(e->model.clip, head_of(e), VIT_TIMM, path, error);
+}
+
+/* --- Training --- */
+
+static status begin_task(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+                         struct head_classes *classes, struct error *error)
+{
+    (void)e, (void)task, (void)router, (void)arena, (void)error;
+    *classes = (struct head_classes){0};
+    return OK;
+}
+
+static status loss(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+                   struct error *error)
+{
+    struct linear_pass pass;
+    (void)classes;
+    TRY(linear_head_logits(head_of(e), &e->model.step_memory, batch->features, &pass, error));
+    TRY(linear_head_loss(head_of(e), &pass, batch->labels, batch->smoothing, batch->weight, e->model.loss, error));
+    return linear_head_backward(head_of(e), &e->model.step_memory, &pass, &batch->dfeatures, error);
+}
+
+/* --- Evaluation: a class is its row of weights, then its bias --- */
+
+static size_t width(const struct experiment *e)
+{
+    return head_of(e)->linear.in + 1;
+}
+
+static status download_rows(const struct experiment *e, float *rows, struct error *error)
+{
+    const struct linear *linear = &head_of(e)->linear;
+    const struct backend_ops *ops = e->model.backend->ops;
+    size_t columns = linear->in + 1;
+    float *weights = malloc(array_size(linear->out, columns * sizeof *weights)), *biases;
+    if (weights == NULL)
+        return error_set(error, ERROR_MEMORY, "linear head: no memory for %zu classes", linear->out);
+    biases = weights + linear->out * linear->in;
+    status result = ops->download(e->model.backend, weights, linear->weight.value,
+                                  linear->out * linear->in * sizeof *weights, error);
+    NEXT(result, ops->download(e->model.backend, biases, linear->bias.value, linear->out * sizeof *biases, error));
+    for (size_t c = 0; result == OK && c < linear->out; c++) {
+        memcpy(rows + c * columns, weights + c * linear->in, linear->in * sizeof *rows);
+        rows[c * columns + linear->in] = biases[c];
+    }
+    free(weights);
+    return result;
+}
+
+static status classes(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+                      struct tensor *result, struct error *error)
+{
+    size_t shape[] = {dataset_classes(task->dataset), width(e)};
+    (void)router, (void)chosen;
+    TRY(tensor_take(result, arena, TENSOR_F32, "classes", 2, shape, error));
+    float *rows = malloc(tensor_bytes(result));
+    if (rows == NULL)
+        return error_set(error, ERROR_MEMORY, "linear head: no memory for %zu classes", shape[0]);
+    status read = download_rows(e, rows, error);
+    NEXT(read, e->model.backend->ops->upload(e->model.backend, result->data, rows, tensor_bytes(result), error));
+    free(rows);
+    return read;
+}
+
+static size_t encoded(const struct task *task)
+{
+    (void)task;
+    return 0;
+}
+
+/* The biases are a column; a product with 1 makes them a row. */
+static status take_biases(struct experiment *e, struct matrix column, struct tensor *biases, struct error *error)
+{
+    static const float one = 1;
+    struct tensor unit;
+    TRY(tensor_take(&unit, &e->model.step_memory, TENSOR_F32, "one", 2, (size_t[]){1, 1}, error));
+    TRY(tensor_take(biases, &e->model.step_memory, TENSOR_F32, "biases", 2, (size_t[]){1, column.rows}, error));
+    TRY(e->model.backend->ops->upload(e->model.backend, unit.data, &one, sizeof one, error));
+    return e->model.backend->ops->gemm(
+        e->model.backend,
+        &(struct gemm){
+            .a = matrix_of(&unit), .b = column, .transpose_b = true, .exact = true, .out = matrix_of(biases)},
+        error);
+}
+
+static status scores(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+                     struct tensor *result, struct error *error)
+{
+    size_t shape[] = {features->shape[0], rows->shape[0]}, in = rows->shape[1] - 1;
+    struct tensor biases;
+    TRY(take_biases(e, matrix_columns(matrix_of(rows), in, 1), &biases, error));
+    TRY(tensor_take(result, &e->model.step_memory, TENSOR_F32, "scores", 2, shape, error));
+    return e->model.backend->ops->gemm(e->model.backend,
+                                       &(struct gemm){.a = matrix_of(features),
+                                                      .b = matrix_columns(matrix_of(rows), 0, in),
+                                                      .transpose_b = true,
+                                                      .exact = true,
+                                                      .bias = biases.data,
+                                                      .out = matrix_of(result)},
+                                       error);
+}
+
+static void no_texts(const struct experiment *e, const struct task *task, size_t *count, size_t *positions)
+{
+    (void)e, (void)task;
+    *count = *positions = 0;
+}
+
+const struct head head_linear = {.name = "linear",
+                                 .what = "weights of its own",
+                                 .source = "ViT, ICLR 2021",
+                                 .formula = "scores = W · features + b, W and b from 0; features by pool",
+                                 .options = options,
+                                 .check = check,
+                                 .load = load,
+                                 .open = open_head,
+                                 .close = close_head,
+                                 .parameters = parameters,
+                                 .save = save,
+                                 .begin_task = begin_task,
+                                 .loss = loss,
+                                 .width = width,
+                                 .classes = classes,
+                                 .encoded = encoded,
+                                 .scores = scores,
+                                 .texts = no_texts};
