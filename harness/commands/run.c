@@ -1,4 +1,6 @@
 /* mtil run: a suite from the first task to the last, once per seed. */
+#include "harness/commands/run.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,14 +15,15 @@
 #include "harness/train/trained.h"
 #include "results/query.h"
 
-static const struct option options[] = {OUTPUT_FORMAT_OPTION,
-                                        BACKEND_OPTIONS(NULL, NULL, NULL),
-                                        GPUS_OPTION(NULL),
-                                        {.name = "dry-run",
-                                         .type = OPTION_BOOLEAN,
-                                         .fallback = "no",
-                                         .help = "print the resolved suite, time, memory and disk, and do nothing"},
-                                        {0}};
+const struct option run_command_options[] = {
+    OUTPUT_FORMAT_OPTION,
+    BACKEND_OPTIONS(NULL, NULL, NULL),
+    GPUS_OPTION(NULL),
+    {.name = "dry-run",
+     .type = OPTION_BOOLEAN,
+     .fallback = "no",
+     .help = "print the resolved suite, time, memory and disk, and do nothing"},
+    {0}};
 
 static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
 {
@@ -101,19 +104,24 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     return result;
 }
 
-static status run(const struct command_call *call, struct error *error)
+status run_suite(const struct command_call *call, const char *const *words, size_t count, struct error *error)
 {
     struct suite *suite;
-    struct suite_words words;
-    TRY(suite_words_read(&words, call, error));
-    status result = suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error);
-    suite_words_free(&words);
-    TRY(result);
-    result = settings_check_seeds(suite, error);
+    TRY(suite_load(&suite, call->arguments[0], settings_sections, words, count, error));
+    status result = settings_check_seeds(suite, error);
     if (result == OK)
         result =
             options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
     suite_destroy(suite);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct suite_words words;
+    TRY(suite_words_read(&words, call, error));
+    status result = run_suite(call, words.list, words.count, error);
+    suite_words_free(&words);
     return result;
 }
 
@@ -127,7 +135,7 @@ const struct command command_run = {
         "at once; the same command resumes the run and ends with the same numbers. A finished run is only\n"
         "shown.\n",
     .example = "  mtil run mini run.seeds=1,2,3 merge.policy=none\n",
-    .options = options,
+    .options = run_command_options,
     .least = 1,
     .most = SIZE_MAX,
     .run = run,

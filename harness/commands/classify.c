@@ -1,0 +1,81 @@
+/* mtil classify: a classifier for every dataset of a suite. */
+#include <stdlib.h>
+
+#include "core/file.h"
+#include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/run.h"
+#include "harness/config/settings.h"
+
+/* The words of the command line, after what they may replace, and before the dataset. */
+struct words {
+    const char **list;
+    size_t count; /* without the dataset, which takes the place after them */
+};
+
+static status gather(struct words *words, const struct suite_words *given, struct error *error)
+{
+    static const char *const own[] = {"head.name=linear", "method.name=supervised"};
+    enum { OWN = sizeof own / sizeof *own };
+    *words = (struct words){.list = calloc(OWN + given->count + 1, sizeof *words->list)};
+    if (words->list == NULL)
+        return error_set(error, ERROR_MEMORY, "classify: no memory for %zu words", given->count);
+    for (size_t i = 0; i < OWN; i++)
+        words->list[words->count++] = own[i];
+    for (size_t i = 0; i < given->count; i++)
+        words->list[words->count++] = given->list[i];
+    return OK;
+}
+
+static status classify_dataset(const struct command_call *call, const struct words *words, const char *name,
+                               struct error *error)
+{
+    char *order = path_format("data.order=%s", name);
+    if (order == NULL)
+        return error_set(error, ERROR_MEMORY, "classify: no memory for a word");
+    words->list[words->count] = order;
+    status result = run_suite(call, words->list, words->count + 1, error);
+    free(order);
+    return result;
+}
+
+static status classify_all(const struct command_call *call, const struct words *words, struct error *error)
+{
+    struct suite *suite;
+    TRY(suite_load(&suite, call->arguments[0], settings_sections, words->list, words->count, error));
+    const struct options *data = suite_options(suite, "data");
+    status result = OK;
+    for (size_t i = 0; result == OK && i < options_list_size(data, "order"); i++)
+        result = classify_dataset(call, words, options_list_item(data, "order", i), error);
+    suite_destroy(suite);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct suite_words given;
+    struct words words;
+    TRY(suite_words_read(&given, call, error));
+    status result = gather(&words, &given, error);
+    NEXT(result, classify_all(call, &words, error));
+    free(words.list);
+    suite_words_free(&given);
+    return result;
+}
+
+const struct command command_classify = {
+    .name = "classify",
+    .arguments = "SUITE [key=value…]",
+    .summary = "train an image classifier for each dataset of a suite, or resume it",
+    .details =
+        "An image tower with a linear head is trained on the labels of each dataset in data.order by itself: mtil run "
+        "with\n"
+        "head.name=linear, method.name=supervised and one dataset. The tower is that of model.weights, or with\n"
+        "model.weights=scratch one of random weights (mtil list models -v); method.train=head trains the head alone.\n"
+        "Stopping, resuming and databases are those of mtil run.\n",
+    .example =
+        "  mtil classify mini_classify\n  mtil classify mini data.order=eurosat,dtd training.learning_rate=3e-4\n",
+    .options = run_command_options,
+    .least = 1,
+    .most = SIZE_MAX,
+    .run = run,
+};

@@ -1,0 +1,50 @@
+/* mtil classify trains one classifier for each dataset of a suite; each is a run like others. */
+#include "tests/end_to_end/rows.h"
+
+#define WORDS " --quiet model.weights=scratch model.resolution=16 model.patch=8 model.width=64 model.blocks=1"
+#define LINEAR " head.name=linear method.name=supervised"
+
+static void every_dataset_has_a_run(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "classify tiny.yaml" WORDS);
+    rows_expect(&workshop, "results.db",
+                "SELECT task_order, method, model, status, (SELECT count(*) FROM evaluations e WHERE e.run = runs.run) "
+                "FROM runs ORDER BY run",
+                "mnist,supervised,scratch,finished,1\neurosat,supervised,scratch,finished,1\n"
+                "dtd,supervised,scratch,finished,1\n");
+    program_succeeds(&workshop, "verify results.db --quiet");
+    program_succeeds(&workshop, "rerun results.db 2 --quiet");
+    program_succeeds(&workshop, "report results.db --out report --quiet");
+    /* the same run by its other name is finished */
+    program_succeeds(&workshop, "run tiny.yaml data.order=mnist" WORDS LINEAR);
+    rows_expect(&workshop, "results.db", "SELECT count(*) FROM runs", "3\n");
+    workshop_close(&workshop);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    program_fails(&workshop, &(struct launch){.arguments = "run tiny.yaml" WORDS LINEAR},
+                  (const char *const[]){"head.name", "linear", "mtil classify", NULL});
+    program_fails(
+        &workshop,
+        &(struct launch){.arguments = "eval tiny.yaml --weights clip.safetensors data.order=mnist" WORDS LINEAR},
+        (const char *const[]){"eval", "head.name", "linear", "mtil query metrics", NULL});
+    program_fails(&workshop, &(struct launch){.arguments = "classify tiny.yaml method.name=lwf" WORDS},
+                  (const char *const[]){"lwf", "class prompts", "supervised", NULL});
+    workshop_close(&workshop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_dataset_has_a_run),
+        cmocka_unit_test(what_makes_no_sense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
