@@ -105,7 +105,7 @@ status cuda_products_create(struct cuda *cuda, struct error *error);
 void cuda_products_destroy(struct cuda *cuda);
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, struct error *error);
 
-/* The matrix, or its values rounded to bf16 in scratch memory (cast.cu). */
+/* The matrix, or its values rounded to bf16 in scratch memory (gemm.cu). */
 status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *error);
 /* n values of a f32 bias as products want them, copied to scratch memory unless they are so already. */
 status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias, size_t n, struct error *error);
