@@ -605,6 +605,98 @@ static void partitions_are_equal_and_addressed(void **state)
         on_device(partitions, &partition_cases[i]);
 }
 
+/* --- What a recorded step does again --- */
+
+struct step {
+    struct device *d;
+    struct route_softmax route;
+    struct balance_softmax balance;
+    struct route_softmax_backward back;
+    struct partition partition;
+};
+
+static status run_step(void *context, struct error *failure)
+{
+    const struct step *s = context;
+    TRY(s->d->ops->route_softmax(s->d->backend, &s->route, failure));
+    TRY(s->d->ops->balance_softmax(s->d->backend, &s->balance, failure));
+    TRY(s->d->ops->route_softmax_backward(s->d->backend, &s->back, failure));
+    return s->d->ops->partition(s->d->backend, &s->partition, failure);
+}
+
+static struct step make_step(struct device *d, const struct problem *p, struct dispatch *parts,
+                             const struct step_state *state)
+{
+    const struct mixture_case *c = p->c;
+    struct step s = {.d = d, .route = route_of(d, p, true)};
+    s.route.noise = NULL;
+    s.route.state = state;
+    s.balance = (struct balance_softmax){.kind = BALANCE_WIDENET,
+                                         .dispatch = s.route.dispatch,
+                                         .probabilities = s.route.probabilities,
+                                         .weight = 1,
+                                         .dprobabilities = blank(d, c->samples * c->experts).device,
+                                         .loss = room(d, sizeof(float))};
+    s.back = (struct route_softmax_backward){.samples = c->samples,
+                                             .width = c->width,
+                                             .experts = c->experts,
+                                             .top_k = c->top_k,
+                                             .routers = c->routers,
+                                             .x = p->x.device,
+                                             .routers_value = p->routers.device,
+                                             .router = p->device_router,
+                                             .dispatch = s.route.dispatch,
+                                             .probabilities = s.route.probabilities,
+                                             .dgates = draw(d, c->samples * c->top_k, 1.0f).device,
+                                             .dprobabilities = s.balance.dprobabilities,
+                                             .drouters = room(d, c->routers * c->width * c->experts * sizeof(float))};
+    *parts = take_dispatch(d, &(struct mixture_case){.samples = c->samples, .experts = c->experts, .top_k = 1}, false);
+    s.partition = (struct partition){.router = p->device_router, .state = state, .dispatch = parts};
+    return s;
+}
+
+/* The second step is replayed with the first one's operands and the state of its own. */
+static void repeats(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct mixture_case c = {70, 8, 5, 2, 2, 25, SOME_WITHOUT_ROUTER};
+    struct problem p = make_problem(d, &c);
+    struct dispatch parts;
+    struct step_state *state = room(d, sizeof *state);
+    struct step step = make_step(d, &p, &parts, state);
+    size_t matrices = c.routers * c.width * c.experts;
+    const int32_t *owners[2];
+    const float *gradients[2];
+    struct recording recording = {0};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct step_state now = {.seed = 5, .step = i % 2};
+        must(d->ops->upload(d->backend, state, &now, sizeof now, &error));
+        must(d->ops->zero(d->backend, step.back.drouters, matrices * sizeof(float), &error));
+        if (i == 2)
+            must(d->ops->record(d->backend, &recording, run_step, &step, &error));
+        else if (recording.owner != NULL)
+            must(d->ops->replay(d->backend, &recording, &error));
+        else
+            must(run_step(&step, &error));
+        if (i < 2) {
+            owners[i] = from_device(d, parts.chosen, c.samples * sizeof **owners);
+            gradients[i] = from_device(d, step.back.drouters, matrices * sizeof **gradients);
+        }
+        expect_integers(d, "owners", parts.chosen, owners[i % 2], c.samples);
+        expect_floats(d, "gradient of the routers", step.back.drouters, gradients[i % 2], matrices);
+    }
+    assert_memory_not_equal(owners[0], owners[1], c.samples * sizeof **owners);
+    assert_memory_not_equal(gradients[0], gradients[1], matrices * sizeof **gradients);
+    assert_true((recording.owner != NULL) == (strcmp(d->ops->name, "cpu") != 0));
+    d->ops->recording_destroy(d->backend, &recording);
+}
+
+static void recorded_steps_draw_anew(void **state)
+{
+    (void)state;
+    on_device(repeats, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,6 +708,7 @@ int main(void)
         cmocka_unit_test(losses_and_gradients_match),
         cmocka_unit_test(losses_of_many_samples_match),
         cmocka_unit_test(partitions_are_equal_and_addressed),
+        cmocka_unit_test(recorded_steps_draw_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
