@@ -17,15 +17,26 @@
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
 enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
-enum balance_kind { BALANCE_NONE, BALANCE_CV };
+enum balance_kind { BALANCE_NONE, BALANCE_CV, BALANCE_LOSS_WIDENET, BALANCE_LOSS_RMOE };
 
 struct expert_kind; /* adapters/experts/kind.h */
+struct router_kind; /* adapters/routers/router.h */
+
+/* A key of the section adapter that a kind of expert or a router has no use for. */
+struct refused_key {
+    const char *key, *reason;
+};
+enum { REFUSED_KEYS = 8 };
 
 struct adapter_settings {
     const struct expert_kind *kind;           /* NULL: lora */
+    const struct router_kind *router;         /* NULL: noisy_topk */
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
+    float router_noise;  /* of softmax_topk: standard deviation of what is added to its logits in training */
+    double capacity;     /* of softmax_topk: an expert takes at most this times its fair share in training; 0: all */
+    bool aligned_output; /* of softmax_topk: the weights of a sample's experts sum to 1, gradients are the gates' */
     enum gate_input gate_input; /* of samples */
     enum routing_unit routing;  /* who decides and is counted: samples, or each of their tokens */
     float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
@@ -47,7 +58,7 @@ struct expert_stack {
 struct expert_bank {
     size_t block;                                      /* of the tower */
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
-    size_t routers, noise;                             /* [T, d, E] each */
+    size_t routers, noise;                             /* [T, d, E] each, where the router has them */
     struct expert_stack shared;                        /* with settings.shared_expert: a stack of one */
     int32_t *used;                                     /* device [E], the experts' update flags */
     int32_t *counts, *frozen;                          /* device [E] */
@@ -74,7 +85,7 @@ struct adapter_tower {
     struct expert_pass *passes; /* by bank */
     struct block_hook *hooks;   /* by block of the tower */
     int32_t *choices;           /* see adapters_keep_choices */
-    float *no_preference;       /* device [T, d] zeros: the router between the shared expert and itself */
+    float *no_preference;       /* device [T, d] zeros: the router between one expert and itself */
     struct adapter_statistics statistics;
 };
 
@@ -116,7 +127,7 @@ const struct block_hook *adapters_hooks(const struct adapters *adapters, enum to
 
 /* From now on, forward passes through a tower leave the experts that they chose in choices: device [blocks, B, K], −1
  * for samples without a router, or [blocks, B, L, K] where tokens decide. NULL: nowhere. */
-/* How many of them a sample has: blocks · K, 0 where its tokens decide. */
+/* How many of them a sample has: blocks · K, 0 where its tokens decide, or where it goes to the mean of all experts. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/routers/router.h"
 #include "core/digest.h"
 
 status adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters, struct error *error)
@@ -41,13 +42,14 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
     const struct parameter *list = tower->parameters->list;
     const uint64_t *changes = identity->changes[which];
     const struct adapter_settings *s = &identity->adapters->settings;
-    bool all = s->routing == ROUTING_PER_TOKEN;
+    bool all = adapters_choices(identity->adapters, which) == 0;
     size_t used = all ? s->experts : s->top_k;
     uint64_t digest = 0;
     for (size_t b = 0; b < tower->blocks; b++) {
         const struct expert_bank *bank = &tower->banks[b];
         const size_t parts[PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
-        digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
+        if (router_kind_of(s)->weights)
+            digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
         const size_t shared[PARTS] = {bank->shared.down_weight, bank->shared.down_bias, bank->shared.up_weight,
                                       bank->shared.up_bias};
         for (size_t i = 0; s->shared_expert && i < PARTS; i++)

@@ -5,6 +5,7 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/merge/combine.h"
+#include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"
 
 const struct option adapter_options[] = {
@@ -57,6 +58,29 @@ const struct option adapter_options[] = {
      .choices = "residual|post_ln",
      .fallback = "residual",
      .help = "what experts read: the residual stream or ln_2's output"},
+    {.name = "router",
+     .type = OPTION_TEXT,
+     .fallback = "noisy_topk",
+     .help = "who decides on experts: mtil list routers"},
+    {.name = "router_noise",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 10,
+     .fallback = "0",
+     .help = "router softmax_topk: standard deviation of what is added to its logits "
+             "in training; WideNet's is 1 / experts"},
+    {.name = "capacity",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1000,
+     .fallback = "0",
+     .help = "router softmax_topk: an expert takes at most this times its fair share "
+             "of a training batch; 0: all that choose it"},
+    {.name = "aligned_output",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "router softmax_topk: the weights of a sample's experts sum to 1, with "
+             "the gradients of its gates"},
     {.name = "gate_input",
      .type = OPTION_CHOICE,
      .choices = "class_token|mean",
@@ -85,10 +109,10 @@ const struct option adapter_options[] = {
      .help = "one more expert in each block that every sample uses, with gate 1"},
     {.name = "balance_loss",
      .type = OPTION_CHOICE,
-     .choices = "none|cv",
+     .choices = "none|cv|widenet|rmoe",
      .fallback = "none",
      .help = "a loss that spreads samples over the experts; cv: that of noisy "
-             "top-k"},
+             "top-k, widenet and rmoe: those of router softmax_topk"},
     {.name = "balance_weight",
      .type = OPTION_REAL,
      .minimum = 0,
@@ -162,16 +186,14 @@ static bool at_default(const struct options *options, const char *real)
     return options_real(options, real) == strtod(options_find(options_table(options), real)->fallback, NULL);
 }
 
-/* What a kind of expert has no use for would have no effect. */
-static status refuse_keys(const struct expert_kind *kind, const struct options *o, struct error *error)
+/* What a kind of expert or a router has no use for would have no effect. */
+static status refuse_keys(const char *what, const char *name, const struct refused_key *refused,
+                          const struct options *o, struct error *error)
 {
-    for (size_t i = 0; i < REFUSED_KEYS && kind->refused[i].key != NULL; i++) {
-        const struct refused_key *refused = &kind->refused[i];
-        if (strcmp(options_as_text(o, refused->key), options_find(options_table(o), refused->key)->fallback) != 0)
-            return error_set(error, ERROR_ARGUMENT,
-                             "suite: adapter.%s is %s, but with adapter.kind %s %s; leave it out", refused->key,
-                             options_as_text(o, refused->key), kind->name, refused->reason);
-    }
+    for (size_t i = 0; i < REFUSED_KEYS && refused[i].key != NULL; i++)
+        if (strcmp(options_as_text(o, refused[i].key), options_find(options_table(o), refused[i].key)->fallback) != 0)
+            return error_set(error, ERROR_ARGUMENT, "suite: adapter.%s is %s, but with adapter.%s %s %s; leave it out",
+                             refused[i].key, options_as_text(o, refused[i].key), what, name, refused[i].reason);
     return OK;
 }
 
@@ -197,7 +219,12 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                                    .noise_epsilon = (float)options_real(o, "noise_epsilon"),
                                    .input = (enum expert_input)options_choice(o, "expert_input")};
     TRY(expert_kind_find(&s->kind, options_text(o, "kind"), error));
-    TRY(refuse_keys(s->kind, o, error));
+    TRY(refuse_keys("kind", s->kind->name, s->kind->refused, o, error));
+    TRY(router_kind_find(&s->router, options_text(o, "router"), error));
+    TRY(refuse_keys("router", s->router->name, s->router->refused, o, error));
+    s->router_noise = (float)options_real(o, "router_noise");
+    s->capacity = options_real(o, "capacity");
+    s->aligned_output = options_boolean(o, "aligned_output");
     s->init_noise = (float)options_real(o, "init_noise");
     s->gate_input = (enum gate_input)options_choice(o, "gate_input");
     s->routing = (enum routing_unit)options_choice(o, "routing");
@@ -230,6 +257,19 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                          "suite: adapter.balance_weight is %s, but there is no balance loss; set "
                          "adapter.balance_loss=cv",
                          options_as_text(o, "balance_weight"));
+    if (!(s->router->balances >> s->balance & 1))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: adapter.balance_loss is %s, which router %s does not have; cv is that of noisy_topk, "
+                         "widenet and rmoe are those of softmax_topk",
+                         options_text(o, "balance_loss"), s->router->name);
+    if (s->router->check != NULL)
+        TRY(s->router->check(s, error));
+    if (s->router->averages && strcmp(options_text(o, "freeze"), "none") != 0)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: adapter.freeze is %s, but with router %s all experts are used alike and none of them by "
+            "choice; set adapter.freeze=none",
+            options_text(o, "freeze"), s->router->name);
     return OK;
 }
 
@@ -293,6 +333,12 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
     size_t sources = counts ? whole(plan->policy_options, "sources") : 2;
     if (plan->policy->plan == NULL || strcmp(plan->policy->name, "none") == 0)
         return OK;
+    if (adapter->router->averages)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: merge policy %s looks for experts that are used little, but with adapter.router %s all are "
+            "used alike; set merge.policy=ewa or none",
+            plan->policy->name, adapter->router->name);
     if (sources > adapter->experts)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s merges %zu experts, but there are only %zu in a block, so that it "

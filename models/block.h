@@ -27,6 +27,7 @@ struct block_site {
     const struct step_state *state; /* device */
     size_t first;                   /* number of the first sample in a batch that is shared out: it draws as there */
     const float *noise;             /* [B, E] given noise instead of drawn; NULL: drawn */
+    const int32_t *owner;           /* [B] given experts instead of a random partition; NULL: drawn */
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;

@@ -4,6 +4,7 @@
 
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 
 /* Of the update: the experts', the routers' and the shared expert's, whatever the settings. */
@@ -18,26 +19,29 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
     struct expert_bank *bank = &tower->banks[index];
     size_t e = s->experts, m = tower->hidden, d = tower->width, t = s->tasks, flags = index * flags_per_block(s);
     const char *const *parts = expert_kind_of(s)->parts;
+    const struct router_kind *router = router_kind_of(s);
     char name[64];
     struct {
         size_t *index;
         const char *prefix, *name;
         int rank;
         size_t shape[3], segments, flag;
+        bool there;
     } tensors[] = {
-        {&bank->down_weight, "", parts[0], 3, {e, m, d}, e, flags},
-        {&bank->down_bias, "", parts[1], 2, {e, m}, e, flags},
-        {&bank->up_weight, "", parts[2], 3, {e, d, m}, e, flags},
-        {&bank->up_bias, "", parts[3], 2, {e, d}, e, flags},
-        {&bank->routers, "", "router_list", 3, {t, d, e}, t, flags + e},
-        {&bank->noise, "", "w_noise_list", 3, {t, d, e}, t, flags + e},
-        {&bank->shared.down_weight, "shared.", parts[0], 3, {1, m, d}, 1, flags + e + t},
-        {&bank->shared.down_bias, "shared.", parts[1], 2, {1, m}, 1, flags + e + t},
-        {&bank->shared.up_weight, "shared.", parts[2], 3, {1, d, m}, 1, flags + e + t},
-        {&bank->shared.up_bias, "shared.", parts[3], 2, {1, d}, 1, flags + e + t},
+        {&bank->down_weight, "", parts[0], 3, {e, m, d}, e, flags, true},
+        {&bank->down_bias, "", parts[1], 2, {e, m}, e, flags, true},
+        {&bank->up_weight, "", parts[2], 3, {e, d, m}, e, flags, true},
+        {&bank->up_bias, "", parts[3], 2, {e, d}, e, flags, true},
+        {&bank->routers, "", "router_list", 3, {t, d, e}, t, flags + e, router->weights},
+        {&bank->noise, "", "w_noise_list", 3, {t, d, e}, t, flags + e, router->noise_weights},
+        {&bank->shared.down_weight, "shared.", parts[0], 3, {1, m, d}, 1, flags + e + t, s->shared_expert},
+        {&bank->shared.down_bias, "shared.", parts[1], 2, {1, m}, 1, flags + e + t, s->shared_expert},
+        {&bank->shared.up_weight, "shared.", parts[2], 3, {1, d, m}, 1, flags + e + t, s->shared_expert},
+        {&bank->shared.up_bias, "shared.", parts[3], 2, {1, d}, 1, flags + e + t, s->shared_expert},
     };
-    size_t count = s->shared_expert ? sizeof tensors / sizeof *tensors : 6;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        if (!tensors[i].there)
+            continue;
         snprintf(name, sizeof name, "%zu.%s%s", bank->block, tensors[i].prefix, tensors[i].name);
         TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
                            tensors[i].flag, tensors[i].index, error));
@@ -59,7 +63,7 @@ static status take_marks(struct adapter_tower *tower, struct arena *arena, struc
         tower->banks[b].used =
             tower->parameters->flags != NULL ? tower->parameters->flags + b * flags_per_block(s) : NULL;
     }
-    if (!s->shared_expert)
+    if (!s->shared_expert && !router_kind_of(s)->averages)
         return OK;
     TRY(tensor_take(&zeros, arena, TENSOR_F32, "no preference", 2, (size_t[]){s->tasks, tower->width}, error));
     tower->no_preference = zeros.data;
@@ -118,6 +122,13 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     if (!(s->dropout >= 0 && s->dropout < 1))
         return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g",
                          (double)s->dropout);
+    if (!(router_kind_of(s)->balances >> s->balance & 1))
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: router %s has no balance loss %s; see mtil list routers, and set adapter.balance_loss",
+            router_kind_of(s)->name, balance_kind_name(s->balance));
+    if (router_kind_of(s)->check != NULL)
+        TRY(router_kind_of(s)->check(s, error));
     return expert_kind_of(s)->check(s, error);
 }
 
@@ -161,12 +172,16 @@ void adapters_destroy(struct adapters *adapters)
 status adapters_initialize(struct adapters *adapters, const struct block *const blocks[TOWERS], uint64_t seed,
                            struct error *error)
 {
+    const struct router_kind *router = router_kind_of(&adapters->settings);
     for (int t = 0; t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
         const struct block *all = blocks != NULL ? blocks[t] : NULL;
-        for (size_t b = 0; b < tower->blocks; b++)
+        for (size_t b = 0; b < tower->blocks; b++) {
             TRY(expert_kind_of(&adapters->settings)
                     ->start(tower, b, all != NULL ? &all[tower->banks[b].block] : NULL, seed, error));
+            if (router->start != NULL)
+                TRY(router->start(tower, b, seed, error));
+        }
     }
     return OK;
 }
@@ -189,11 +204,12 @@ size_t adapters_hidden(const struct clip_dimensions *n, const struct adapter_set
 
 size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)
 {
-    size_t widths[TOWERS] = {n->image_width, n->text_width}, total = 0;
+    size_t widths[TOWERS] = {n->image_width, n->text_width}, total = 0,
+           matrices = router_kind_of(s)->weights + router_kind_of(s)->noise_weights;
     for (int t = 0; t < TOWERS; t++) {
         size_t hidden = adapters_hidden(n, s, (enum tower)t), expert = 2 * hidden * widths[t] + hidden + widths[t];
         total += adapter_place_count(&s->place, n, (enum tower)t) *
-                 ((s->experts + s->shared_expert) * expert + 2 * s->tasks * widths[t] * s->experts);
+                 ((s->experts + s->shared_expert) * expert + matrices * s->tasks * widths[t] * s->experts);
     }
     return total;
 }
@@ -207,8 +223,9 @@ struct cost_experts adapters_cost(const struct clip_dimensions *n, const struct 
 
 size_t adapters_choices(const struct adapters *adapters, enum tower tower)
 {
-    return adapters->settings.routing == ROUTING_PER_TOKEN ? 0
-                                                           : adapters->towers[tower].blocks * adapters->settings.top_k;
+    const struct adapter_settings *s = &adapters->settings;
+    return s->routing == ROUTING_PER_TOKEN || router_kind_of(s)->averages ? 0
+                                                                          : adapters->towers[tower].blocks * s->top_k;
 }
 
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)

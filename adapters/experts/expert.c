@@ -75,6 +75,41 @@ static struct matrix stack_of(const struct expert_layer *layer, enum expert_part
     return weight == FIRST_WEIGHT ? matrix_rows(values, experts * m, d) : matrix_rows(values, experts * d, m);
 }
 
+/* out [n] = the mean of values [E, n], summed up in double precision for as many at a time as an operation takes. */
+static status mean_of_stack(const struct block_site *site, const float *values, size_t experts, size_t n, float *out,
+                            struct error *error)
+{
+    for (size_t e = 0; e < experts;) {
+        struct weighted_sum sum = {.n = n, .out = out};
+        if (e > 0) {
+            sum.inputs[0] = out;
+            sum.weights[0] = 1;
+            sum.count = 1;
+        }
+        for (; sum.count < WEIGHTED_SUM_INPUTS && e < experts; e++) {
+            sum.inputs[sum.count] = values + e * n;
+            sum.weights[sum.count++] = 1.0f / (float)experts;
+        }
+        TRY(site->backend->ops->weighted_sum(site->backend, &sum, error));
+    }
+    return OK;
+}
+
+status expert_layer_average(const struct expert_layer *layer, const struct block_site *site, struct expert_layer *mean,
+                            struct error *error)
+{
+    size_t d = layer->tower->width, m = layer->tower->hidden;
+    const size_t sizes[EXPERT_PARTS] = {m * d, m, d * m, d};
+    *mean = (struct expert_layer){.tower = layer->tower};
+    for (int i = 0; i < EXPERT_PARTS; i++) {
+        struct tensor part;
+        TRY(tensor_take(&part, site->arena, TENSOR_F32, "mean of the experts", 1, &sizes[i], error));
+        mean->parts[i].value = part.data;
+        TRY(mean_of_stack(site, layer->parts[i].value, layer->dispatch.experts, sizes[i], part.data, error));
+    }
+    return OK;
+}
+
 /* rows [slots · length, out] = act(rows [slots · length, in] · W[e]ᵀ + b[e]), or, on the way back, · W[e] */
 static status expert_product(const struct expert_layer *layer, const struct block_site *site,
                              enum expert_part_number weight, bool back, const struct tensor *in,
@@ -172,7 +207,8 @@ status expert_layer_forward(struct expert_layer *layer, const struct block_site 
     if (apart)
         TRY(activate(layer, site, &active, error));
     TRY(expert_product(layer, site, SECOND_WEIGHT, false, &active, &gathered, ACTIVATION_NONE, error));
-    TRY(combine(layer, site, &gathered, layer->dispatch.gates, s->scale, y, error));
+    TRY(combine(layer, site, &gathered, layer->weights != NULL ? layer->weights : layer->dispatch.gates, s->scale, y,
+                error));
     arena_release(site->arena, mark);
     return OK;
 }

@@ -1,5 +1,5 @@
 /* Inside adapters/: the experts of a block, who sends what to them, and what a forward pass keeps for its backward pass.
- * expert.c computes experts of any kind (kind.h), router.c decides, mixture.c is the hook that puts both into a block. */
+ * expert.c computes experts of any kind (kind.h), routers/ decides, mixture.c is the hook that puts both into a block. */
 #ifndef MTIL_ADAPTERS_EXPERTS_EXPERT_H
 #define MTIL_ADAPTERS_EXPERTS_EXPERT_H
 
@@ -16,6 +16,7 @@ struct expert_layer {
     size_t length;
     bool tokens; /* a sample of the layer is a token */
     struct dispatch dispatch;
+    const float *weights; /* [samples, K] of the forward sum, where they are not the gates; else NULL */
     struct tensor hidden; /* [samples · K · length, m] by slot: after ReLU and dropout, or before another activation */
 };
 
@@ -24,6 +25,11 @@ void expert_layer_use(struct expert_layer *layer, const struct parameters *group
 /* dispatch is to be filled by whoever routes; numbers: of the block's random numbers. */
 status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t samples, size_t length,
                          size_t experts, size_t top_k, struct error *error);
+
+/* The same for a stack of one, to which the dispatch sends all samples that have a router, with gate 1: the mean of the
+ * layer's experts, in the step arena. */
+status expert_layer_average(const struct expert_layer *layer, const struct block_site *site, struct expert_layer *mean,
+                            struct error *error);
 
 /* y += Σ_k g_k ε_k(x); x and y [samples · length, d] */
 status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
@@ -36,6 +42,8 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
 status expert_layer_backward_input(const struct expert_layer *layer, const struct block_site *site,
                                    const struct tensor *dhidden, struct tensor *dx, struct error *error);
 
+enum { ROUTER_ARRAYS = 6 }; /* of a router's own, which its backward pass reads */
+
 /* What a forward pass through one block keeps for its backward pass; with what the router reads and left behind, per
  * sample of the layer. */
 struct expert_pass {
@@ -44,10 +52,8 @@ struct expert_pass {
     struct expert_layer routed, shared;
     struct tensor
         gate; /* [samples, positions, d], of which the first position decides: x itself, or means [samples, 1, d] */
-    const int32_t *router;       /* [samples] */
-    float *noise_logits, *drawn; /* [samples, E] */
-    /* Gradients of the balance loss, NULL without one: of gates [samples, K], clean logits and noise logits [samples, E] */
-    float *balance_gates, *balance_logits, *balance_noise;
+    const int32_t *router; /* [samples] */
+    float *kept[ROUTER_ARRAYS];
 };
 
 /* Fills the routed layer's dispatch from x [B, L, d]. */
@@ -58,8 +64,8 @@ status router_forward(struct expert_pass *pass, const struct block_site *site, c
 status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
                        struct error *error);
 
-/* The shared layer's dispatch: every sample with a router goes to the one expert, with gate 1. */
-status router_send_all(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+/* The dispatch of a layer with one expert: every sample with a router goes to it, with gate 1. */
+status router_send_all(const struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                        struct error *error);
 
 /* The hook that runs the pass in its block. */

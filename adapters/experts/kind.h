@@ -11,12 +11,6 @@
 
 #include "adapters/adapter.h"
 
-/* A key of the section adapter that a kind has no use for. */
-struct refused_key {
-    const char *key, *reason;
-};
-enum { REFUSED_KEYS = 8 };
-
 struct expert_kind {
     const char *name, *source; /* source: where it is published */
     const char *formula;

@@ -1,6 +1,7 @@
 /* The hook: y += Σ_k g_k ε_k(x) over the experts that the router chose, and the shared one. */
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 
 static status take_layers(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
@@ -26,21 +27,53 @@ static status take_layers(struct expert_pass *pass, const struct block_site *sit
     return expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error);
 }
 
+/* What decides: the block's stream, or where experts replace the MLP what they read, in f32. */
+static status rows_that_decide(const struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                               const struct tensor *ln2_x, struct tensor *rows, struct error *error)
+{
+    bool replaces = expert_kind_of(&pass->tower->adapters->settings)->place == REPLACES_MLP;
+    *rows = replaces ? *ln2_x : *x;
+    if (rows->type == TENSOR_F32)
+        return OK;
+    TRY(tensor_take(rows, site->arena, TENSOR_F32, "rows that decide", 3, ln2_x->shape, error));
+    return site->backend->ops->activate(site->backend,
+                                        &(struct activate){.x = matrix_of(ln2_x), .out = matrix_of(rows)}, error);
+}
+
+/* Through the mean of the experts, where nobody chooses. */
+static status forward_mean(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                           const struct tensor *input, struct tensor *y, struct error *error)
+{
+    struct expert_layer mean;
+    TRY(expert_layer_average(&pass->routed, site, &mean, error));
+    TRY(expert_layer_take(&mean, site, x->shape[0], x->shape[1], 1, 1, error));
+    TRY(router_send_all(&mean, site, x, error));
+    return expert_layer_forward(&mean, site, input, y, error);
+}
+
+static status forward_chosen(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                             const struct tensor *input, struct tensor *y, struct error *error)
+{
+    TRY(router_forward(pass, site, x, error));
+    if (site->training)
+        TRY(statistics_see(pass->tower, site, pass->bank, &pass->routed.dispatch, input, error));
+    return expert_layer_forward(&pass->routed, site, input, y, error);
+}
+
 static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error)
 {
     struct expert_pass *pass = state;
-    const struct adapter_tower *tower = pass->tower;
-    const struct adapter_settings *s = &tower->adapters->settings;
+    const struct adapter_settings *s = &pass->tower->adapters->settings;
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
+    bool averages = router_kind_of(s)->averages && !site->training;
     struct arena_mark start = arena_mark(site->arena);
+    struct tensor deciding;
+    TRY(rows_that_decide(pass, site, x, ln2_x, &deciding, error));
     TRY(take_layers(pass, site, x, error));
-    TRY(router_forward(pass, site, x, error));
-    if (site->training)
-        TRY(statistics_see(tower, site, pass->bank, &pass->routed.dispatch, input, error));
-    TRY(expert_layer_forward(&pass->routed, site, input, y, error));
+    TRY((averages ? forward_mean : forward_chosen)(pass, site, &deciding, input, y, error));
     if (s->shared_expert) {
-        TRY(router_send_all(pass, site, x, error));
+        TRY(router_send_all(&pass->shared, site, x, error));
         TRY(expert_layer_forward(&pass->shared, site, input, y, error));
     }
     if (!site->training)
@@ -71,7 +104,8 @@ static status backward(void *state, const struct block_site *site, const struct 
     struct arena_mark mark = arena_mark(site->arena);
     TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 2, shape, error));
     TRY(expert_layer_backward(&pass->routed, site, input, dy, dgates.data, &dhidden, error));
-    TRY(router_backward(pass, site, dgates.data, dx, error));
+    TRY(router_backward(pass, site, dgates.data,
+                        expert_kind_of(s)->place == REPLACES_MLP && dx->data != NULL ? dln2 : dx, error));
     if (dinput != NULL)
         TRY(expert_layer_backward_input(&pass->routed, site, &dhidden, dinput, error));
     if (s->shared_expert)

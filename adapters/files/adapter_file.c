@@ -6,14 +6,21 @@
 #include <string.h>
 
 #include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
 #include "models/files/clip_config.h"
 
-enum { ROUTING_TENSORS = 2, OWN_KEYS = 10, NUMBERS_MOST = 1024 };
+enum { OWN_KEYS = 12, NUMBERS_MOST = 1024 };
+
+/* Tensors that a router has for each task. */
+static size_t routing_tensors(const struct adapter_settings *s)
+{
+    return (size_t)router_kind_of(s)->weights + router_kind_of(s)->noise_weights;
+}
 
 static size_t tensors_per_block(const struct adapters *adapters)
 {
     return EXPERT_PARTS * (adapters->settings.experts + adapters->settings.shared_expert) +
-           ROUTING_TENSORS * adapters->settings.tasks;
+           routing_tensors(&adapters->settings) * adapters->settings.tasks;
 }
 
 size_t adapters_tensor_count(const struct adapters *adapters)
@@ -46,19 +53,21 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct ad
         snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s", visual,
                  bank->block, expert, expert_names[which]);
         describe(tensor, &tower->parameters->list[numbers[which]], expert);
-    } else if ((k -= EXPERT_PARTS * adapters->settings.experts) >= ROUTING_TENSORS * adapters->settings.tasks) {
+    } else if ((k -= EXPERT_PARTS * adapters->settings.experts) >=
+               routing_tensors(&adapters->settings) * adapters->settings.tasks) {
         const struct expert_stack *shared = &bank->shared;
         const size_t numbers[] = {shared->down_weight, shared->down_bias, shared->up_weight, shared->up_bias};
-        k -= ROUTING_TENSORS * adapters->settings.tasks;
+        k -= routing_tensors(&adapters->settings) * adapters->settings.tasks;
         snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.adaptmlp_shared.%s", visual,
                  bank->block, expert_names[k]);
         describe(tensor, &tower->parameters->list[numbers[k]], 0);
     } else {
-        bool noise = k % ROUTING_TENSORS == 1;
+        size_t each = routing_tensors(&adapters->settings);
+        bool noise = k % each == 1;
         snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.%s.%zu", visual, bank->block,
-                 noise ? "w_noise_list" : "router_list", k / ROUTING_TENSORS);
+                 noise ? "w_noise_list" : "router_list", k / each);
         tensor->routing = true;
-        describe(tensor, &tower->parameters->list[noise ? bank->noise : bank->routers], k / ROUTING_TENSORS);
+        describe(tensor, &tower->parameters->list[noise ? bank->noise : bank->routers], k / each);
     }
 }
 
@@ -165,6 +174,10 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"expert_kind", expert_kind_of(s)->name};
     if (expert_kind_of(s)->activation == ACTIVATION_NONE)
         metadata[count++] = (struct safetensors_metadata){"activation", clip_activation_name(s->activation)};
+    if (router_kind_of(s) != &router_noisy_topk)
+        metadata[count++] = (struct safetensors_metadata){"router", router_kind_of(s)->name};
+    if (s->aligned_output)
+        metadata[count++] = (struct safetensors_metadata){"aligned_output", "true"};
     for (size_t i = 0; i < extra->metadata_count; i++)
         metadata[count++] = extra->metadata[i];
     return safetensors_write(path, tensors, tensor_count, metadata, count, error);
@@ -253,10 +266,20 @@ static status gate_from_metadata(const struct safetensors *file, struct adapter_
     return OK;
 }
 
-static status kind_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
+static status kinds_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
+                                  struct error *error)
 {
     const char *kind = safetensors_metadata_value(file, "expert_kind"),
-               *activation = safetensors_metadata_value(file, "activation");
+               *activation = safetensors_metadata_value(file, "activation"),
+               *router = safetensors_metadata_value(file, "router"),
+               *aligned = safetensors_metadata_value(file, "aligned_output");
+    settings->router = &router_noisy_topk;
+    if (router != NULL && router_kind_find(&settings->router, router, error) != OK)
+        return error_context(error, "%s: metadata router", safetensors_path(file));
+    settings->aligned_output = aligned != NULL && strcmp(aligned, "true") == 0;
+    if (aligned != NULL && !settings->aligned_output)
+        return error_set(error, ERROR_FORMAT, "%s: metadata aligned_output: expected true or nothing, found \"%s\"",
+                         safetensors_path(file), aligned);
     settings->kind = &expert_lora;
     if (kind != NULL && expert_kind_find(&settings->kind, kind, error) != OK)
         return error_context(error, "%s: metadata expert_kind", safetensors_path(file));
@@ -311,7 +334,7 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
     bool found = false;
     settings->experts = settings->tasks = settings->bottleneck = 0;
     settings->shared_expert = false;
-    TRY(kind_from_metadata(file, settings, error));
+    TRY(kinds_from_metadata(file, settings, error));
     snprintf(first, sizeof first, ".%s", settings->kind->parts[0]);
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const struct safetensor *t = safetensors_at(file, i);
@@ -335,6 +358,8 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
             safetensors_path(file), prefix, first);
     if (settings->kind->settle != NULL)
         settings->kind->settle(settings);
+    if (!settings->router->weights)
+        settings->tasks = 1;
     if (settings->tasks == 0)
         return error_set(
             error, ERROR_FORMAT,
@@ -383,7 +408,7 @@ static status missing_router(const struct adapters *adapters, const struct safet
 static status expect_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
                             struct error *error)
 {
-    for (int t = 0; t < TOWERS; t++)
+    for (int t = 0; router_kind_of(&adapters->settings)->weights && t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             char name[96];
             snprintf(name, sizeof name, "%stransformer.resblocks.%zu.router_list.%zu",

@@ -6,6 +6,7 @@
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "adapters/merge/combine.h"
+#include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
@@ -136,6 +137,13 @@ static void list_experts(struct listing *listing)
         add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
 }
 
+static void list_routers(struct listing *listing)
+{
+    const struct router_kind *kind;
+    for (size_t i = 0; (kind = router_kind_at(i)) != NULL; i++)
+        add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
+}
+
 static void list_schedules(struct listing *listing)
 {
     const struct merge_schedule *schedule;
@@ -207,8 +215,9 @@ static const struct kind {
     {"experts", "source", list_experts},     {"freezing", "source", list_freezing},
     {"heads", "source", list_heads},         {"methods", "publication", list_methods},
     {"models", "what it is", list_models},   {"optimizers", "source", list_optimizers},
-    {"policies", "source", list_policies},   {"schedules", "when", list_schedules},
-    {"selectors", "source", list_selectors}, {"suites", "summary", list_suites},
+    {"policies", "source", list_policies},   {"routers", "source", list_routers},
+    {"schedules", "when", list_schedules},   {"selectors", "source", list_selectors},
+    {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -246,7 +255,8 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|experts|freezing|methods|models|optimizers|policies|schedules|selectors|suites",
+    .arguments = "combiners|datasets|experts|freezing|heads|methods|models|optimizers|policies|routers|schedules|"
+                 "selectors|suites",
     .summary = "list what a suite can name",
     .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
                "a suite, the table of a paper that it reproduces, and its rows.\n",

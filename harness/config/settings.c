@@ -172,7 +172,8 @@ const struct suite_section settings_sections[] = {
      .chosen = freeze_policy_keys,
      /* what runs did before there were these keys */
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
-                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0",
+                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0|"
+                   "router=noisy_topk|router_noise=0|capacity=0|aligned_output=false",
      .used = method_reads},
     {.name = "merge",
      .options = merge_options,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
 
 const struct adapter_settings small_settings = {
     .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
@@ -23,7 +24,7 @@ static void draw_values(struct small *s, const struct adapter_tower *tower)
     float *values = draw(&s->d, group->values_count, 0.1f).host;
     for (size_t b = 0; b < tower->blocks; b++) {
         const struct parameter *routers = &group->list[tower->banks[b].routers];
-        for (size_t i = 0; i < routers->size; i++)
+        for (size_t i = 0; router_kind_of(&tower->adapters->settings)->weights && i < routers->size; i++)
             values[routers->offset + i] *= 4;
     }
     must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, group->values_count * sizeof *values,
@@ -39,7 +40,8 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const stru
     for (int t = 0; t < TOWERS; t++) {
         draw_values(s, &adapters->towers[t]);
         s->hooks[t] = adapters_hooks(adapters, (enum tower)t);
-        small_set_routers(s, (enum tower)t, (const int32_t[]){SMALL_TASK, SMALL_TASK, SMALL_TASK, SMALL_TASK});
+        int32_t r = adapters_router(&adapters->settings, SMALL_TASK);
+        small_set_routers(s, (enum tower)t, (const int32_t[]){r, r, r, r});
     }
     adapters_add_loss(adapters, s->loss, 1.0f);
     must(adapters_begin_task(adapters, SMALL_TASK, &error));

@@ -1,6 +1,7 @@
 /* Adapters to files and back, under the public names; what may be missing; what is refused. */
 #include "adapters/experts/kind.h"
 #include "adapters/files/adapter_file.h"
+#include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdio.h>
@@ -313,14 +314,19 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
 static void choices_are_in_the_file(void **state)
 {
     (void)state;
-    struct adapter_settings cases[] = {small_settings, small_settings, small_settings,    small_settings,
-                                       small_settings, small_settings, small_ffn_settings};
+    struct adapter_settings cases[9] = {small_settings,     small_settings,     small_settings,
+                                        small_settings,     small_settings,     small_settings,
+                                        small_ffn_settings, small_ffn_settings, small_ffn_settings};
     cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
     cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = 1}, ADAPT_TEXT};
     cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
     cases[3].shared_expert = true;
     cases[4].gate_input = GATE_MEAN;
     cases[5].routing = ROUTING_PER_TOKEN;
+    cases[7].router = &router_softmax_topk;
+    cases[7].aligned_output = true;
+    cases[8].router = &router_random_uniform;
+    cases[8].top_k = cases[8].tasks = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct small s;
         struct adapters *adapters = small_adapters_open(&s, 1, &cases[i]), *opened;

@@ -402,6 +402,24 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"expert_input is post_ln", "ln_2", NULL});
     expect_refused("adapter: {kind: ffn, shared_expert: true}\n", NULL,
                    (const char *const[]){"shared_expert is", "twice", NULL});
+    expect_refused("adapter: {router: softmax_top}\n", NULL,
+                   (const char *const[]){"softmax_top", "softmax_topk", NULL});
+    expect_refused("adapter: {capacity: 1.2}\n", NULL,
+                   (const char *const[]){"capacity is 1.2", "noisy_topk", "all of its experts", NULL});
+    expect_refused("adapter: {router: softmax_topk, noise_epsilon: 0.1}\n", NULL,
+                   (const char *const[]){"noise_epsilon is 0.1", "router_noise", NULL});
+    expect_refused("adapter: {router: softmax_topk, balance_loss: cv}\n", NULL,
+                   (const char *const[]){"balance_loss is cv", "softmax_topk", "widenet", NULL});
+    expect_refused("adapter: {balance_loss: rmoe}\n", NULL,
+                   (const char *const[]){"balance_loss is rmoe", "noisy_topk", NULL});
+    expect_refused("adapter: {router: random_uniform, routers: one, freeze: none}\nselector: {kind: none}\n", NULL,
+                   (const char *const[]){"one expert", "top_k=1", NULL});
+    expect_refused("adapter: {router: random_uniform, top_k: 1, freeze: none}\n", NULL,
+                   (const char *const[]){"random_uniform", "routers=one", NULL});
+    expect_refused("adapter: {router: random_uniform, top_k: 1, routers: one}\nselector: {kind: none}\n", NULL,
+                   (const char *const[]){"freeze is most_used", "freeze=none", NULL});
+    expect_refused("adapter: {router: random_uniform, top_k: 1, routers: one, freeze: none}\nselector: {kind: none}\n",
+                   NULL, (const char *const[]){"most_used", "alike", "merge.policy=ewa", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
     expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});

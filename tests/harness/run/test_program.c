@@ -155,8 +155,8 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list datasets -v", "tasks.NAME.");
     expect_answer("list suites -v", "table    Park");
     expect_answer("list selectors -v", "selector.quantile");
-    expect_answer("help list",
-                  "combiners|datasets|experts|freezing|methods|models|optimizers|policies|schedules|selectors|suites");
+    expect_answer("help list", "combiners|datasets|experts|freezing|heads|methods|models|optimizers|policies|routers|"
+                               "schedules|selectors|suites");
 }
 
 static void doctor_knows_its_libraries(void **state)

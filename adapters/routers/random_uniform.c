@@ -1,0 +1,59 @@
+/* No router at all (Huang et al. 2023, "Experts Weights Averaging", arXiv 2308.06093): in training samples, or tokens, are
+ * cut at random into equal groups, one for each expert; otherwise they go to the mean of the experts. */
+#include "adapters/routers/router.h"
+
+static status check(const struct adapter_settings *s, struct error *error)
+{
+    if (s->top_k != 1)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: with adapter.router random_uniform a sample goes to one expert, but adapter.top_k is "
+            "%zu; set adapter.top_k=1",
+            s->top_k);
+    if (s->tasks != 1)
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: with adapter.router random_uniform tasks have no routers of their own; set "
+                         "adapter.routers=one");
+    return OK;
+}
+
+static status forward(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error)
+{
+    const struct expert_bank *bank = &pass->tower->banks[pass->bank];
+    return site->backend->ops->partition(site->backend,
+                                         &(struct partition){.router = pass->router,
+                                                             .owner = site->owner,
+                                                             .base = expert_numbers(site) + before,
+                                                             .state = site->state,
+                                                             .dispatch = &pass->routed.dispatch,
+                                                             .counts = bank->counts,
+                                                             .used = bank->used,
+                                                             .frozen = bank->frozen},
+                                         error);
+}
+
+static status backward(struct expert_pass *pass, const struct block_site *site, float *dgates, float *dx,
+                       struct error *error)
+{
+    (void)pass;
+    (void)site;
+    (void)dgates;
+    (void)dx;
+    (void)error;
+    return OK;
+}
+
+const struct router_kind router_random_uniform = {
+    .name = "random_uniform",
+    .source = "Huang et al. 2023, Experts Weights Averaging, arXiv 2308.06093",
+    .formula = "training: an expert from a random partition into equal groups, g = 1; else the mean of the experts",
+    .averages = true,
+    .balances = 1u << BALANCE_NONE,
+    .refused = {{"noise_epsilon", "there are no logits to add noise to"},
+                {"router_noise", "there are no logits to add noise to"},
+                {"gate_input", "nothing is looked at"},
+                {"capacity", "groups are equal"},
+                {"aligned_output", "gates are 1"}},
+    .check = check,
+    .forward = forward,
+    .backward = backward};

@@ -1,0 +1,137 @@
+/* What all routers share: the table of them, and the rows that decide. */
+#include "adapters/routers/router.h"
+
+#include "core/registry.h"
+
+#define ENTRY(name) &router_##name,
+static const struct router_kind *const kinds[] = {ROUTER_KINDS(ENTRY)};
+#undef ENTRY
+
+REGISTRY_LOOKUPS(router_kind, struct router_kind, kinds, "suite", "router")
+
+const struct router_kind *router_kind_of(const struct adapter_settings *settings)
+{
+    return settings->router != NULL ? settings->router : &router_noisy_topk;
+}
+
+const char *balance_kind_name(enum balance_kind kind)
+{
+    static const char *const names[] = {"none", "cv", "widenet", "rmoe"};
+    return names[kind];
+}
+
+bool router_is_balanced(const struct expert_pass *pass, const struct block_site *site)
+{
+    const struct adapters *adapters = pass->tower->adapters;
+    return site->training && adapters->settings.balance != BALANCE_NONE && adapters->loss != NULL;
+}
+
+status router_take(struct expert_pass *pass, const struct block_site *site, size_t array, const char *name, size_t rows,
+                   size_t columns, struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, site->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error));
+    pass->kept[array] = memory.data;
+    return OK;
+}
+
+/* Tokens that are not of their sample go without a router. */
+static status look_at_tokens(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                             struct error *error)
+{
+    struct tensor routers;
+    size_t tokens = x->shape[0] * x->shape[1];
+    TRY(tensor_take(&routers, site->arena, TENSOR_I32, "routers of the tokens", 1, &tokens, error));
+    pass->gate = *x;
+    pass->gate.shape[0] = tokens;
+    pass->gate.shape[1] = 1;
+    pass->gate.shape[2] = pass->tower->width;
+    pass->router = routers.data;
+    return site->backend->ops->spread_positions(site->backend,
+                                                &(struct spread_positions){.batch = x->shape[0],
+                                                                           .positions = x->shape[1],
+                                                                           .lengths = site->lengths,
+                                                                           .value = site->router,
+                                                                           .out = routers.data},
+                                                error);
+}
+
+/* What decides: the first position of each sample, or the mean of those that are its own, or every one. */
+static status look_at(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                      struct error *error)
+{
+    if (pass->routed.tokens)
+        return look_at_tokens(pass, site, x, error);
+    pass->gate = *x;
+    pass->router = site->router;
+    if (pass->tower->adapters->settings.gate_input != GATE_MEAN)
+        return OK;
+    TRY(tensor_take(&pass->gate, site->arena, TENSOR_F32, "means that decide", 3,
+                    (size_t[]){x->shape[0], 1, pass->tower->width}, error));
+    return site->backend->ops->mean_positions(site->backend,
+                                              &(struct mean_positions){.batch = x->shape[0],
+                                                                       .positions = x->shape[1],
+                                                                       .width = pass->tower->width,
+                                                                       .lengths = site->lengths,
+                                                                       .x = x->data,
+                                                                       .out = pass->gate.data},
+                                              error);
+}
+
+status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                      struct error *error)
+{
+    TRY(look_at(pass, site, x, error));
+    size_t before = site->first * (pass->routed.tokens ? x->shape[1] : 1);
+    return router_kind_of(&pass->tower->adapters->settings)->forward(pass, site, before, error);
+}
+
+static status mean_backward(struct expert_pass *pass, const struct block_site *site, float *dgates,
+                            const struct tensor *dx, struct error *error)
+{
+    struct backend *backend = site->backend;
+    struct arena_mark mark = arena_mark(site->arena);
+    struct tensor dgate;
+    TRY(tensor_take(&dgate, site->arena, TENSOR_F32, "gradient of the means", 3, pass->gate.shape, error));
+    TRY(backend->ops->zero(backend, dgate.data, tensor_bytes(&dgate), error));
+    TRY(router_kind_of(&pass->tower->adapters->settings)->backward(pass, site, dgates, dgate.data, error));
+    TRY(backend->ops->mean_positions_backward(backend,
+                                              &(struct mean_positions_backward){.batch = dx->shape[0],
+                                                                                .positions = dx->shape[1],
+                                                                                .width = pass->tower->width,
+                                                                                .lengths = site->lengths,
+                                                                                .dout = dgate.data,
+                                                                                .dx = dx->data},
+                                              error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
+status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
+                       struct error *error)
+{
+    const struct adapter_settings *s = &pass->tower->adapters->settings;
+    if (s->gate_input == GATE_MEAN && dx->data != NULL)
+        return mean_backward(pass, site, dgates, dx, error);
+    return router_kind_of(s)->backward(pass, site, dgates, dx->data, error);
+}
+
+/* A choice of one among one. */
+status router_send_all(const struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+                       struct error *error)
+{
+    const struct adapter_tower *tower = layer->tower;
+    struct dispatch dispatch = layer->dispatch;
+    return site->backend->ops->route(site->backend,
+                                     &(struct route){.batch = x->shape[0],
+                                                     .positions = x->shape[1],
+                                                     .width = tower->width,
+                                                     .experts = 1,
+                                                     .top_k = 1,
+                                                     .routers = tower->adapters->settings.tasks,
+                                                     .x = x->data,
+                                                     .routers_value = tower->no_preference,
+                                                     .router = site->router,
+                                                     .dispatch = &dispatch},
+                                     error);
+}
