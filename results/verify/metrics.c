@@ -203,7 +203,8 @@ static bool has_cell(const struct accuracy_matrix *matrix, enum verify_cells cel
         return after_task == (int64_t)task;
     if (cells == CELLS_LAST)
         return after_task == (int64_t)matrix->tasks - 1;
-    return (cells == CELLS_ALL || cells == CELLS_TRAINED || matrix->images != NULL) && accuracy_expected(matrix, (size_t)after_task, task);
+    return (cells == CELLS_ALL || cells == CELLS_TRAINED || matrix->images != NULL) &&
+           accuracy_expected(matrix, (size_t)after_task, task);
 }
 
 static void check_cells(const struct verifying *v, const struct subject *subject)
