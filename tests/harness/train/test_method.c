@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
 
@@ -47,6 +48,9 @@ static void hooks_fit_what_is_trained(void **state)
         if (method_uses(method, values, "selector") || method_uses(method, values, "merge"))
             assert_int_equal(groups, GROUP_ADAPTERS);
         assert_true(method_uses(method, values, "training"));
+        const struct head *head;
+        assert_int_equal(head_find(&head, method->head != NULL ? method->head : "text", &error), OK);
+        assert_true((groups & GROUP_HEAD) == 0 || head->parameters != NULL);
         options_destroy(values);
     }
 }

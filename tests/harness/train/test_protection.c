@@ -422,7 +422,7 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     e->classes = first;
     must(classification_loss(
         run, &e->data.tasks[0],
-        &(struct batch){.images = images, .labels = {.labels = places.data}, .count = REFERENCES, .total = REFERENCES},
+        &(struct batch){.images = images, .labels.labels = places.data, .count = REFERENCES, .total = REFERENCES},
         failure));
     e->classes = own;
     double expected = loss_now(run) - together;

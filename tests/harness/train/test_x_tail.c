@@ -119,6 +119,8 @@ static void every_method_runs_and_goes_on_after_a_stop(void **state)
     for (size_t i = 0; method_at(i) != NULL; i++) {
         const struct method *method = method_at(i);
         struct backend_spy count = {0};
+        if (method->head != NULL) /* refused: a head of one dataset (test_settings) */
+            continue;
         must(run_once(&run, method, "whole.db", &count));
         char *expected = results(&run, "whole.db");
         if (count_cells(expected) != cells(method, run.experiment->model.groups))
