@@ -588,7 +588,7 @@ static void partitions(struct device *d, const void *parameters)
     expect_integers(d, "used and not frozen", op.used, used, c.experts);
 
     for (size_t b = 0; b < c.samples; b++)
-        want.chosen[b] = (int32_t)(b * b % c.experts);
+        want.chosen[b] = b % 3 == 0 ? 0 : (int32_t)c.experts - 1;
     op.owner = to_device(d, want.chosen, c.samples * sizeof *want.chosen);
     for (size_t b = 0; b < c.samples; b++)
         want.chosen[b] = router[b] >= 0 ? want.chosen[b] : -1;
