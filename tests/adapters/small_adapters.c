@@ -90,3 +90,12 @@ void small_adapters_check_gradients(struct small *s, struct adapters *adapters)
         }
     }
 }
+
+void small_adapters_check(const struct adapter_settings *settings)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 2, settings);
+    assert_int_equal(adapters_count_values(&small_dimensions, settings), adapters_values(adapters));
+    small_adapters_check_gradients(&s, adapters);
+    small_adapters_close(&s, adapters);
+}

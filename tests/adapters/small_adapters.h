@@ -22,6 +22,8 @@ void small_adapters_close(struct small *s, struct adapters *adapters);
 
 /* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
+/* The same of fresh adapters with these settings, whose number of values must be what it was said to be. */
+void small_adapters_check(const struct adapter_settings *settings);
 
 /* Gives every sample of a tower its router; [batch of the tower] */
 void small_set_routers(struct small *s, enum tower tower, const int32_t *routers);
