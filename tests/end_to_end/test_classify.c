@@ -40,11 +40,31 @@ static void what_makes_no_sense_is_refused(void **state)
     workshop_close(&workshop);
 }
 
+static void expect_words(const struct workshop *workshop, const char *arguments, const char *const *words)
+{
+    struct outcome outcome = program_ends(workshop, arguments, 0);
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (words_count(outcome.out.data, words[i]) == 0)
+            fail_msg("mtil %s: expected \"%s\" in: %s", arguments, words[i], outcome.out.data);
+    outcome_free(&outcome);
+}
+
+static void heads_and_sizes_are_listed(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    expect_words(&workshop, "list heads -v", (const char *const[]){"text", "linear", "head.pool", NULL});
+    expect_words(&workshop, "list models -v", (const char *const[]){"scratch", "model.patch", NULL});
+    workshop_close(&workshop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dataset_has_a_run),
         cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(heads_and_sizes_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
