@@ -523,7 +523,7 @@ static status replay(const char *folder, const struct backend_settings *settings
 int main(int argc, char **argv)
 {
     struct backend_settings backend = {.name = "auto"};
-    int first = 1, failed = 0, absent = 0;
+    int first = 1;
     if (argc > 2 && strcmp(argv[1], "--backend") == 0) {
         backend.name = argv[2];
         first = 3;
@@ -532,20 +532,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: replay_mixtures [--backend cpu|cuda|auto] FOLDER...\n");
         return 2;
     }
-    for (int i = first; i < argc; i++) {
-        struct error error;
-        bool good = false;
-        if (!file_is_directory(argv[i])) {
-            printf("%s: skipped, no such folder\n", argv[i]);
-            absent++;
-        } else if (replay(argv[i], &backend, &good, &error) != OK) {
-            bool no_device = error.code == ERROR_DEVICE;
-            fprintf(stderr, "%s: %s%s\n", argv[i], no_device ? "skipped, " : "", error.message);
-            absent += no_device;
-            failed += !no_device;
-        } else if (!good) {
-            failed++;
-        }
-    }
-    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
+    return replay_folders(argv + first, argc - first, &backend, replay);
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "tests/replay/fixture.h"
 
 static status replay(const char *folder, const struct backend_settings *backend, bool *good, struct error *error)
@@ -39,7 +38,7 @@ static bool read_option(struct backend_settings *backend, const char *name, cons
 int main(int argc, char **argv)
 {
     struct backend_settings backend = {.name = "auto"};
-    int first = 1, failed = 0, absent = 0;
+    int first = 1;
     for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2)
         if (!read_option(&backend, argv[first], argv[first + 1]))
             break;
@@ -47,20 +46,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: replay_model [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER...\n");
         return 2;
     }
-    for (int i = first; i < argc; i++) {
-        struct error error;
-        bool good = false;
-        if (!file_is_directory(argv[i])) {
-            printf("%s: skipped, no such folder\n", argv[i]);
-            absent++;
-        } else if (replay(argv[i], &backend, &good, &error) != OK) {
-            bool no_device = error.code == ERROR_DEVICE;
-            fprintf(stderr, "%s: %s%s\n", argv[i], no_device ? "skipped, " : "", error.message);
-            absent += no_device;
-            failed += !no_device;
-        } else if (!good) {
-            failed++;
-        }
-    }
-    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
+    return replay_folders(argv + first, argc - first, &backend, replay);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
+
 static struct report_line *line_of(struct report *report, const char *quantity)
 {
     for (size_t i = 0; i < report->count; i++)
@@ -99,4 +101,25 @@ bool report_finish(const struct report *report)
     printf("%s: %s, %zu quantities, %zu values\n", report->folder, failed == 0 && compared > 0 ? "all hold" : "FAILED",
            report->count, compared);
     return failed == 0 && compared > 0;
+}
+
+int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay)
+{
+    int failed = 0, absent = 0;
+    for (int i = 0; i < count; i++) {
+        struct error error;
+        bool good = false;
+        if (!file_is_directory(folders[i])) {
+            printf("%s: skipped, no such folder\n", folders[i]);
+            absent++;
+        } else if (replay(folders[i], backend, &good, &error) != OK) {
+            bool no_device = error.code == ERROR_DEVICE;
+            fprintf(stderr, "%s: %s%s\n", folders[i], no_device ? "skipped, " : "", error.message);
+            absent += no_device;
+            failed += !no_device;
+        } else if (!good) {
+            failed++;
+        }
+    }
+    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "core/status.h"
+#include "models/backend.h"
 
 enum { REPORT_LINES = 64 };
 
@@ -41,5 +42,11 @@ void report_digest(struct report *report, const char *quantity, const float *val
 
 /* Prints the lines; true when everything holds and something was compared. */
 bool report_finish(const struct report *report);
+
+/* Replays one folder; *good as report_finish says. */
+typedef status (*replay_body)(const char *folder, const struct backend_settings *backend, bool *good,
+                              struct error *error);
+/* Replays every folder and prints what failed or is absent; the exit status: 1, else 77 where something was absent. */
+int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay);
 
 #endif
