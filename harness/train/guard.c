@@ -107,8 +107,19 @@ struct trained_tensor {
     size_t offset, size;
 };
 
+static bool trained_parameter_at(const struct parameters *group, size_t index, struct trained_tensor *tensor)
+{
+    if (index >= group->count)
+        return false;
+    const struct parameter *p = &group->list[index];
+    *tensor = (struct trained_tensor){.group = group, .offset = p->offset, .size = p->size};
+    snprintf(tensor->name, sizeof tensor->name, "%s", p->name);
+    return true;
+}
+
 static bool trained_tensor_at(const struct experiment *e, size_t index, struct trained_tensor *tensor)
 {
+    size_t towers = e->model.groups & GROUPS_TOWERS ? e->model.clip->parameters->count : 0;
     if (e->model.groups & GROUP_ADAPTERS && index < adapters_tensor_count(e->model.adapters)) {
         struct adapter_tensor t;
         adapters_tensor_at(e->model.adapters, index, &t);
@@ -117,13 +128,9 @@ static bool trained_tensor_at(const struct experiment *e, size_t index, struct t
         snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
         return true;
     }
-    if (e->model.groups & GROUPS_TOWERS && index < e->model.clip->parameters->count) {
-        const struct parameter *p = &e->model.clip->parameters->list[index];
-        *tensor = (struct trained_tensor){.group = e->model.clip->parameters, .offset = p->offset, .size = p->size};
-        snprintf(tensor->name, sizeof tensor->name, "%s", p->name);
-        return true;
-    }
-    return false;
+    if (index < towers)
+        return trained_parameter_at(e->model.clip->parameters, index, tensor);
+    return e->model.groups & GROUP_HEAD && trained_parameter_at(e->model.head->parameters(e), index - towers, tensor);
 }
 
 static status is_finite(const struct trained_tensor *tensor, enum part part, bool *finite, struct error *error)

@@ -8,6 +8,7 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
+#include "harness/train/guard.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trained.h"
 #include "harness/train/trainer.h"
@@ -94,6 +95,29 @@ static void expect_trained(const char *what, bool tower_changes)
     free(after);
     free(start);
     free(end);
+    small_run_close(&run);
+}
+
+/* A gradient that is not finite is told by its name, whether the tower is trained, too, or not. */
+static void what_overflows_in_the_head_is_told(void **state)
+{
+    (void)state;
+    static const char *const trained[] = {"method.train=weights", "method.train=head"};
+    const float bad = INFINITY;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
+    for (int i = 0; i < 2; i++) {
+        small_run_reopen(&run, 1, (const char *const[]){SCRATCH, trained[i], NULL});
+        struct experiment *e = run.experiment;
+        const struct task *task = &e->data.tasks[0];
+        const struct parameters *head = head_of(&run)->parameters;
+        must(guard_begin_step(e, task, &error));
+        must(e->model.backend->ops->upload(e->model.backend, head->gradients + head->list[1].offset, &bad, sizeof bad,
+                                           &error));
+        must(guard_end_step(e, task, &error));
+        assert_int_equal(guard_check_steps(e, task, &error), ERROR_ARGUMENT);
+        error_tells((const char *const[]){"third", "gradient of head.bias", NULL});
+    }
     small_run_close(&run);
 }
 
@@ -317,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loss_falls_from_that_of_a_guess),
+        cmocka_unit_test(what_overflows_in_the_head_is_told),
         cmocka_unit_test(the_tower_is_trained_with_the_head_or_stays),
         cmocka_unit_test(a_tower_comes_from_a_clip),
         cmocka_unit_test(an_image_gets_the_class_with_the_highest_score),
