@@ -3,9 +3,9 @@
  *     loss = cross-entropy of the batch + cross-entropy of a batch of exemplars of one earlier task, with its prompts
  *
  * Iteration i (from 0) of a task with T tasks before it replays task i mod T: the next exemplars of it in the order of
- * picking, beginning again after the last one, cropped at random and augmented as in training. The first task has no such term. Exemplars
- * are herded and shared out as in icarl.c. The paper draws them at random, from all tasks at once and for one classifier;
- * here every task has the classes of its own prompts, so that a batch is of one task.
+ * picking, beginning again after the last one, cropped at random and augmented as in training. The first task has no such
+ * term. Exemplars are herded and shared out as in icarl.c. The paper draws them at random, from all tasks at once and for one
+ * classifier; here every task has the classes of its own prompts, so that a batch is of one task.
  */
 #include <stdlib.h>
 
