@@ -297,6 +297,44 @@ static status check_augmentation(const struct settings *s, const struct suite *s
     return OK;
 }
 
+/* A key and the one that says whether anything reads it. */
+struct detail {
+    const char *key, *of;
+};
+
+/* Of a task, or of all tasks: section "training". */
+static status check_detail(const struct options *options, const struct detail *detail, const char *section,
+                           const char *task, struct error *error)
+{
+    const char *value = options_as_text(options, detail->key);
+    if (strcmp(value, options_find(options_table(options), detail->key)->fallback) == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "suite: %s%s.%s is %s, but %s is 0, so that nothing reads it; set %s%s.%s",
+                     section, task, detail->key, value, detail->of, section, task, detail->of);
+}
+
+/* Tasks may differ in what augments their images; one that reads the detail of all of them is enough. */
+static status check_details(const struct suite *suite, struct error *error)
+{
+    static const struct detail details[] = {{"randaugment_magnitude", "randaugment"},
+                                            {"random_erasing_fill", "random_erasing"}};
+    const struct options *training = suite_options(suite, "training"), *data = suite_options(suite, "data");
+    for (size_t d = 0; d < sizeof details / sizeof *details; d++) {
+        bool read = strtod(options_as_text(training, details[d].of), NULL) > 0;
+        for (size_t k = 0; k < options_list_size(data, "order"); k++) {
+            const char *name = options_list_item(data, "order", k);
+            const struct options *task = suite_entry(suite, "tasks", name);
+            if (strtod(options_as_text(task, details[d].of), NULL) > 0)
+                read = true;
+            else
+                TRY(check_detail(task, &details[d], "tasks.", name, error));
+        }
+        if (!read)
+            TRY(check_detail(training, &details[d], "training", "", error));
+    }
+    return OK;
+}
+
 static const char *head_of(const struct method *method)
 {
     return method->head != NULL ? method->head : "text";
@@ -388,6 +426,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(check_head(s, error));
     TRY(check(s, error));
     TRY(check_augmentation(s, suite, error));
+    TRY(check_details(suite, error));
     TRY(check_routers(s, suite, error));
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));
