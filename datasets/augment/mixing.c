@@ -14,13 +14,14 @@ static double open_unit(uint32_t word)
  * variables", 2000), which does not underflow for small alpha. Uses the blocks from *index on. */
 static double draw_log_gamma(const struct rng *rng, uint64_t *index, double alpha)
 {
+    const double least = 1e-300; /* two logarithms of −∞ would have no difference */
     double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d);
     for (;;) {
         uint32_t words[4];
         rng_block(rng, (*index)++, words);
         double x = (double)philox_normal(words), root = 1 + c * x, v = root * root * root;
         if (root > 0 && log(open_unit(words[2])) < 0.5 * x * x + d - d * v + d * log(v))
-            return log(d * v) + (alpha < 1 ? log(open_unit(words[3])) / alpha : 0);
+            return log(d * v) + (alpha < 1 ? log(open_unit(words[3])) / fmax(alpha, least) : 0);
     }
 }
 

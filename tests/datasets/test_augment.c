@@ -256,7 +256,9 @@ static void extreme_alphas(void **state)
     for (uint64_t step = 0; step < 1000; step++) {
         float small = augment_draw_mixing(&(struct augmentation){.mixup = 1e-6}, 1, 0, step, R).own,
               large = augment_draw_mixing(&(struct augmentation){.mixup = AUGMENT_ALPHA_MOST}, 1, 0, step, R).own;
+        float least = augment_draw_mixing(&(struct augmentation){.mixup = 1e-310}, 1, 0, step, R).own;
         assert_true(small <= 1e-6F || small >= 1 - 1e-6F);
+        assert_true(least == 0 || least == 1);
         assert_true(fabsf(large - 0.5F) < 0.1F);
     }
 }
