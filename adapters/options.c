@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/experts/kind.h"
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"
 
@@ -339,6 +339,16 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
             "suite: merge policy %s looks for experts that are used little, but with adapter.router %s all are "
             "used alike; set merge.policy=ewa or none",
             plan->policy->name, adapter->router->name);
+    if (adapter->kind == &expert_ffn && plan->combiner == &combine_ties)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: combine.name is ties, which keeps the values that are farthest from zero, but experts "
+                         "of adapter.kind ffn start from the model's MLP, most of which would be lost at a merge; "
+                         "choose another combiner: mtil list combiners");
+    if (adapter->capacity > 0 && plan->policy->needs & (NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge policy %s counts choices that go together, also those that adapter.capacity %g "
+                         "takes away; set adapter.capacity=0 or another merge.policy",
+                         plan->policy->name, adapter->capacity);
     if (sources > adapter->experts)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s merges %zu experts, but there are only %zu in a block, so that it "

@@ -420,6 +420,12 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"freeze is most_used", "freeze=none", NULL});
     expect_refused("adapter: {router: random_uniform, top_k: 1, routers: one, freeze: none}\nselector: {kind: none}\n",
                    NULL, (const char *const[]){"most_used", "alike", "merge.policy=ewa", NULL});
+    expect_refused("adapter: {kind: ffn}\ncombine: {name: ties}\n", NULL,
+                   (const char *const[]){"ties", "kind ffn", "MLP", NULL});
+    expect_refused("adapter: {router: softmax_topk, capacity: 1.2}\nmerge: {policy: coactivated}\n", NULL,
+                   (const char *const[]){"coactivated", "capacity 1.2", NULL});
+    expect_refused("adapter: {router: softmax_topk, capacity: 1.2}\nmerge: {policy: downstream}\n", NULL,
+                   (const char *const[]){"downstream", "capacity 1.2", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
     expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
