@@ -19,6 +19,12 @@ static const struct option options[] = {
 
 static status check(const struct settings *s, struct error *error)
 {
+    if (s->split.cut != CUT_NONE)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: data.split_by cuts a dataset into %zu tasks, but head.name: linear has the classes of a "
+            "whole one; set data.split_by=none, or use head.name=text",
+            s->task_count);
     if (s->task_count != 1)
         return error_set(
             error, ERROR_ARGUMENT,

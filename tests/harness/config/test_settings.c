@@ -215,6 +215,8 @@ static void heads_go_with_methods_and_models(void **state)
                    (const char *const[]){"lwf", "class prompts", "linear", "method.name=supervised", NULL});
     expect_refused("model: {weights: scratch}\n", NULL, (const char *const[]){"scratch", "head.name=linear", NULL});
     expect_refused(LINEAR, "data.order=dtd,mnist", (const char *const[]){"2 tasks", "mtil classify", NULL});
+    expect_refused("head: {name: linear}\nmethod: {name: supervised}\ndata: {order: [dtd], split_by: labels}\n", NULL,
+                   (const char *const[]){"data.split_by", "data.split_by=none", NULL});
     expect_refused(LINEAR, "evaluation.label_space=all", (const char *const[]){"label_space=task", NULL});
     expect_refused(LINEAR, "head.name=linaer", (const char *const[]){"did you mean \"linear\"", NULL});
 }
