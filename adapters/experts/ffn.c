@@ -1,5 +1,5 @@
 /* Experts that replace the MLP and start as copies of it, each tensor with normal noise of `init_noise` times its own
- * standard deviation (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). As gates sum up to 1, a block whose
+ * standard deviation (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). Where gates sum up to 1, a block whose
  * experts start without noise computes what it did before. */
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
-enum { OVERRIDES = 6 };
+enum { OVERRIDES = 8 };
 
 static const struct choice {
     const char *overrides[OVERRIDES];
@@ -27,6 +27,14 @@ static const struct choice {
     {.overrides = {"adapter.routing=per_token", "merge.policy=coactivated", "adapter.balance_loss=cv"},
      .shares_differ = true},
     {.overrides = {"adapter.routing=per_token", "merge.policy=similar", "adapter.blocks=last_1"},
+     .shares_differ = true},
+    {.overrides = {"adapter.kind=ffn", "adapter.bottleneck=64", "adapter.init_noise=0.01"}},
+    {.overrides = {"adapter.router=softmax_topk", "adapter.router_noise=0.2", "adapter.routing=per_token"}},
+    {.overrides = {"adapter.kind=ffn", "adapter.bottleneck=64", "adapter.router=softmax_topk",
+                   "adapter.aligned_output=true", "adapter.capacity=1", "adapter.balance_loss=rmoe"},
+     .shares_differ = true},
+    {.overrides = {"adapter.router=random_uniform", "adapter.routing=per_token", "adapter.top_k=1",
+                   "adapter.routers=one", "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa"},
      .shares_differ = true},
 };
 
