@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "adapters/merge/policies.h"
+#include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
@@ -35,12 +36,39 @@ static status check_skipping(const struct experiment *e, struct error *error)
     return OK;
 }
 
+/* Equal groups go to the experts in their order, so that the last ones never get any of fewer samples. */
+static status check_groups(const struct experiment *e, const struct task *task, struct error *error)
+{
+    const struct adapter_settings *s = &e->settings.adapter;
+    size_t share = task->settings.batch / (e->settings.gpus > 1 ? e->settings.gpus : 1), texts, positions;
+    e->model.head->texts(e, task, &texts, &positions);
+    bool images = adapters_in_tower(e->model.adapters, TOWER_IMAGE) && share < s->experts,
+         prompts = adapters_in_tower(e->model.adapters, TOWER_TEXT) && texts < s->experts;
+    if (!images && !prompts)
+        return OK;
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: adapter.router %s cuts %zu %s into equal groups for %zu experts, so that the last of them would "
+        "never train; lower adapter.experts, or set adapter.routing=per_token%s",
+        task->settings.name, s->router->name, images ? share : texts, images ? "images of a batch" : "class prompts",
+        s->experts, images ? "" : " or adapter.towers=image");
+}
+
+static status check_partitions(const struct experiment *e, struct error *error)
+{
+    const struct adapter_settings *s = &e->settings.adapter;
+    for (size_t k = 0; router_kind_of(s)->averages && s->routing == ROUTING_PER_SAMPLE && k < e->data.task_count; k++)
+        TRY(check_groups(e, &e->data.tasks[k], error));
+    return OK;
+}
+
 static status open_policy(struct method_run *run, struct error *error)
 {
     struct experiment *e = run->experiment;
     struct state *state = run->state;
     const struct merge_plan *plan = &e->settings.merge;
     TRY(check_skipping(e, error));
+    TRY(check_partitions(e, error));
     bool analysis = plan->analysis && plan->policy->plan != NULL && plan->policy != &policy_none;
     TRY(adapters_collect(e->model.adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
     if (analysis && e->work.rank == 0)

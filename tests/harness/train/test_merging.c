@@ -463,6 +463,29 @@ static void merge_experts_is_moe_adapters_with_merging(void **state)
     small_run_close(&run);
 }
 
+/* The last experts would never train, which no number would show. */
+static void groups_are_refused_where_experts_stay_without_samples(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
+                                         "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
+                                         "adapter.routing=per_token", NULL});
+    struct experiment *e = run.experiment;
+    method_close(e);
+    e->settings.adapter.routing = ROUTING_PER_SAMPLE;
+    assert_int_equal(method_open(e, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"first", "2 class prompts", "5 experts", "per_token", "towers=image", NULL});
+    e->settings.gpus = 2;
+    assert_int_equal(method_open(e, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"first", "4 images of a batch", "5 experts", NULL});
+    e->settings.gpus = 1;
+    e->settings.adapter.experts = 2; /* as few as there are classes */
+    must(method_open(e, &error));
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +499,7 @@ int main(void)
         cmocka_unit_test(collected_counts_add_up),
         cmocka_unit_test(pairs_are_those_of_the_statistic),
         cmocka_unit_test(merge_experts_is_moe_adapters_with_merging),
+        cmocka_unit_test(groups_are_refused_where_experts_stay_without_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
