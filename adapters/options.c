@@ -253,10 +253,11 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);
     if (s->balance == BALANCE_NONE && !at_default(o, "balance_weight"))
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: adapter.balance_weight is %s, but there is no balance loss; set "
-                         "adapter.balance_loss=cv",
-                         options_as_text(o, "balance_weight"));
+        return error_set(error, ERROR_ARGUMENT, "suite: adapter.balance_weight is %s, but there is no balance loss; %s",
+                         options_as_text(o, "balance_weight"),
+                         s->router->balances >> BALANCE_CV & 1          ? "set adapter.balance_loss=cv"
+                         : s->router->balances >> BALANCE_LOSS_RMOE & 1 ? "set adapter.balance_loss=widenet, or rmoe"
+                                                                        : "leave it out");
     if (!(s->router->balances >> s->balance & 1))
         return error_set(error, ERROR_ARGUMENT,
                          "suite: adapter.balance_loss is %s, which router %s does not have; cv is that of noisy_topk, "

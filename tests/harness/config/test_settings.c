@@ -387,6 +387,8 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
     expect_refused("adapter: {balance_weight: 0.5}\n", NULL,
                    (const char *const[]){"balance_weight is 0.5", "balance_loss=cv", NULL});
+    expect_refused("adapter: {router: softmax_topk, balance_weight: 0.5}\n", NULL,
+                   (const char *const[]){"balance_weight is 0.5", "balance_loss=widenet", NULL});
     expect_refused("adapter: {experts: 5}\nmerge: {sources: 6}\n", NULL,
                    (const char *const[]){"most_used merges 6", "only 5", NULL});
     expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 1}\nmerge: {policy: random}\n", NULL,
