@@ -113,6 +113,12 @@ static void add_unrecorded(struct text *label, size_t kind, const struct setting
         text_add(label, "%s", path != NULL ? path : "not set");
         return;
     }
+    /* random weights are in no file, and their form is in the settings */
+    const char *value = setting_values_find(values, kinds[kind].path);
+    if (strcmp(kinds[kind].key, "model.configuration") == 0 && value != NULL && strcmp(value, "scratch") == 0) {
+        text_add(label, "none");
+        return;
+    }
     text_add(label, "not recorded");
     for (size_t i = 0; i < values->count; i++) {
         const char *key = values->value[i].key, *last = strrchr(key, '.');

@@ -24,6 +24,21 @@ static void every_dataset_has_a_run(void **state)
     workshop_close(&workshop);
 }
 
+/* One without a file of weights has no configuration beside it; that is not unknown. */
+static void classifiers_are_compared_by_their_settings(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "classify tiny.yaml data.order=mnist" WORDS);
+    program_succeeds(&workshop, "classify tiny.yaml data.order=mnist --quiet");
+    struct outcome outcome = program_ends(&workshop, "compare results.db --format csv", 0);
+    assert_int_equal(words_count(outcome.out.data, "model.configuration = none"), 1);
+    assert_int_equal(words_count(outcome.out.data, "not recorded"), 0);
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
@@ -63,6 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dataset_has_a_run),
+        cmocka_unit_test(classifiers_are_compared_by_their_settings),
         cmocka_unit_test(what_makes_no_sense_is_refused),
         cmocka_unit_test(heads_and_sizes_are_listed),
     };
