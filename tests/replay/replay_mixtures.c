@@ -370,11 +370,13 @@ static status replay_widenet(struct replay *r, struct error *error)
     struct adapter_settings settings = {
         .router = &router_softmax_topk, .router_noise = 1, .balance = BALANCE_LOSS_WIDENET};
     const size_t shape[] = {r->n.tokens, r->n.experts};
+    size_t limit;
     double weight;
     void *noise;
     TRY(config_size(r, "widenet", "topk", &settings.top_k, error));
-    TRY(config_number(r, "widenet", "capacity_ratio", &settings.capacity, error));
+    TRY(config_size(r, "widenet", "limit", &limit, error));
     TRY(config_number(r, "widenet", "balance_weight", &weight, error));
+    settings.capacity = (double)(limit * r->n.experts) / (double)(settings.top_k * r->n.tokens);
     settings.balance_weight = (float)weight;
     TRY(open_layer(r, settings, "wf", error));
     TRY(upload(r, "noise", SAFETENSOR_F32, 2, shape, &noise, error));
