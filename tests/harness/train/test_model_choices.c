@@ -91,10 +91,10 @@ static void expect_close(const struct outcome *found, const struct outcome *expe
 
 static void open_run(struct small_run *run, const struct choice *choice, bool first, const char *more)
 {
-    const char *overrides[OVERRIDES + 3] = {"training.learning_rate=2e-4"};
-    size_t count = 1;
-    for (; count <= OVERRIDES && choice->overrides[count - 1] != NULL; count++)
-        overrides[count] = choice->overrides[count - 1];
+    const char *overrides[OVERRIDES + 4] = {"training.learning_rate=2e-4", "training.iterations=4"};
+    size_t count = 2;
+    for (; count <= OVERRIDES + 1 && choice->overrides[count - 2] != NULL; count++)
+        overrides[count] = choice->overrides[count - 2];
     overrides[count] = more;
     (first ? small_run_open : small_run_reopen)(run, 1, overrides);
 }
