@@ -477,9 +477,11 @@ static void groups_are_refused_where_experts_stay_without_samples(void **state)
     e->settings.adapter.routing = ROUTING_PER_SAMPLE;
     assert_int_equal(method_open(e, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"first", "2 class prompts", "5 experts", "per_token", "towers=image", NULL});
+    method_close(e);
     e->settings.gpus = 2;
     assert_int_equal(method_open(e, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"first", "4 images of a batch", "5 experts", NULL});
+    method_close(e);
     e->settings.gpus = 1;
     e->settings.adapter.experts = 2; /* as few as there are classes */
     must(method_open(e, &error));
