@@ -15,6 +15,20 @@ void must(status result)
         fail_msg("%s", error.message);
 }
 
+struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k)
+{
+    size_t choices = samples * top_k * sizeof(int32_t);
+    return (struct dispatch){.samples = samples,
+                             .experts = experts,
+                             .top_k = top_k,
+                             .chosen = arena_take(arena, choices),
+                             .gates = arena_take(arena, choices),
+                             .slot = arena_take(arena, choices),
+                             .sample = arena_take(arena, choices),
+                             .choice = arena_take(arena, choices),
+                             .offsets = arena_take(arena, (experts + 1) * sizeof(int32_t))};
+}
+
 const char *test_backend_name(void)
 {
     const char *name = getenv("MTIL_TEST_BACKEND");

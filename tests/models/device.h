@@ -38,6 +38,9 @@ struct operand {
 extern struct error error; /* of the last call that failed */
 void must(status result);
 
+/* Room for what a routing operation fills, on the device (d->memory) or the host (d->host). */
+struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k);
+
 const char *test_backend_name(void);
 void device_open(struct device *d, size_t threads);
 void device_open_at(struct device *d, size_t threads, size_t device); /* the device of that number */

@@ -120,20 +120,6 @@ static float *ones(struct device *d, size_t n)
     return to_device(d, values, n * sizeof *values);
 }
 
-static struct dispatch take_dispatch(struct device *d, const struct balance_case *c)
-{
-    size_t choices = c->batch * c->top_k * sizeof(int32_t);
-    return (struct dispatch){.samples = c->batch,
-                             .experts = c->experts,
-                             .top_k = c->top_k,
-                             .chosen = room(d, choices),
-                             .gates = room(d, choices),
-                             .slot = room(d, choices),
-                             .sample = room(d, choices),
-                             .choice = room(d, choices),
-                             .offsets = room(d, (c->experts + 1) * sizeof(int32_t))};
-}
-
 static void balances(struct device *d, const void *parameters)
 {
     const struct balance_case *c = parameters;
@@ -147,7 +133,7 @@ static void balances(struct device *d, const void *parameters)
     struct inputs in = {
         c,     doubles(d, x.host, n), doubles(d, routers.host, matrices), doubles(d, noise.host, matrices), drawn.host,
         router};
-    struct dispatch dispatch = take_dispatch(d, c);
+    struct dispatch dispatch = take_dispatch(&d->memory, c->batch, c->experts, c->top_k);
     struct route route = {.batch = c->batch,
                           .positions = 1,
                           .width = c->width,

@@ -40,21 +40,6 @@ struct problem {
     double *gates;
 };
 
-static struct dispatch take_dispatch(struct device *d, const struct route_case *c, bool host)
-{
-    struct arena *arena = host ? &d->host : &d->memory;
-    size_t choices = c->batch * c->top_k * sizeof(int32_t);
-    return (struct dispatch){.samples = c->batch,
-                             .experts = c->experts,
-                             .top_k = c->top_k,
-                             .chosen = arena_take(arena, choices),
-                             .gates = arena_take(arena, choices),
-                             .slot = arena_take(arena, choices),
-                             .sample = arena_take(arena, choices),
-                             .choice = arena_take(arena, choices),
-                             .offsets = arena_take(arena, (c->experts + 1) * sizeof(int32_t))};
-}
-
 static int32_t router_of(const struct route_case *c, size_t b)
 {
     bool off = c->pattern == ALL_WITHOUT_ROUTER || (c->pattern == SOME_WITHOUT_ROUTER && b % 3 == 1);
@@ -116,8 +101,8 @@ static struct problem make_problem(struct device *d, const struct route_case *c)
     for (size_t b = 0; b < c->batch; b++)
         p.router[b] = router_of(c, b);
     p.device_router = to_device(d, p.router, c->batch * sizeof *p.router);
-    p.expected = take_dispatch(d, c, true);
-    p.device = take_dispatch(d, c, false);
+    p.expected = take_dispatch(&d->host, c->batch, c->experts, c->top_k);
+    p.device = take_dispatch(&d->memory, c->batch, c->experts, c->top_k);
     if (bent)
         bend_router(d, &p);
     return p;

@@ -42,21 +42,6 @@ struct problem {
     double *p, *gates;
 };
 
-static struct dispatch take_dispatch(struct device *d, const struct mixture_case *c, bool host)
-{
-    struct arena *arena = host ? &d->host : &d->memory;
-    size_t choices = c->samples * c->top_k * sizeof(int32_t);
-    return (struct dispatch){.samples = c->samples,
-                             .experts = c->experts,
-                             .top_k = c->top_k,
-                             .chosen = arena_take(arena, choices),
-                             .gates = arena_take(arena, choices),
-                             .slot = arena_take(arena, choices),
-                             .sample = arena_take(arena, choices),
-                             .choice = arena_take(arena, choices),
-                             .offsets = arena_take(arena, (c->experts + 1) * sizeof(int32_t))};
-}
-
 static void draw_routers(struct device *d, struct problem *p)
 {
     const struct mixture_case *c = p->c;
@@ -76,8 +61,8 @@ static struct problem make_problem(struct device *d, const struct mixture_case *
                         .noise = draw(d, c->samples * c->experts, c->pattern == EQUAL_LOGITS ? 0.0f : 1.0f),
                         .p = doubles(d, NULL, c->samples * c->experts),
                         .gates = doubles(d, NULL, c->samples * c->top_k),
-                        .expected = take_dispatch(d, c, true),
-                        .device = take_dispatch(d, c, false)};
+                        .expected = take_dispatch(&d->host, c->samples, c->experts, c->top_k),
+                        .device = take_dispatch(&d->memory, c->samples, c->experts, c->top_k)};
     draw_routers(d, &p);
     return p;
 }
@@ -557,7 +542,8 @@ static void partitions(struct device *d, const void *parameters)
 {
     const struct partition_case *p = parameters;
     struct mixture_case c = {p->samples, 1, p->experts, 1, 1, 0, p->pattern};
-    struct dispatch want = take_dispatch(d, &c, true), got = take_dispatch(d, &c, false);
+    struct dispatch want = take_dispatch(&d->host, c.samples, c.experts, c.top_k),
+                    got = take_dispatch(&d->memory, c.samples, c.experts, c.top_k);
     /* The last of group 4 and the first of group 5 of the 2003 samples have equal numbers. */
     struct step_state state = {.seed = 215869, .task = 3, .step = 12345};
     struct rng rng = rng_make(state.seed, RNG_TOKENS, state.task, state.step);
@@ -650,7 +636,7 @@ static struct step make_step(struct device *d, const struct problem *p, struct d
                                              .dgates = draw(d, c->samples * c->top_k, 1.0f).device,
                                              .dprobabilities = s.balance.dprobabilities,
                                              .drouters = room(d, c->routers * c->width * c->experts * sizeof(float))};
-    *parts = take_dispatch(d, &(struct mixture_case){.samples = c->samples, .experts = c->experts, .top_k = 1}, false);
+    *parts = take_dispatch(&d->memory, c->samples, c->experts, 1);
     s.partition = (struct partition){.router = p->device_router, .state = state, .dispatch = parts};
     return s;
 }
