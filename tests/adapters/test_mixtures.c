@@ -1,4 +1,5 @@
 /* Experts in the place of the MLP, and routers: gradients, how they start, what answers. */
+#include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
@@ -45,6 +46,34 @@ static void softmax_router_gradients_match_differences(void **state)
     settings.router = &router_softmax_topk;
     settings.bottleneck = 12; /* no hidden unit so near 0 that a difference crosses it */
     small_adapters_check(&settings);
+}
+
+/* 30 tokens with 2 of 6 experts each: C · K · T / E is 11, of which the product in double precision is a little more. All
+ * tokens want the first two. */
+static void capacity_is_the_exact_product_rounded_up(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_ffn_settings;
+    settings.router = &router_softmax_topk;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.place.towers = ADAPT_IMAGE;
+    settings.router_noise = 0;
+    settings.experts = 6;
+    settings.top_k = 2;
+    settings.capacity = 1.1;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+    const struct parameter *routers = &tower->parameters->list[tower->banks[0].routers];
+    must(s.d.ops->zero(s.d.backend, parameters_write(tower->parameters, routers->offset, routers->size),
+                       routers->size * sizeof(float), &error));
+    small_loss(&s, false);
+    const struct dispatch *dispatch = &tower->passes[0].routed.dispatch;
+    assert_int_equal(dispatch->samples, 30);
+    const int32_t *offsets = from_device(&s.d, dispatch->offsets, 7 * sizeof *offsets);
+    for (int32_t e = 0; e <= 6; e++)
+        assert_int_equal(offsets[e], 11 * (e < 2 ? e : 2));
+    small_adapters_close(&s, adapters);
 }
 
 static struct adapter_settings ewa_settings(void)
@@ -206,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_in_the_place_of_the_mlp_match_differences),
         cmocka_unit_test(softmax_router_gradients_match_differences),
+        cmocka_unit_test(capacity_is_the_exact_product_rounded_up),
         cmocka_unit_test(gradients_of_a_random_partition_match_differences),
         cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
         cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),

@@ -315,7 +315,7 @@ static void the_file_of_a_tower_is_an_input(void **state)
     small_run_close(&run);
 }
 
-/* Every rank has the same head after the same updates. */
+/* Every rank has the same head after the same updates, and their shares of the loss add up to that of the batch. */
 static void ranks_train_one_head(void **state)
 {
     (void)state;
@@ -331,6 +331,7 @@ static void ranks_train_one_head(void **state)
     must(other->model.backend->ops->download(other->model.backend, theirs, copy->parameters->values,
                                              group->values_count * sizeof *theirs, &error));
     assert_memory_equal(own, theirs, group->values_count * sizeof *own);
+    assert_true(fabs(losses[0] - log(CLASSES)) < 1e-5);
     assert_true(losses[ITERATIONS - 1] < losses[0]);
     free(own);
     free(theirs);
