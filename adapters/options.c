@@ -181,9 +181,17 @@ static size_t whole(const struct options *options, const char *name)
     return (size_t)options_integer(options, name);
 }
 
+/* The default of the key itself, whatever a suite's choices put in its place. */
+static const char *fallback_of(const struct options *options, const char *key)
+{
+    const struct option *known = options_find(adapter_options, key);
+    known = known != NULL ? known : options_find(merge_options, key);
+    return (known != NULL ? known : options_find(options_table(options), key))->fallback;
+}
+
 static bool at_default(const struct options *options, const char *real)
 {
-    return options_real(options, real) == strtod(options_find(options_table(options), real)->fallback, NULL);
+    return options_real(options, real) == strtod(fallback_of(options, real), NULL);
 }
 
 /* What a kind of expert or a router has no use for would have no effect. */
@@ -191,7 +199,7 @@ static status refuse_keys(const char *what, const char *name, const struct refus
                           const struct options *o, struct error *error)
 {
     for (size_t i = 0; i < REFUSED_KEYS && refused[i].key != NULL; i++)
-        if (strcmp(options_as_text(o, refused[i].key), options_find(options_table(o), refused[i].key)->fallback) != 0)
+        if (strcmp(options_as_text(o, refused[i].key), fallback_of(o, refused[i].key)) != 0)
             return error_set(error, ERROR_ARGUMENT, "suite: adapter.%s is %s, but with adapter.%s %s %s; leave it out",
                              refused[i].key, options_as_text(o, refused[i].key), what, name, refused[i].reason);
     return OK;

@@ -14,8 +14,9 @@
 #include "models/block.h"
 #include "models/files/clip_config.h"
 
-/* Update flags of the group: each tower may be trained without the other, and logit_scale may stay. */
-enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_LOGIT_SCALE, CLIP_FLAGS };
+/* Update flags of the group: each tower may be trained without the other. CLIP_FLAG_APART governs logit_scale, and MLPs
+ * that clip_replace_mlps has set apart. */
+enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_APART, CLIP_FLAGS };
 
 /* What becomes an image's features: after the final norm, the class token's row or the mean of the patches'. */
 enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES };
@@ -51,6 +52,10 @@ void clip_destroy(struct clip *clip); /* NULL is allowed */
 /* Reads the values again, from a file of the same dimensions, for which neither its metadata nor a configuration beside
  * it names other heads or another activation. */
 status clip_reload(struct clip *clip, const char *path, struct error *error);
+
+/* Sets the MLPs apart that hooks [blocks of the tower] replace wherever they are used: experts start from their values, and
+ * then nobody reads them. They are neither updated nor written to files. NULL: none. */
+status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block_hook *hooks, struct error *error);
 
 /* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
 status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);

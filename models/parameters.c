@@ -202,6 +202,17 @@ status parameters_changes(const struct parameters *group, uint64_t *changes, str
     return result;
 }
 
+status parameters_govern(struct parameters *group, const struct parameter *p, size_t flag, struct error *error)
+{
+    assert(flag < group->flags_count);
+    for (size_t s = p->first_segment; s < p->first_segment + p->segments; s++)
+        group->host_flag[s] = (int32_t)flag;
+    if (group->flag == NULL)
+        return OK;
+    return group->backend->ops->upload(group->backend, group->flag + p->first_segment,
+                                       group->host_flag + p->first_segment, p->segments * sizeof *group->flag, error);
+}
+
 status parameters_upload(struct parameters *group, const struct parameter *p, const float *values, struct error *error)
 {
     return group->backend->ops->upload(group->backend, parameters_write(group, p->offset, p->size), values,

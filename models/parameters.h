@@ -82,6 +82,9 @@ float *parameters_write_all(struct parameters *group);
  * was updated or written since. */
 status parameters_changes(const struct parameters *group, uint64_t *changes, struct error *error);
 
+/* From now on the flag governs all segments of the tensor. */
+status parameters_govern(struct parameters *group, const struct parameter *parameter, size_t flag, struct error *error);
+
 /* Copies one tensor's values from or to the host: [size of the parameter]. */
 status parameters_upload(struct parameters *group, const struct parameter *parameter, const float *values,
                          struct error *error);

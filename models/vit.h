@@ -15,7 +15,10 @@
 #define MTIL_MODELS_VIT_H
 
 #include "models/clip.h"
+#include "models/files/safetensors.h"
 #include "models/linear_head.h"
+
+struct vit_tensor; /* models/files/vit_names.h */
 
 struct vit_settings {
     size_t resolution, patch, width, hidden, heads, blocks; /* hidden: units of the MLPs */
@@ -61,11 +64,25 @@ status vit_load(struct clip **vit, struct backend *backend, struct arena *arena,
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
                      enum parameters_mode mode, struct error *error);
 
-/* Writes the weights, and those of the head unless it is NULL, for other programs; blocks that share have copies.
- * VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that is not finite is an error, and nothing is
- * written. */
+/* Writes the weights, and those of the head unless it is NULL, for other programs; blocks that share have copies, and MLPs
+ * that are set apart (clip_replace_mlps) are left out. VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that
+ * is not finite is an error, and nothing is written. */
 enum vit_names { VIT_TIMM, VIT_HUGGINGFACE };
 status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
                 struct error *error);
+
+/* What vit_save writes, for a file that holds more. path: for messages. vit_content_free also after an error. */
+enum { VIT_METADATA = 6 };
+struct vit_content {
+    struct safetensor *tensors;
+    size_t tensor_count;
+    struct safetensors_metadata metadata[VIT_METADATA];
+    char heads[24], groups[24]; /* of the metadata */
+    struct vit_tensor *names;   /* of the tensors */
+    float *values[2];           /* of the vit, of the head */
+};
+status vit_content_take(struct vit_content *content, const struct clip *vit, const struct linear_head *head,
+                        enum vit_names names, const char *path, struct error *error);
+void vit_content_free(struct vit_content *content);
 
 #endif

@@ -146,6 +146,14 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
     return result;
 }
 
+static bool has_key(const struct safetensors_metadata *metadata, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(metadata[i].key, key) == 0)
+            return true;
+    return false;
+}
+
 /* What is as it is by default is not said, but for the first three. */
 static status write_with_metadata(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
                                   const struct safetensor *tensors, size_t tensor_count, const char *blocks,
@@ -178,8 +186,10 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"router", router_kind_of(s)->name};
     if (s->aligned_output)
         metadata[count++] = (struct safetensors_metadata){"aligned_output", "true"};
+    size_t own = count;
     for (size_t i = 0; i < extra->metadata_count; i++)
-        metadata[count++] = extra->metadata[i];
+        if (!has_key(metadata, own, extra->metadata[i].key))
+            metadata[count++] = extra->metadata[i];
     return safetensors_write(path, tensors, tensor_count, metadata, count, error);
 }
 

@@ -44,7 +44,8 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
 
 enum { ADAPTER_EXTRA_KEYS = 8 };
 
-/* What else a file is to hold, borrowed; at most ADAPTER_EXTRA_KEYS of metadata. */
+/* What else a file is to hold, borrowed; at most ADAPTER_EXTRA_KEYS of metadata, of which keys that the adapters have are
+ * left out. */
 struct adapter_extra {
     const struct safetensor *tensors;
     size_t tensor_count;

@@ -158,8 +158,16 @@ const struct suite_section settings_sections[] = {
      .options = model_options,
      .incidental = "weights|vocabulary",
      .chooser = "weights",
-     .chosen = model_choice_keys},
-    {.name = "head", .options = head_options, .chooser = "name", .chosen = head_keys, .used = names_head},
+     .chosen = model_choice_keys,
+     .preset_by = "method.ffn",
+     .preset = mixture_preset},
+    {.name = "head",
+     .options = head_options,
+     .chooser = "name",
+     .chosen = head_keys,
+     .preset_by = "method.ffn",
+     .preset = mixture_preset,
+     .used = names_head},
     {.name = "data",
      .options = settings_data_options,
      .incidental = "root|order_name|setting|on_unreadable", /* the digests show which images are left out */
@@ -174,6 +182,8 @@ const struct suite_section settings_sections[] = {
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
                    "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0|"
                    "router=noisy_topk|router_noise=0|capacity=0|aligned_output=false",
+     .preset_by = "method.ffn",
+     .preset = mixture_preset,
      .used = method_reads},
     {.name = "merge",
      .options = merge_options,
@@ -181,6 +191,8 @@ const struct suite_section settings_sections[] = {
      .chosen = merge_policy_keys,
      .incidental = "schedule=every|target=least_used|noise=0.01|least_fall=0.01" /* what runs did before these keys */
                    "|analysis",
+     .preset_by = "method.ffn",
+     .preset = mixture_preset,
      .used = method_reads},
     {.name = "combine",
      .options = combine_options,
@@ -190,7 +202,11 @@ const struct suite_section settings_sections[] = {
     {.name = "training",
      .options = training_options,
      .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL},
-    {.name = "method", .options = method_options, .chooser = "name", .chosen = method_keys},
+    {.name = "method",
+     .options = method_options,
+     .chooser = "name",
+     .chosen = method_keys,
+     .incidental = "ffn=dense"}, /* what runs did before there was the key */
     {.name = "selector",
      .options = selector_options,
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
@@ -431,6 +447,8 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));
     TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count, error));
+    if (s->method->check != NULL)
+        TRY(s->method->check(s, error));
     return method_uses(s->method, s->method_options, "merge") ? merge_plan_check(&s->merge, &s->adapter, error) : OK;
 }
 

@@ -35,6 +35,28 @@ static const struct assignment *last_assignment(const struct suite_source *sourc
     return NULL;
 }
 
+/* The value that the source gives to a key of a section without entries, "method.ffn"; NULL: none. */
+static const char *given_value(const struct suite_source *source, const char *name)
+{
+    size_t section = strcspn(name, ".");
+    for (size_t i = source->count; i-- > 0;) {
+        const struct assignment *a = &source->assignments[i];
+        if (a->entry == NULL && strlen(a->section->name) == section && memcmp(a->section->name, name, section) == 0 &&
+            same(a->key, name + section + 1))
+            return a->value;
+    }
+    return NULL;
+}
+
+/* The option's default, which a choice elsewhere may replace. */
+static const char *default_of(const struct suite_source *source, const struct suite_section *section,
+                              const struct option *option)
+{
+    const char *value = section->preset_by != NULL ? given_value(source, section->preset_by) : NULL,
+               *preset = value != NULL ? section->preset(value, section->name, option->name) : NULL;
+    return preset != NULL ? preset : option->fallback;
+}
+
 /* The table of what the part's chooser names; NULL: none. */
 static status find_chosen(const struct suite_source *source, const struct part *part, const struct option **table,
                           struct error *error)
@@ -46,7 +68,7 @@ static status find_chosen(const struct suite_source *source, const struct part *
     const struct option *chooser = options_find(section->options, section->chooser);
     assert(chooser != NULL);
     const struct assignment *assignment = last_assignment(source, part, section->chooser);
-    const char *name = chooser->fallback != NULL ? chooser->fallback : part->entry;
+    const char *name = chooser->fallback != NULL ? default_of(source, section, chooser) : part->entry;
     if (assignment != NULL)
         name = assignment->value;
     if (name == NULL || section->chosen(name, table, error) == OK)
@@ -148,6 +170,8 @@ static status resolve(struct suite *suite, const struct suite_source *source, co
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));
     TRY(make_table(suite, part, chosen, error));
+    for (size_t i = 0; part->table[i].name != NULL; i++)
+        part->table[i].fallback = default_of(source, section, &part->table[i]);
     TRY(options_create(&part->options, part->table, error));
     return assign(source, part, error);
 }

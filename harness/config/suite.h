@@ -42,6 +42,10 @@ struct suite_section {
     const struct option *options; /* borrowed until suite_destroy, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
+    /* "method.ffn": the key whose value gives keys of this section their defaults, from preset(value, section, key), which is
+     * NULL for those that keep their own. NULL: no such key. */
+    const char *preset_by;
+    const char *(*preset)(const char *value, const char *section, const char *key);
     const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
     const char *inherits; /* "training|data.split": sections before this one, or single keys of theirs, that are keys
                                here too, with their values as defaults */

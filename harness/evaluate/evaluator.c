@@ -456,7 +456,7 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
     const struct experiment *e = evaluator->experiment;
     if (e->settings.method->scores != NULL && e->method.state != NULL)
         return scored_predictions(evaluator, &evaluator->sets[j], error);
-    if (e->model.groups & GROUPS_TOWERS || e->model.adapters == NULL)
+    if (e->model.adapters == NULL)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, stop, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

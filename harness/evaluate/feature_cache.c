@@ -11,7 +11,7 @@ status feature_cache_create(struct feature_cache **result, struct experiment *e,
     if (cache == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the feature cache");
     cache->experiment = e;
-    cache->keep = e->settings.keep_features && e->model.adapters != NULL;
+    cache->keep = e->settings.keep_features && e->model.adapters != NULL && !(e->model.groups & GROUPS_TOWERS);
     status made = OK;
     if (cache->keep) {
         cache->routers = e->model.adapters->settings.tasks;

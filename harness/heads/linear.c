@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/files/adapter_file.h"
 #include "harness/heads/heads.h"
 #include "harness/run/experiment.h"
 #include "harness/run/weights.h"
@@ -93,9 +94,21 @@ static struct parameters *parameters(const struct experiment *e)
     return head_of(e)->parameters;
 }
 
+/* One file: the tower without the MLPs that experts replace, the head, the experts and their routers. */
 static status save(const struct experiment *e, const char *path, struct error *error)
 {
-    return vit_save(e->model.clip, head_of(e), VIT_TIMM, path, error);
+    struct vit_content content;
+    if (e->model.adapters == NULL)
+        return vit_save(e->model.clip, head_of(e), VIT_TIMM, path, error);
+    status result = vit_content_take(&content, e->model.clip, head_of(e), VIT_TIMM, path, error);
+    NEXT(result, adapters_save(e->model.adapters,
+                               &(struct adapter_extra){.tensors = content.tensors,
+                                                       .tensor_count = content.tensor_count,
+                                                       .metadata = content.metadata,
+                                                       .metadata_count = VIT_METADATA},
+                               path, error));
+    vit_content_free(&content);
+    return result;
 }
 
 /* --- Training --- */

@@ -24,6 +24,9 @@ bool method_uses(const struct method *method, const struct options *options, con
 {
     if (strcmp(section, "adapter") == 0)
         return (method->groups(options) & GROUP_ADAPTERS) != 0;
+    if ((strcmp(section, "merge") == 0 || strcmp(section, "combine") == 0) &&
+        (method->groups(options) & GROUP_ADAPTERS) == 0)
+        return false;
     for (size_t k = 0; k < METHOD_SECTIONS && method->sections[k] != NULL; k++)
         if (strcmp(method->sections[k], section) == 0)
             return true;

@@ -49,9 +49,10 @@ static double training_cost(const struct experiment *e, const struct task *task)
     if (e->model.groups == GROUPS_NONE)
         return 0;
     e->model.head->texts(e, task, &texts, &positions);
-    if (e->model.groups & GROUP_ADAPTERS)
+    if (e->model.groups & GROUP_ADAPTERS && !(e->model.groups & GROUPS_TOWERS))
         return steps * cost_adapter_step(n, batch, texts, positions, &experts);
-    return steps * ((e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
+    return steps * ((e->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
+                    (e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
                     (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions));
 }
 

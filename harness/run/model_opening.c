@@ -14,6 +14,13 @@ static status start_adapters(struct experiment *e, struct error *error)
     return adapters_initialize(e->model.adapters, blocks, e->seed, error);
 }
 
+static status replace_mlps(struct experiment *e, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        TRY(clip_replace_mlps(e->model.clip, (enum tower)t, adapters_hooks(e->model.adapters, (enum tower)t), error));
+    return OK;
+}
+
 static enum parameters_mode mode_of(const struct experiment *e, unsigned groups)
 {
     if ((e->model.groups & groups) == 0)
@@ -38,6 +45,8 @@ status model_open(struct experiment *e, struct error *error)
                             &s->adapter, mode_of(e, GROUP_ADAPTERS), error));
         TRY(start_adapters(e, error));
     }
+    if (e->model.groups & GROUP_ADAPTERS && e->model.groups & GROUPS_TOWERS)
+        TRY(replace_mlps(e, error));
     if (e->model.groups & GROUPS_TOWERS)
         TRY(experiment_choose_groups(e, e->model.groups, error));
     struct tensor memory;

@@ -211,10 +211,16 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
     return record ? record_time(r, -1, 0, "evaluate", start, 0, images, error) : OK;
 }
 
+/* Not together with the weights that they stand in, which they are evaluated and saved with. */
+static bool trains_adapters_alone(const struct run *r)
+{
+    return r->e->model.groups & GROUP_ADAPTERS && !(r->e->model.groups & GROUPS_TOWERS);
+}
+
 static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
 {
     const struct settings *s = &r->e->settings;
-    bool adapters = (r->e->model.groups & GROUP_ADAPTERS) != 0, own_routers = s->adapter.tasks == s->task_count;
+    bool adapters = trains_adapters_alone(r), own_routers = s->adapter.tasks == s->task_count;
     report_evaluation(r, "evaluate", j);
     if (adapters && s->method->alone)
         TRY(evaluator_with_router(r->evaluator, j, adapters_router(&s->adapter, checkpoint), r->sequence->stop, error));
@@ -263,7 +269,7 @@ static status save_weights(struct run *r, size_t task, struct error *error)
     enum checkpoints keep = r->e->settings.checkpoints;
     if (keep == CHECKPOINTS_NONE || r->e->model.groups == GROUPS_NONE)
         return OK;
-    bool adapters = (r->e->model.groups & GROUP_ADAPTERS) != 0;
+    bool adapters = trains_adapters_alone(r);
     const char *kind = adapters ? "adapters" : "weights";
     char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
                                          : path_format("%s/%s.safetensors", r->folder, kind);

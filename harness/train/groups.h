@@ -6,8 +6,8 @@
 #include "core/option.h"
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
- * and is never trained. Head: weights of its own, where it has some (heads/head.h). Adapters are trained with frozen towers,
- * so they exclude both. */
+ * and is never trained. Head: weights of its own, where it has some (heads/head.h). Adapters are
+ * trained alone, or experts that replace MLPs with the rest of the tower. */
 enum parameter_group { GROUP_ADAPTERS = 1, GROUP_IMAGE_TOWER = 2, GROUP_TEXT_TOWER = 4, GROUP_HEAD = 8 };
 enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
 

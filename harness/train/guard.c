@@ -119,8 +119,9 @@ static bool trained_parameter_at(const struct parameters *group, size_t index, s
 
 static bool trained_tensor_at(const struct experiment *e, size_t index, struct trained_tensor *tensor)
 {
-    size_t towers = e->model.groups & GROUPS_TOWERS ? e->model.clip->parameters->count : 0;
-    if (e->model.groups & GROUP_ADAPTERS && index < adapters_tensor_count(e->model.adapters)) {
+    size_t towers = e->model.groups & GROUPS_TOWERS ? e->model.clip->parameters->count : 0,
+           adapters = e->model.groups & GROUP_ADAPTERS ? adapters_tensor_count(e->model.adapters) : 0;
+    if (index < adapters) {
         struct adapter_tensor t;
         adapters_tensor_at(e->model.adapters, index, &t);
         *tensor = (struct trained_tensor){
@@ -128,6 +129,7 @@ static bool trained_tensor_at(const struct experiment *e, size_t index, struct t
         snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
         return true;
     }
+    index -= adapters;
     if (index < towers)
         return trained_parameter_at(e->model.clip->parameters, index, tensor);
     return e->model.groups & GROUP_HEAD && trained_parameter_at(e->model.head->parameters(e), index - towers, tensor);

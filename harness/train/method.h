@@ -28,6 +28,7 @@
 struct arena;
 struct batch;
 struct experiment;
+struct settings;
 struct task;
 
 enum { METHOD_SECTIONS = 4, METHOD_INPUTS = 4 };
@@ -71,7 +72,8 @@ struct method {
     /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
     bool loss_repeats;
     size_t state_size;
-    unsigned (*groups)(const struct options *options); /* set of enum parameter_group */
+    unsigned (*groups)(const struct options *options);                     /* set of enum parameter_group */
+    status (*check)(const struct settings *settings, struct error *error); /* of a suite, for what makes no sense */
     status (*open)(struct method_run *run, struct error *error);
     void (*close)(struct method_run *run); /* also after an open that failed */
     /* Finds the task's prompts, routers and logit_scale in the experiment. resumed: the first iterations of the task were

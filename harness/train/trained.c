@@ -23,18 +23,22 @@ static bool is_trained(const struct experiment *e, const struct parameters *grou
 }
 
 /* Adapters are trained in the towers that have them. */
+static bool adapters_are_trained(const struct experiment *e, enum tower tower)
+{
+    return e->model.groups & GROUP_ADAPTERS && adapters_in_tower(e->model.adapters, tower);
+}
+
 static bool tower_is_trained(const struct experiment *e, enum tower tower)
 {
-    if (e->model.groups & GROUP_ADAPTERS)
-        return adapters_in_tower(e->model.adapters, tower);
-    return e->model.groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
+    return adapters_are_trained(e, tower) ||
+           e->model.groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
 }
 
 void trained_encoding(struct experiment *e, enum tower tower, const int32_t *routers, struct encoding *encoding)
 {
     *encoding = (struct encoding){
         .arena = &e->model.step_memory, .training = tower_is_trained(e, tower), .state = e->model.state};
-    if (!(e->model.groups & GROUP_ADAPTERS) || !encoding->training)
+    if (!adapters_are_trained(e, tower))
         return;
     encoding->hooks = adapters_hooks(e->model.adapters, tower);
     encoding->router = routers;

@@ -27,7 +27,7 @@ static status weight_at(struct declaration *d, struct weight *weight, const char
     char full[160];
     size_t index;
     snprintf(full, sizeof full, "%s%s", d->prefix, name);
-    size_t flag = strcmp(full, "logit_scale") == 0   ? CLIP_FLAG_LOGIT_SCALE
+    size_t flag = strcmp(full, "logit_scale") == 0   ? CLIP_FLAG_APART
                   : strncmp(full, "visual.", 7) == 0 ? CLIP_FLAG_IMAGE
                                                      : CLIP_FLAG_TEXT;
     return parameters_add(d->clip->parameters, full, rank, shape, 1, flag, &index, error);
@@ -208,6 +208,31 @@ void clip_destroy(struct clip *clip)
         free(clip->towers[t].blocks);
     parameters_destroy(clip->parameters);
     free(clip);
+}
+
+/* Whether the block computes an MLP with that tensor. */
+static bool has_tensor(const struct block *block, const float *values)
+{
+    const struct weight *const tensors[] = {&block->c_fc.weight, &block->c_fc.bias, &block->c_proj.weight,
+                                            &block->c_proj.bias};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        if (tensors[i]->value == values)
+            return true;
+    return false;
+}
+
+status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block_hook *hooks, struct error *error)
+{
+    struct parameters *group = clip->parameters;
+    for (size_t k = 0; hooks != NULL && k < group->count; k++) {
+        size_t replaced = 0, kept = 0;
+        for (size_t b = 0; b < clip->towers[tower].count; b++)
+            if (has_tensor(&clip->towers[tower].blocks[b], group->values + group->list[k].offset))
+                ++*(hooks[b].forward != NULL && hooks[b].place == REPLACES_MLP ? &replaced : &kept);
+        if (replaced > 0 && kept == 0)
+            TRY(parameters_govern(group, &group->list[k], CLIP_FLAG_APART, error));
+    }
+    return OK;
 }
 
 static status load_tensors(struct clip *clip, const struct clip_file *file, struct error *error)

@@ -315,39 +315,26 @@ status vit_load_head(struct linear_head **head, struct backend *backend, struct 
 
 /* ---- writing ---- */
 
-/* Tensors of a file in the making: at most three for each of ours. */
-struct sink {
-    const char *path;
-    enum vit_names names;
-    struct vit_settings settings;
-    struct vit_tensor *tensors; /* [vit_tensors]: their names */
-    struct safetensor *list;    /* [VIT_PARTS · vit_tensors] */
-    float *values[2];           /* of the vit's group, of the head's */
-    size_t count;
-};
-
-static status download_group(const struct sink *sink, const struct parameters *group, float *values,
-                             struct error *error)
+static status download_group(const struct parameters *group, float *values, const char *path, struct error *error)
 {
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         TRY(parameters_download(group, p, values + p->offset, error));
         if (not_finite_at(values + p->offset, p->size) < p->size)
-            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", sink->path,
-                             p->name);
+            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", path, p->name);
     }
     return OK;
 }
 
-static status add_tensor(struct sink *sink, const struct vit_tensor *tensor, const struct parameter *p,
-                         const float *values, struct error *error)
+static status add_tensor(struct vit_content *content, const struct vit_tensor *tensor, const struct parameter *p,
+                         const float *values, const char *path, struct error *error)
 {
     if (tensor->parts == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: Hugging Face's ViT has no norm before its blocks, which this model has; timm's has",
-                         sink->path);
+                         path);
     for (size_t part = 0; part < tensor->parts; part++) {
-        struct safetensor *out = &sink->list[sink->count++];
+        struct safetensor *out = &content->tensors[content->tensor_count++];
         *out = (struct safetensor){.name = tensor->names[part],
                                    .type = SAFETENSOR_F32,
                                    .rank = tensor->ones + p->rank,
@@ -359,56 +346,67 @@ static status add_tensor(struct sink *sink, const struct vit_tensor *tensor, con
     return OK;
 }
 
-static status add_group(struct sink *sink, const struct parameters *group, float *values, struct error *error)
+static status add_group(struct vit_content *content, const struct parameters *group, float *values, size_t count,
+                        const char *path, struct error *error)
 {
-    TRY(download_group(sink, group, values, error));
-    for (size_t i = 0; i < vit_tensors(sink->settings.blocks); i++) {
-        const struct parameter *p = parameters_find(group, sink->tensors[i].own);
-        if (p != NULL)
-            TRY(add_tensor(sink, &sink->tensors[i], p, values, error));
+    TRY(download_group(group, values, path, error));
+    for (size_t i = 0; i < count; i++) {
+        const struct parameter *p = parameters_find(group, content->names[i].own);
+        if (p != NULL && group->host_flag[p->first_segment] != CLIP_FLAG_APART)
+            TRY(add_tensor(content, &content->names[i], p, values, path, error));
     }
     return OK;
 }
 
 /* "format" is what Hugging Face's loaders ask for. */
-static status write_file(const struct sink *sink, struct error *error)
+static void describe(struct vit_content *content, const struct vit_settings *s)
 {
-    char heads[24], groups[24];
-    snprintf(heads, sizeof heads, "%zu", sink->settings.heads);
-    snprintf(groups, sizeof groups, "%zu", sink->settings.share_groups);
-    const struct safetensors_metadata metadata[] = {
+    snprintf(content->heads, sizeof content->heads, "%zu", s->heads);
+    snprintf(content->groups, sizeof content->groups, "%zu", s->share_groups);
+    const struct safetensors_metadata metadata[VIT_METADATA] = {
         {"format", "pt"},
-        {heads_key, heads},
-        {activation_key, clip_activation_name(sink->settings.activation)},
-        {pool_key, pool_names[sink->settings.pool]},
-        {groups_key, groups},
-        {norms_key, sink->settings.share_norms ? "true" : "false"},
+        {heads_key, content->heads},
+        {activation_key, clip_activation_name(s->activation)},
+        {pool_key, pool_names[s->pool]},
+        {groups_key, content->groups},
+        {norms_key, s->share_norms ? "true" : "false"},
     };
-    return safetensors_write(sink->path, sink->list, sink->count, metadata, sizeof metadata / sizeof *metadata, error);
+    memcpy(content->metadata, metadata, sizeof metadata);
+}
+
+status vit_content_take(struct vit_content *content, const struct clip *vit, const struct linear_head *head,
+                        enum vit_names names, const char *path, struct error *error)
+{
+    struct vit_settings settings = vit_settings_of(vit);
+    size_t count = vit_tensors(settings.blocks),
+           sizes[2] = {vit->parameters->values_count, head != NULL ? head->parameters->values_count : 1};
+    *content = (struct vit_content){
+        .names = calloc(count, sizeof *content->names),
+        .tensors = calloc(VIT_PARTS * count, sizeof *content->tensors),
+        .values = {malloc(array_size(sizes[0], sizeof(float))), malloc(array_size(sizes[1], sizeof(float)))}};
+    if (content->names == NULL || content->tensors == NULL || content->values[0] == NULL || content->values[1] == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, sizes[0] >> 18);
+    for (size_t i = 0; i < count; i++)
+        content->names[i] = vit_tensor_at(&settings, names, i);
+    describe(content, &settings);
+    TRY(add_group(content, vit->parameters, content->values[0], count, path, error));
+    return head != NULL ? add_group(content, head->parameters, content->values[1], count, path, error) : OK;
+}
+
+void vit_content_free(struct vit_content *content)
+{
+    free(content->names);
+    free(content->tensors);
+    for (size_t i = 0; i < 2; i++)
+        free(content->values[i]);
 }
 
 status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
                 struct error *error)
 {
-    struct sink sink = {.path = path, .names = names, .settings = vit_settings_of(vit)};
-    size_t count = vit_tensors(sink.settings.blocks),
-           sizes[2] = {vit->parameters->values_count, head != NULL ? head->parameters->values_count : 1};
-    status result = OK;
-    sink.tensors = calloc(count, sizeof *sink.tensors);
-    sink.list = calloc(VIT_PARTS * count, sizeof *sink.list);
-    for (size_t i = 0; i < 2; i++)
-        sink.values[i] = malloc(array_size(sizes[i], sizeof(float)));
-    if (sink.tensors == NULL || sink.list == NULL || sink.values[0] == NULL || sink.values[1] == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, sizes[0] >> 18);
-    for (size_t i = 0; result == OK && i < count; i++)
-        sink.tensors[i] = vit_tensor_at(&sink.settings, names, i);
-    NEXT(result, add_group(&sink, vit->parameters, sink.values[0], error));
-    if (head != NULL)
-        NEXT(result, add_group(&sink, head->parameters, sink.values[1], error));
-    NEXT(result, write_file(&sink, error));
-    free(sink.tensors);
-    free(sink.list);
-    for (size_t i = 0; i < 2; i++)
-        free(sink.values[i]);
+    struct vit_content content;
+    status result = vit_content_take(&content, vit, head, names, path, error);
+    NEXT(result, safetensors_write(path, content.tensors, content.tensor_count, content.metadata, VIT_METADATA, error));
+    vit_content_free(&content);
     return result;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
 #include "core/text.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
@@ -471,6 +473,75 @@ static void a_method_brings_its_keys(void **state)
     suite_destroy(suite);
 }
 
+#define CLASSIFIER(method) "head: {name: linear}\ndata: {order: [dtd]}\nmodel: {weights: scratch}\nmethod: " method "\n"
+
+/* The values of a paper are defaults of other sections: a suite's own words win, and its resolved text says it all. */
+static void a_mixture_brings_values(void **state)
+{
+    (void)state;
+    struct suite *suite, *again;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: ewa}"), NULL), OK);
+    assert_int_equal(s.method->groups(s.method_options), GROUP_ADAPTERS | GROUP_IMAGE_TOWER | GROUP_HEAD);
+    assert_string_equal(s.adapter.kind->name, "ffn");
+    assert_string_equal(s.adapter.router->name, "random_uniform");
+    assert_int_equal(s.adapter.experts, 4);
+    assert_int_equal(s.adapter.place.blocks.rule, BLOCKS_EVERY);
+    assert_string_equal(s.merge.policy->name, "ewa");
+    assert_true(options_real(s.merge.policy_options, "rate") > 0);
+    assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK);
+    assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
+    assert_string_equal(suite_text(again), suite_text(suite));
+    suite_destroy(again);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"),
+                                (const char *const[]){"adapter.experts=16", NULL}),
+                     OK);
+    assert_int_equal(s.adapter.experts, 16);
+    assert_int_equal(s.adapter.top_k, 1);
+    assert_int_equal(s.adapter.balance, BALANCE_LOSS_RMOE);
+    assert_string_equal(s.merge.policy->name, "none");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: widenet}"), NULL), OK);
+    assert_int_equal(s.scratch.share_groups, 1);
+    assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
+    suite_destroy(suite);
+}
+
+/* Without mixtures nothing of them is in a suite's hash, as before there were any. */
+static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
+{
+    (void)state;
+    struct suite *plain, *dense;
+    struct settings s;
+    assert_int_equal(read_suite(&plain, &s, CLASSIFIER("{name: supervised}"), NULL), OK);
+    assert_int_equal(
+        read_suite(&dense, &s, CLASSIFIER("{name: supervised, ffn: dense}") "adapter: {experts: 7}\n", NULL), OK);
+    assert_int_equal(s.method->groups(s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
+    assert_string_equal(suite_settings_hash(plain), suite_settings_hash(dense));
+    assert_null(strstr(suite_text(dense), "adapter:"));
+    assert_null(strstr(suite_text(dense), "merge:"));
+    suite_destroy(plain);
+    suite_destroy(dense);
+}
+
+static void mixtures_that_contradict_are_refused(void **state)
+{
+    (void)state;
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe, train: head}"), NULL,
+                   (const char *const[]){"train is head", "ffn moe", "train=weights", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.kind=lora",
+                   (const char *const[]){"kind is lora", "ffn moe", "kind=ffn", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.towers=both",
+                   (const char *const[]){"towers is both", "towers=image", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.freeze=most_used",
+                   (const char *const[]){"freeze is most_used", "freeze=none", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.router=random_uniform",
+                   (const char *const[]){"capacity is 1.05", "random_uniform", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: mixture}"), NULL,
+                   (const char *const[]){"dense|ewa|widenet|rmoe|moe", "mixture", NULL});
+}
+
 /* Sections that a method does not use say nothing about its runs: they are not in the hash and not in the text. */
 static void sections_belong_to_methods(void **state)
 {
@@ -811,6 +882,9 @@ int main(void)
         cmocka_unit_test(bounds_are_inside),
         cmocka_unit_test(values_that_do_not_fit_together),
         cmocka_unit_test(a_method_brings_its_keys),
+        cmocka_unit_test(a_mixture_brings_values),
+        cmocka_unit_test(a_dense_classifier_has_no_mixture_in_its_hash),
+        cmocka_unit_test(mixtures_that_contradict_are_refused),
         cmocka_unit_test(sections_belong_to_methods),
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(few_shot_as_published),

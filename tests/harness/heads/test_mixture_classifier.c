@@ -1,0 +1,262 @@
+/* A classifier with mixtures in place of MLPs: what is trained, what is written, and that a stop is not seen. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/files/adapter_file.h"
+#include "core/file.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/run_folder.h"
+#include "harness/run/sequence.h"
+#include "harness/train/guard.h"
+#include "harness/train/replicas.h"
+#include "harness/train/trained.h"
+#include "harness/train/trainer.h"
+#include "models/files/safetensors.h"
+#include "tests/harness/small_run.h"
+
+enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 4 };
+
+/* Block 1 of 2 has a mixture. */
+#define SCRATCH                                                                                                        \
+    "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24",                     \
+        "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2",           \
+        "adapter.blocks=every_2", "adapter.experts=4", "adapter.top_k=1", "adapter.bottleneck=64"
+
+static const char *const mixtures[] = {"method.ffn=ewa", "method.ffn=moe", "method.ffn=rmoe", "method.ffn=widenet"};
+enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
+
+static void open_run(struct small_run *run, const char *ffn, const char *word)
+{
+    small_run_open(run, 1, NULL);
+    small_run_reopen(run, 1, (const char *const[]){SCRATCH, ffn, word, NULL});
+}
+
+static void train(const struct small_run *run)
+{
+    must(
+        train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->data.tasks[0]}, &error));
+}
+
+static float *values_of(const struct small_run *run, const struct parameters *group)
+{
+    return small_run_values(run, group->values, group->values_count);
+}
+
+static bool is_replaced(const struct parameter *p)
+{
+    return strstr(p->name, "resblocks.1.mlp.") != NULL;
+}
+
+/* --- Training --- */
+
+/* Everything is trained but the MLP that experts stand for, which weight decay does not shrink either. */
+static void an_mlp_that_is_replaced_stays(void **state)
+{
+    (void)state;
+    struct small_run run;
+    open_run(&run, mixtures[1], "training.weight_decay=0.1");
+    const struct experiment *e = run.experiment;
+    const struct parameters *tower = e->model.clip->parameters,
+                            *experts = e->model.adapters->towers[TOWER_IMAGE].parameters;
+    float *before = values_of(&run, tower), *expert_before = values_of(&run, experts);
+    train(&run);
+    float *after = values_of(&run, tower), *expert_after = values_of(&run, experts);
+    size_t replaced = 0;
+    for (size_t i = 0; i < tower->count; i++) {
+        const struct parameter *p = &tower->list[i];
+        bool same = memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) == 0;
+        if (same != is_replaced(p))
+            fail_msg("%s: %s", p->name, same ? "not trained" : "changed");
+        replaced += is_replaced(p) ? p->size : 0;
+    }
+    for (size_t i = 0; i < experts->count; i++)
+        assert_memory_not_equal(expert_before + experts->list[i].offset, expert_after + experts->list[i].offset,
+                                experts->list[i].size * sizeof(float));
+    assert_int_equal(replaced, 2 * WIDTH * HIDDEN + WIDTH + HIDDEN);
+    assert_int_equal(trained_values(e),
+                     parameters_size(tower) - replaced + EXPERTS * (replaced + WIDTH) + CLASSES * (WIDTH + 1));
+    free(before);
+    free(after);
+    free(expert_before);
+    free(expert_after);
+    small_run_close(&run);
+}
+
+/* A tensor of each of the three groups. */
+static void what_overflows_is_told_by_its_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"adaptmlp_list.0.c_fc.weight", "visual.class_embedding", "head.weight"};
+    const float bad = INFINITY;
+    struct small_run run;
+    struct trained_group group;
+    open_run(&run, mixtures[1], NULL);
+    struct experiment *e = run.experiment;
+    const struct task *task = &e->data.tasks[0];
+    for (size_t i = 0; trained_group_at(e, i, &group); i++) {
+        assert_in_range(i, 0, 2);
+        const struct parameter *p = parameters_find(group.parameters, names[i]);
+        const struct backend_ops *ops = e->model.backend->ops;
+        float *gradient = group.parameters->gradients + (p != NULL ? p->offset : 0);
+        int32_t on = 1;
+        if (i == 0) /* as after a forward pass that chose the expert */
+            must(ops->upload(e->model.backend, group.parameters->flags, &on, sizeof on, &error));
+        must(guard_begin_step(e, task, &error));
+        must(ops->upload(e->model.backend, gradient, &bad, sizeof bad, &error));
+        must(guard_end_step(e, task, &error));
+        assert_int_equal(guard_check_steps(e, task, &error), ERROR_ARGUMENT);
+        error_tells((const char *const[]){"gradient of", names[i], NULL});
+        must(ops->zero(e->model.backend, gradient, sizeof bad, &error));
+        must(guard_begin_task(e, &error));
+    }
+    small_run_close(&run);
+}
+
+/* --- Answers --- */
+
+static float *test_features(const struct small_run *run)
+{
+    struct evaluator *evaluator;
+    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
+    must(evaluator_task(evaluator, 0, 0, NULL, &error));
+    size_t size = evaluator->sets[0].n * WIDTH * sizeof(float);
+    float *features = malloc(size);
+    memcpy(features, evaluator->sets[0].routed.features, size);
+    evaluator_destroy(evaluator);
+    return features;
+}
+
+static void answers_are_those_of_the_experts(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < MIXTURES; m++) {
+        struct small_run run;
+        open_run(&run, mixtures[m], NULL);
+        struct parameters *tower = run.experiment->model.clip->parameters,
+                          *experts = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters;
+        float *first = test_features(&run), *zeros = calloc(WIDTH * HIDDEN * 8, sizeof *zeros);
+        for (size_t i = 0; i < tower->count; i++)
+            if (is_replaced(&tower->list[i]))
+                must(parameters_upload(tower, &tower->list[i], zeros, &error));
+        float *second = test_features(&run);
+        assert_memory_equal(first, second, WIDTH * sizeof *first);
+        must(parameters_upload(experts, parameters_find(experts, "1.c_proj.weight"), zeros, &error));
+        float *third = test_features(&run);
+        assert_memory_not_equal(first, third, WIDTH * sizeof *first);
+        free(first);
+        free(second);
+        free(third);
+        free(zeros);
+        small_run_close(&run);
+    }
+}
+
+/* --- Runs --- */
+
+static status run_once(struct small_run *run, const char *ffn, const char *database, struct backend_spy *spy)
+{
+    struct store *store;
+    small_run_reopen(run, 1, (const char *const[]){SCRATCH, ffn, NULL});
+    if (spy != NULL)
+        small_run_watch(run, spy);
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
+    status result = sequence_run(&sequence, &error);
+    store_close(store);
+    return result;
+}
+
+static char *weights_path_of(const struct small_run *run)
+{
+    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
+    free(folder);
+    return path;
+}
+
+static struct bytes saved_weights(const struct small_run *run)
+{
+    char *path = weights_path_of(run);
+    struct bytes bytes;
+    must(file_read(path, FILE_LIMIT, &bytes, &error));
+    free(path);
+    return bytes;
+}
+
+static void stopping_is_not_seen_in_the_weights(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t m = 0; m < MIXTURES; m++) {
+        must(run_once(&run, mixtures[m], "whole.db", NULL));
+        struct bytes expected = saved_weights(&run);
+        struct stop stop = {0};
+        struct backend_spy spy = {.stop = &stop, .stop_at_update = 31};
+        assert_int_equal(run_once(&run, mixtures[m], "stopped.db", &spy), ERROR_STOPPED);
+        must(run_once(&run, mixtures[m], "stopped.db", NULL));
+        struct bytes found = saved_weights(&run);
+        assert_int_equal(found.size, expected.size);
+        assert_memory_equal(found.data, expected.data, found.size);
+        bytes_free(&expected);
+        bytes_free(&found);
+    }
+    small_run_close(&run);
+}
+
+/* The tower under timm's names without the MLP, the head, and the experts under theirs. */
+static void a_file_holds_experts_in_place_of_the_mlp(void **state)
+{
+    (void)state;
+    static const char *const there[] = {"blocks.0.mlp.fc1.weight", "blocks.1.norm2.weight", "head.weight",
+                                        "visual.transformer.resblocks.1.adaptmlp_list.3.c_proj.bias",
+                                        "visual.transformer.resblocks.1.router_list.0"};
+    struct small_run run;
+    struct safetensors *file;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, mixtures[1], "a.db", NULL));
+    char *path = weights_path_of(&run);
+    must(safetensors_open(&file, path, &error));
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_non_null(safetensors_find(file, there[i]));
+    for (size_t i = 0; i < safetensors_count(file); i++)
+        assert_null(strstr(safetensors_at(file, i)->name, "blocks.1.mlp."));
+    assert_string_equal(safetensors_metadata_value(file, "expert_kind"), "ffn");
+    assert_string_equal(safetensors_metadata_value(file, "pool"), "class_token");
+    safetensors_close(file);
+    free(path);
+    small_run_close(&run);
+}
+
+/* Every rank has the same experts after the same updates. */
+static void ranks_train_one_mixture(void **state)
+{
+    (void)state;
+    struct small_run run;
+    open_run(&run, mixtures[0], "run.gpus=2");
+    train(&run);
+    struct experiment *other = replicas_at(run.experiment->replicas, 1);
+    const struct parameters *own = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters,
+                            *theirs = other->model.adapters->towers[TOWER_IMAGE].parameters;
+    float *expected = values_of(&run, own), *found = malloc(theirs->values_count * sizeof *found);
+    must(other->model.backend->ops->bind(other->model.backend, &error));
+    must(other->model.backend->ops->download(other->model.backend, found, theirs->values,
+                                             theirs->values_count * sizeof *found, &error));
+    assert_memory_equal(expected, found, theirs->values_count * sizeof *found);
+    free(expected);
+    free(found);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_mlp_that_is_replaced_stays),
+        cmocka_unit_test(what_overflows_is_told_by_its_name),
+        cmocka_unit_test(answers_are_those_of_the_experts),
+        cmocka_unit_test(stopping_is_not_seen_in_the_weights),
+        cmocka_unit_test(a_file_holds_experts_in_place_of_the_mlp),
+        cmocka_unit_test(ranks_train_one_mixture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
