@@ -31,7 +31,8 @@ struct query_filter {
     const char *where; /* settings that they have: "merge.every=50,training.batch=64" */
     const char
         *by; /* settings: shown beside each configuration of the leaderboard, those by which merges are summed up */
-    bool published; /* the paper's table begins with the numbers that papers print (results/query/published.h) */
+    const char *baseline; /* row of a suite that classifiers are compared with in the paper's table; NULL: "Dense" */
+    bool published;       /* the paper's table begins with the numbers that papers print (results/query/published.h) */
 };
 
 struct query {

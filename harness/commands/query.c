@@ -15,6 +15,7 @@ static const struct option options[] = {
     {.name = "by",
      .type = OPTION_TEXT,
      .help = "settings to show in the leaderboard, or to sum up merges by: merge.every,training.batch"},
+    {.name = "baseline", .type = OPTION_TEXT, .help = "row that paper-table compares classifiers with; default: Dense"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
@@ -105,6 +106,9 @@ static status ask(const struct command_call *call, struct store *store, const st
     if (filter->by != NULL && strcmp(question->what, "leaderboard") != 0 && strcmp(question->what, "merges") != 0)
         return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for leaderboard and merges, found %.60s",
                          question->what);
+    if (filter->baseline != NULL && strcmp(question->what, "paper-table") != 0)
+        return error_set(error, ERROR_ARGUMENT, "command line: query: --baseline is for paper-table, found %.60s",
+                         question->what);
     if (has_space(question->what))
         return ask_sql(call, store, question->what, table, error);
     if (query_exists(question->what))
@@ -122,6 +126,7 @@ static status run(const struct command_call *call, struct error *error)
                                   : store_open_memory(&store, "published numbers", error));
     filter.published = question.published;
     filter.by = options_text(call->options, "by");
+    filter.baseline = options_text(call->options, "baseline");
     struct table table = {0};
     status result = ask(call, store, &question, &filter, &table, error);
     if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
@@ -149,7 +154,9 @@ const struct command command_query = {
         "  similarity   mean cosine between the class names of tasks that one dataset was cut into (split_by)\n"
         "  matrix       accuracy on each task after each task\n"
         "  leaderboard  configurations by their mean over seeds\n"
-        "  paper-table  methods x datasets: Transfer, Average and Last, as papers print them\n"
+        "  paper-table  methods x datasets: Transfer, Average and Last, as papers print them;\n"
+        "               of classifiers (where there are no others, or with --method supervised):\n"
+        "               accuracy, and the difference from the row Dense, or --baseline\n"
         "  experts      how often each expert was chosen\n"
         "  events       merges, skips and freezes\n"
         "  merges       use of merged experts, loss, distance; --by merge.policy: a row per policy,\n"

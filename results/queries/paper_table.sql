@@ -4,21 +4,26 @@
 -- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. Behind the CTE `chosen`;
 -- ?3: a setting or null, ?11: a dataset or null, ?12: with published numbers, of the settings and orders of the runs, or all
 -- where there are none. Class-incremental runs are left out (paper_table_classes.sql): the steps of one dataset are no
--- datasets. Columns: as results/query_wide.c wants them; that titled ± is the variance over seeds of the mean.
-, varied AS (
+-- datasets. So are classifiers (paper_table_classifiers.sql), which have no sequence. Columns: as query/wide.c wants them; that
+-- titled ± is the variance over seeds of the mean.
+, sequences AS (
+    SELECT *
+    FROM chosen
+    WHERE status = 'finished' AND setting <> 'class_incremental'
+          AND run NOT IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
+), varied AS (
     SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,
            count(DISTINCT selector) FILTER (WHERE selector <> 'none') > 1 AS selector,
            count(DISTINCT selection) FILTER (WHERE selection <> 'none') > 1 AS selection,
            count(DISTINCT task_order) > 1 AS task_order, count(DISTINCT model) > 1 AS model
-    FROM chosen
-    WHERE status = 'finished' AND setting <> 'class_incremental'
+    FROM sequences
 ), other AS ( -- runs that papers did not make: their test sets, or the small CLIP
     SELECT run
-    FROM chosen
+    FROM sequences
     WHERE ?12 AND (model = 'mini' OR EXISTS (
         SELECT 1
         FROM tasks
-        WHERE tasks.run = chosen.run AND NOT EXISTS (
+        WHERE tasks.run = sequences.run AND NOT EXISTS (
             SELECT 1
             FROM published_images
             WHERE dataset = name AND test_images BETWEEN 0.9 * images AND images)))
@@ -30,9 +35,8 @@
            || iif(s.value IS NULL AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
            || iif(v.task_order, ', order ' || c.task_order, '') || iif(v.model, ', ' || c.model, '')
            || iif(c.run IN other, ' (other data than in papers)', '') AS label
-    FROM chosen AS c
+    FROM sequences AS c
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'run.row', varied AS v
-    WHERE status = 'finished' AND c.setting <> 'class_incremental'
 ), complete AS MATERIALIZED (
     SELECT run, task, transfer, average, last
     FROM task_metrics
@@ -61,7 +65,7 @@
     FROM published_rows
     WHERE ?12 AND (?3 IS NULL OR setting = ?3)
           AND (NOT EXISTS (SELECT 1 FROM seeds)
-               OR (setting, task_order) IN (SELECT setting, task_order FROM chosen WHERE status = 'finished'))
+               OR (setting, task_order) IN (SELECT setting, task_order FROM sequences))
     GROUP BY source, method, setting, task_order
 ), cells AS MATERIALIZED (
     SELECT 1 AS own, number, max(label) AS label, max(digest) AS digest, count(*) AS seeds, name,

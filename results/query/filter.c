@@ -19,7 +19,8 @@ status query_bind_filter(struct statement *statement, const struct query_filter 
                                  value_text(filter->selector), value_text(filter->status),
                                  filter->has_seed ? value_integer(filter->seed) : value_null(),
                                  value_text(filter->since), value_text(filter->before), value_text(filter->dataset),
-                                 value_integer(filter->published), value_text(filter->where)),
+                                 value_integer(filter->published), value_text(filter->where),
+                                 value_text(filter->baseline)),
                           error);
 }
 

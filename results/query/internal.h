@@ -33,8 +33,8 @@ typedef status query_function(struct store *store, const struct query_filter *fi
                               struct error *error);
 
 /* The named queries that are more than a SELECT. */
-query_function query_digest, query_matrix, query_merges, query_paper_table, query_routers, query_classes,
-    query_confusion;
+query_function query_digest, query_matrix, query_merges, query_paper_table, query_paper_table_classifiers,
+    query_routers, query_classes, query_confusion;
 
 /* The answer of SQL that begins with CHOSEN, in the columns that it has. */
 status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
@@ -49,7 +49,7 @@ status query_add_settings(struct store *store, const char *by, struct text *sql,
 /* ERROR_ARGUMENT when no run has the setting; option: who names it. */
 status query_check_key(struct store *store, const char *option, const char *key, struct error *error);
 
-/* Parameters ?1 to ?11 and ?13 of CHOSEN; ?12: with published numbers. */
+/* Parameters ?1 to ?11 and ?13 of CHOSEN; ?12: with published numbers; ?14: a baseline. */
 status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error);
 
 #endif

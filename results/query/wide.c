@@ -119,17 +119,21 @@ static status answer(struct store *store, enum wide_query query, const struct wi
     return result;
 }
 
-/* Whether the table is that of class-incremental papers: all chosen runs are, or the filter asks for them. */
-static status is_of_classes(struct store *store, const struct query_filter *filter, bool *classes, struct error *error)
+/* Whose table it is: all chosen runs are class-incremental, or the filter asks for them; or all are classifiers. */
+static status find_kind(struct store *store, const struct query_filter *filter, bool *classes, bool *classifiers,
+                        struct error *error)
 {
     struct table counts = {0};
-    status result =
-        query_answer_sql(store,
-                         CHOSEN "SELECT count(*) > 0 AND sum(setting <> 'class_incremental') = 0 FROM chosen "
-                                "WHERE status = 'finished'",
-                         filter, &counts, error);
+    status result = query_answer_sql(
+        store,
+        CHOSEN
+        "SELECT count(*) > 0 AND sum(setting <> 'class_incremental') = 0, count(*) > 0 AND count(*) = sum(run IN "
+        "(SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')) FROM chosen "
+        "WHERE status = 'finished'",
+        filter, &counts, error);
     *classes = result == OK && table_cell_at(&counts, 0, 0)->integer != 0;
     *classes |= filter->setting != NULL && strcmp(filter->setting, "class_incremental") == 0;
+    *classifiers = result == OK && table_cell_at(&counts, 0, 1)->integer != 0;
     table_free(&counts);
     return result;
 }
@@ -140,8 +144,15 @@ status query_paper_table(struct store *store, const struct query_filter *filter,
     TRY(published_attach(store, error));
     /* Best of what can be compared: printed numbers have other data, or other seeds. */
     struct wide wide = {.once = 1, .best = filter->published ? BEST_NONE : BEST_HIGHEST, .interval = "±"};
-    bool classes;
-    TRY(is_of_classes(store, filter, &classes, error));
+    bool classes, classifiers;
+    TRY(find_kind(store, filter, &classes, &classifiers, error));
+    if (classifiers)
+        return query_paper_table_classifiers(store, filter, table, error);
+    if (filter->baseline != NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: --baseline is for the table of classifiers; with runs of other kinds in the database, "
+                         "choose them with --method supervised",
+                         store_path(store));
     wide.once = classes ? 0 : wide.once;
     return answer(store, classes ? WIDE_PAPER_TABLE_CLASSES : WIDE_PAPER_TABLE, &wide, filter, table, error);
 }
