@@ -42,6 +42,7 @@ struct adapter_settings {
     float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
     enum activation activation; /* of the model's MLPs, for kinds that share it */
     struct adapter_place place;
+    size_t score_steps;        /* of each task, before place.blocks is known: BLOCKS_BY_SCORE */
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
     float balance_weight;

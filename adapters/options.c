@@ -96,8 +96,14 @@ const struct option adapter_options[] = {
     {.name = "blocks",
      .type = OPTION_LIST,
      .fallback = "all",
-     .help = "blocks with experts: all, first_N, last_N, every_N, or a list of "
-             "numbers from 0"},
+     .help = "blocks with experts: all, first_N, last_N, every_N, by_score_N (those N of each tower whose experts have "
+             "the largest gradients), or a list of numbers from 0; image.3 or text.3 is of one tower"},
+    {.name = "score_steps",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 10000,
+     .fallback = "10",
+     .help = "blocks by_score_N: training steps of each task, with experts in every block, that give the scores"},
     {.name = "towers",
      .type = OPTION_CHOICE,
      .choices = ADAPTED_TOWERS_CHOICES,
@@ -189,9 +195,9 @@ static const char *fallback_of(const struct options *options, const char *key)
     return (known != NULL ? known : options_find(options_table(options), key))->fallback;
 }
 
-static bool at_default(const struct options *options, const char *real)
+static bool at_default(const struct options *options, const char *number)
 {
-    return options_real(options, real) == strtod(fallback_of(options, real), NULL);
+    return strtod(options_as_text(options, number), NULL) == strtod(fallback_of(options, number), NULL);
 }
 
 /* What a kind of expert or a router has no use for would have no effect. */
@@ -241,6 +247,12 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     s->balance_weight = (float)options_real(o, "balance_weight");
     s->place.towers = (enum adapted_towers)options_choice(o, "towers");
     TRY(read_blocks(&s->place.blocks, o, error));
+    s->score_steps = whole(o, "score_steps");
+    if (s->place.blocks.rule != BLOCKS_BY_SCORE && !at_default(o, "score_steps"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: adapter.score_steps is %zu, but adapter.blocks asks for no scores; set "
+                         "adapter.blocks=by_score_N, as in by_score_3",
+                         s->score_steps);
     if (s->top_k > s->experts)
         return error_set(
             error, ERROR_ARGUMENT,

@@ -6,20 +6,21 @@
 enum { BLOCKS_MOST = 64 }; /* of a tower: bits of block_choice.listed */
 
 static const char *const rule_prefixes[] = {
-    [BLOCKS_FIRST] = "first_", [BLOCKS_LAST] = "last_", [BLOCKS_EVERY] = "every_"};
+    [BLOCKS_FIRST] = "first_", [BLOCKS_LAST] = "last_", [BLOCKS_EVERY] = "every_", [BLOCKS_BY_SCORE] = "by_score_"};
 static const char *const tower_names[TOWERS] = {"image", "text"};
 
 static status unknown_words(const char *word, struct error *error)
 {
-    return error_set(error, ERROR_ARGUMENT,
-                     "expected all, first_N, last_N, every_N, or numbers of blocks from 0 to %d, each once, as in "
-                     "[0, 3, 5]; found \"%s\"",
-                     BLOCKS_MOST - 1, word);
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "expected all, first_N, last_N, every_N, by_score_N, or numbers of blocks from 0 to %d, each once, "
+        "as in [0, 3, 5], or of one tower, as in [image.3, text.5]; found \"%s\"",
+        BLOCKS_MOST - 1, word);
 }
 
 static bool read_rule(struct block_choice *choice, const char *word)
 {
-    for (size_t rule = BLOCKS_FIRST; rule <= BLOCKS_EVERY; rule++) {
+    for (size_t rule = BLOCKS_FIRST; rule <= BLOCKS_BY_SCORE; rule++) {
         size_t size = strlen(rule_prefixes[rule]);
         int64_t n;
         if (strncmp(word, rule_prefixes[rule], size) != 0 || !parse_integer(word + size, &n) || n < 1 ||
@@ -31,6 +32,29 @@ static bool read_rule(struct block_choice *choice, const char *word)
     return false;
 }
 
+/* "3", or of one tower "image.3". */
+static bool read_block(struct block_choice *choice, const char *word)
+{
+    bool named[TOWERS] = {true, true};
+    int64_t block;
+    for (int t = 0; t < TOWERS; t++) {
+        size_t size = strlen(tower_names[t]);
+        if (strncmp(word, tower_names[t], size) != 0 || word[size] != '.')
+            continue;
+        named[1 - t] = false;
+        word += size + 1;
+        break;
+    }
+    if (!parse_integer(word, &block) || block < 0 || block >= BLOCKS_MOST)
+        return false;
+    for (int t = 0; t < TOWERS; t++) {
+        if (named[t] && choice->listed[t] >> block & 1)
+            return false;
+        choice->listed[t] |= (uint64_t)named[t] << block;
+    }
+    return true;
+}
+
 status block_choice_read(struct block_choice *choice, const char *const *words, size_t count, struct error *error)
 {
     *choice = (struct block_choice){.rule = BLOCKS_ALL};
@@ -39,12 +63,9 @@ status block_choice_read(struct block_choice *choice, const char *const *words, 
     if (count == 1 && (strcmp(words[0], "all") == 0 || read_rule(choice, words[0])))
         return OK;
     choice->rule = BLOCKS_LISTED;
-    for (size_t i = 0; i < count; i++) {
-        int64_t block;
-        if (!parse_integer(words[i], &block) || block < 0 || block >= BLOCKS_MOST || choice->listed >> block & 1)
+    for (size_t i = 0; i < count; i++)
+        if (!read_block(choice, words[i]))
             return unknown_words(words[i], error);
-        choice->listed |= (uint64_t)1 << block;
-    }
     return OK;
 }
 
@@ -69,9 +90,12 @@ void block_choice_write(const struct block_choice *choice, struct text *text)
     else if (choice->rule != BLOCKS_LISTED)
         text_add(text, "%s%zu", rule_prefixes[choice->rule], choice->n);
     const char *comma = "";
-    for (size_t block = 0; choice->rule == BLOCKS_LISTED && block < BLOCKS_MOST; block++)
-        if (choice->listed >> block & 1) {
-            text_add(text, "%s%zu", comma, block);
+    for (int t = 0; choice->rule == BLOCKS_LISTED && t < TOWERS; t++)
+        for (size_t block = 0; block < BLOCKS_MOST; block++) {
+            bool here = choice->listed[t] >> block & 1, there = choice->listed[1 - t] >> block & 1;
+            if (!here || (there && t > 0))
+                continue;
+            text_add(text, "%s%s%s%zu", comma, there ? "" : tower_names[t], there ? "" : ".", block);
             comma = ", ";
         }
 }
@@ -116,11 +140,12 @@ bool adapter_place_has(const struct adapter_place *place, const struct clip_dime
     case BLOCKS_FIRST:
         return block < c->n;
     case BLOCKS_LAST:
+    case BLOCKS_BY_SCORE:
         return block + c->n >= blocks;
     case BLOCKS_EVERY:
         return (block + 1) % c->n == 0;
     case BLOCKS_LISTED:
-        return c->listed >> block & 1;
+        return c->listed[tower] >> block & 1;
     }
     return false;
 }
@@ -139,9 +164,19 @@ static size_t blocks_named(const struct block_choice *c)
 {
     size_t named = c->rule == BLOCKS_ALL ? 0 : c->n;
     for (size_t block = 0; c->rule == BLOCKS_LISTED && block < BLOCKS_MOST; block++)
-        if (c->listed >> block & 1)
+        if ((c->listed[TOWER_IMAGE] | c->listed[TOWER_TEXT]) >> block & 1)
             named = block + 1;
     return named;
+}
+
+/* Whether a block is listed for this tower alone, which has none of that number with adapters. */
+static bool is_missing(const struct adapter_place *place, enum tower tower, size_t blocks)
+{
+    uint64_t alone = place->blocks.listed[tower] & ~place->blocks.listed[1 - tower];
+    for (size_t block = is_adapted(place, tower) ? blocks : 0; block < BLOCKS_MOST; block++)
+        if (place->blocks.rule == BLOCKS_LISTED && alone >> block & 1)
+            return true;
+    return false;
 }
 
 static status refuse(const struct adapter_place *place, const char *reason, size_t blocks, struct error *error)
@@ -168,6 +203,12 @@ status adapter_place_check(const struct adapter_place *place, const struct clip_
     }
     if (blocks_named(&place->blocks) > most)
         return refuse(place, "no such tower of this model has more than", most, error);
+    for (int t = 0; t < TOWERS; t++)
+        if (is_missing(place, (enum tower)t, blocks_of(dimensions, (enum tower)t)))
+            return refuse(place,
+                          t == TOWER_IMAGE ? "of the image tower no more can have any than"
+                                           : "of the text tower no more can have any than",
+                          is_adapted(place, (enum tower)t) ? blocks_of(dimensions, (enum tower)t) : 0, error);
     for (int t = 0; t < TOWERS; t++)
         if (is_adapted(place, (enum tower)t) && adapter_place_count(place, dimensions, (enum tower)t) == 0)
             return refuse(place,

@@ -14,15 +14,16 @@
 
 enum block_rule {
     BLOCKS_ALL,
-    BLOCKS_FIRST, /* n of them */
-    BLOCKS_LAST,  /* n of them */
-    BLOCKS_EVERY, /* the n-th, the 2n-th, …: every_2 is 1, 3, 5 */
+    BLOCKS_FIRST,    /* n of them */
+    BLOCKS_LAST,     /* n of them */
+    BLOCKS_EVERY,    /* the n-th, the 2n-th, …: every_2 is 1, 3, 5 */
+    BLOCKS_BY_SCORE, /* n of each tower, which its scores choose before anything is trained (scores.h) */
     BLOCKS_LISTED
 };
 struct block_choice {
     enum block_rule rule;
     size_t n;
-    uint64_t listed; /* bit i: block i, counted from 0 */
+    uint64_t listed[TOWERS]; /* bit i: block i of that tower, counted from 0 */
 };
 
 enum adapted_towers { ADAPT_BOTH, ADAPT_IMAGE, ADAPT_TEXT };
@@ -33,7 +34,8 @@ struct adapter_place {
     enum adapted_towers towers;
 };
 
-/* From "all", "first_N", "last_N", "every_N", or numbers of blocks. ERROR_ARGUMENT without a file or key in its message. */
+/* From "all", "first_N", "last_N", "every_N", "by_score_N", or blocks: "3" of either tower, "image.3" or "text.3" of one.
+ * ERROR_ARGUMENT without a file or key in its message. */
 status block_choice_read(struct block_choice *choice, const char *const *words, size_t count, struct error *error);
 /* The same from one text, the words separated by commas or spaces. */
 status block_choice_parse(struct block_choice *choice, const char *text, struct error *error);
@@ -42,6 +44,7 @@ void block_choice_write(const struct block_choice *choice, struct text *text); /
 const char *adapted_towers_name(enum adapted_towers towers);
 bool adapted_towers_find(enum adapted_towers *towers, const char *name);
 
+/* With BLOCKS_BY_SCORE, before there are scores: the last n, so that counts and costs are right. */
 bool adapter_place_has(const struct adapter_place *place, const struct clip_dimensions *dimensions, enum tower tower,
                        size_t block);
 size_t adapter_place_count(const struct adapter_place *place, const struct clip_dimensions *dimensions,

@@ -76,6 +76,24 @@ status batches_open(struct batches **result, struct experiment *e, const struct 
     return OK;
 }
 
+status batches_open_task(struct batches **batches, struct experiment *e, const struct task *task, size_t first,
+                         size_t end, struct error *error)
+{
+    struct loader_settings settings = {.dataset = task->dataset,
+                                       .split = SPLIT_TRAIN,
+                                       .resolution = (int)e->model.clip->dimensions.resolution,
+                                       .batch = task->settings.batch,
+                                       .shuffle = true,
+                                       .augment = true,
+                                       .augmentation = task->settings.augmentation,
+                                       .seed = e->seed,
+                                       .task = (uint32_t)task->index,
+                                       .cache = task == &e->data.joint ? NULL : e->data.cache,
+                                       .part = e->work.rank,
+                                       .parts = e->work.ranks};
+    return batches_open(batches, e, &settings, first, end, error);
+}
+
 static status send_next(struct batches *b, struct error *error)
 {
     struct backend *backend = b->experiment->model.backend;

@@ -22,6 +22,10 @@ struct batches;
 status batches_open(struct batches **batches, struct experiment *experiment, const struct loader_settings *settings,
                     size_t first, size_t end, struct error *error);
 
+/* The training batches of a task, as its iterations take them: this rank's share of each. */
+status batches_open_task(struct batches **batches, struct experiment *experiment, const struct task *task, size_t first,
+                         size_t end, struct error *error);
+
 /* The next batch; batches of one size have the same addresses. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);
 

@@ -167,25 +167,6 @@ static status add_need(const struct experiment *e, const struct task *task, stru
                          images, texts->count, (bytes >> 20) + 1);
 }
 
-static status open_batches(struct iterations *i, struct error *error)
-{
-    struct experiment *e = i->experiment;
-    const struct task *task = i->task;
-    struct loader_settings settings = {.dataset = task->dataset,
-                                       .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
-                                       .batch = task->settings.batch,
-                                       .shuffle = true,
-                                       .augment = true,
-                                       .augmentation = task->settings.augmentation,
-                                       .seed = e->seed,
-                                       .task = (uint32_t)task->index,
-                                       .cache = task == &e->data.joint ? NULL : e->data.cache,
-                                       .part = e->work.rank,
-                                       .parts = e->work.ranks};
-    return batches_open(&i->batches, e, &settings, i->training->first, task->settings.iterations, error);
-}
-
 /* The iterations of one rank. */
 static status train_share(const struct training *training, struct error *error)
 {
@@ -204,7 +185,7 @@ static status train_share(const struct training *training, struct error *error)
     TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, router, &e->routers, error));
     if (method->begin_task != NULL)
         TRY(method->begin_task(&e->method, task, training->first > 0, error));
-    TRY(open_batches(&iterations, error));
+    TRY(batches_open_task(&iterations.batches, e, task, training->first, task->settings.iterations, error));
     status result = run_iterations(&iterations, error);
     e->model.backend->ops->recording_destroy(e->model.backend, &iterations.recording);
     batches_close(iterations.batches);
@@ -216,6 +197,9 @@ status train_task(const struct training *training, struct error *error)
     struct experiment *e = training->experiment;
     const struct task *task = training->task;
     const struct method *method = e->settings.method;
+    if (e->model.adapters != NULL && e->model.adapters->settings.place.blocks.rule == BLOCKS_BY_SCORE)
+        return error_set(error, ERROR_ARGUMENT, "%s: adapter.blocks: the scores have not chosen any blocks yet",
+                         task->settings.name);
     if (training->first == 0)
         TRY(guard_begin_task(e, error));
     if (e->model.groups != GROUPS_NONE) {

@@ -314,11 +314,12 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
 static void choices_are_in_the_file(void **state)
 {
     (void)state;
-    struct adapter_settings cases[9] = {small_settings,     small_settings,     small_settings,
-                                        small_settings,     small_settings,     small_settings,
-                                        small_ffn_settings, small_ffn_settings, small_ffn_settings};
+    struct adapter_settings cases[10] = {small_settings,     small_settings, small_settings,     small_settings,
+                                         small_settings,     small_settings, small_ffn_settings, small_ffn_settings,
+                                         small_ffn_settings, small_settings};
+    cases[9].place.blocks = (struct block_choice){.rule = BLOCKS_LISTED, .listed = {2, 1}};
     cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
-    cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = 1}, ADAPT_TEXT};
+    cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = {1, 1}}, ADAPT_TEXT};
     cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
     cases[3].shared_expert = true;
     cases[4].gate_input = GATE_MEAN;
@@ -334,7 +335,8 @@ static void choices_are_in_the_file(void **state)
         must(open_adapters(&s, &opened, 0, SMALL_TASKS));
         const struct adapter_place *expected = &cases[i].place, *found = &opened->settings.place;
         assert_true(found->blocks.rule == expected->blocks.rule && found->blocks.n == expected->blocks.n &&
-                    found->blocks.listed == expected->blocks.listed && found->towers == expected->towers);
+                    memcmp(found->blocks.listed, expected->blocks.listed, sizeof found->blocks.listed) == 0 &&
+                    found->towers == expected->towers);
         assert_int_equal(opened->settings.shared_expert, cases[i].shared_expert);
         assert_int_equal(opened->settings.gate_input, cases[i].gate_input);
         assert_int_equal(opened->settings.routing, cases[i].routing);
@@ -359,6 +361,7 @@ static void choices_that_do_not_fit_are_refused(void **state)
         {{"format", "pt"}, "resblocks.1.", "resblocks.1.adaptmlp_list.0.down_proj.weight"},
         {{"blocks", "2"}, NULL, "adapter.blocks is 2"},
         {{"blocks", "first_two"}, NULL, "first_two"},
+        {{"blocks", "by_score_1"}, NULL, "by_score_1"},
         {{"towers", "none"}, NULL, "\"none\""},
         {{"shared_expert", "true"}, NULL, "no such expert"},
     };

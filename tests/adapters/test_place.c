@@ -33,6 +33,8 @@ static void rules_choose_blocks(void **state)
         {"0, 3 5", ADAPT_BOTH, "x..x.x..................", "x..x.x......"},
         {"23, 0", ADAPT_BOTH, "x......................x", "x..........."},
         {"23", ADAPT_IMAGE, ".......................x", "............"},
+        {"image.23, 2, text.0", ADAPT_BOTH, "..x....................x", "x.x........."},
+        {"by_score_2", ADAPT_BOTH, "......................xx", "..........xx"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapter_place place = place_of(cases[i].rule, cases[i].towers);
@@ -55,7 +57,8 @@ static void rules_choose_blocks(void **state)
 static void rules_are_written_as_they_are_read(void **state)
 {
     (void)state;
-    static const char *const rules[] = {"all", "first_3", "last_12", "every_2", "0, 3, 63"};
+    static const char *const rules[] = {
+        "all", "first_3", "last_12", "every_2", "by_score_3", "0, 3, 63", "image.0, 3, image.63, text.2"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         struct block_choice choice;
         struct text text = {0};
@@ -69,8 +72,9 @@ static void rules_are_written_as_they_are_read(void **state)
 static void what_no_model_has_is_refused(void **state)
 {
     (void)state;
-    static const char *const words[] = {"",   "none", "first", "first_0", "last_-1", "every_", "every_65",
-                                        "64", "-1",   "0, 0",  "0, all",  "1.5",     "x, 1"};
+    static const char *const words[] = {"",         "none",   "first",  "first_0",    "last_-1", "every_",
+                                        "every_65", "64",     "-1",     "0, 0",       "0, all",  "1.5",
+                                        "x, 1",     "image.", "head.1", "image.1, 1", "by_score"};
     static const struct {
         const char *blocks;
         enum adapted_towers towers;
@@ -81,6 +85,8 @@ static void what_no_model_has_is_refused(void **state)
         {"last_25", ADAPT_IMAGE, {"last_25", "24 blocks"}},
         {"23", ADAPT_BOTH, {"text tower", "towers both"}},
         {"every_20", ADAPT_BOTH, {"every_20", "text tower"}},
+        {"image.1, text.12", ADAPT_BOTH, {"text.12", "text tower no more can have any than 12 blocks"}},
+        {"image.1, text.0", ADAPT_TEXT, {"image.1", "image tower no more can have any than 0 blocks"}},
     };
     struct block_choice choice;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -1,0 +1,37 @@
+/* Which blocks gain most from experts (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636): with experts in every
+ * block, θ = θ_dense + θ_residual, a block's score is the Euclidean norm of the loss's gradient by the residual weights of all
+ * its experts, which is that by θ; the mean over a few steps, summed over the tasks.
+ *
+ *     struct layer_scores scores;
+ *     TRY(layer_scores_create(&scores, tasks, blocks, error));          // adapters in all blocks of their towers
+ *     ... a backward pass ...
+ *     TRY(layer_scores_add(&scores, adapters, task, 1.0 / steps, error));
+ *     layer_scores_choose(&scores, 3, &settings.place.blocks);          // the three best of each tower
+ *     layer_scores_free(&scores);
+ */
+#ifndef MTIL_ADAPTERS_SCORES_H
+#define MTIL_ADAPTERS_SCORES_H
+
+#include "adapters/adapter.h"
+
+struct layer_scores {
+    size_t tasks, blocks[TOWERS]; /* blocks 0: a tower without adapters */
+    double *values[TOWERS];       /* [tasks, blocks] */
+};
+
+/* All zero. The caller frees, also after a failure. */
+status layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS], struct error *error);
+void layer_scores_free(struct layer_scores *scores);
+
+/* Adds share times the norms of the gradients as they are. Waits for the device. ERROR_FORMAT where one is not finite. */
+status layer_scores_add(struct layer_scores *scores, const struct adapters *adapters, size_t task, double share,
+                        struct error *error);
+
+double layer_scores_sum(const struct layer_scores *scores, enum tower tower, size_t block);
+/* From 1, the highest sum of its tower; of equal ones the lower block is before. */
+size_t layer_scores_rank(const struct layer_scores *scores, enum tower tower, size_t block);
+
+/* The n best blocks of each tower, all of those of a tower that has fewer. */
+void layer_scores_choose(const struct layer_scores *scores, size_t n, struct block_choice *choice);
+
+#endif
