@@ -88,10 +88,18 @@ static status pass_all(const struct passage *p, struct experiment *e, struct sel
 
 struct labels {
     char seed[24], task[24], iteration[24], rows[24];
+    char
+        blocks[1024]; /* those that adapters are in, where they are listed, as by their scores; "": a rule says which */
 };
 
 static void make_labels(struct labels *labels, const struct experiment *e, const struct checkpoint_place *place)
 {
+    const struct adapters *adapters = e->model.adapters;
+    struct text blocks = {0};
+    if (adapters != NULL && adapters->settings.place.blocks.rule == BLOCKS_LISTED)
+        block_choice_write(&adapters->settings.place.blocks, &blocks);
+    snprintf(labels->blocks, sizeof labels->blocks, "%s", blocks.data != NULL ? blocks.data : "");
+    text_free(&blocks);
     snprintf(labels->seed, sizeof labels->seed, "%llu", (unsigned long long)e->seed);
     snprintf(labels->task, sizeof labels->task, "%zu", place->task);
     snprintf(labels->iteration, sizeof labels->iteration, "%zu", place->iteration);
@@ -112,9 +120,11 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
                                                     {"seed", labels.seed},
                                                     {"task", labels.task},
                                                     {"iteration", labels.iteration},
-                                                    {"rows", labels.rows}};
+                                                    {"rows", labels.rows},
+                                                    {"blocks", labels.blocks}};
+    size_t count = sizeof metadata / sizeof *metadata - (*labels.blocks == 0);
     if (result == OK)
-        result = archive_write(archive, path, metadata, sizeof metadata / sizeof *metadata, error);
+        result = archive_write(archive, path, metadata, count, error);
     archive_close(archive);
     return result;
 }
@@ -158,6 +168,8 @@ static status read_labels(const struct archive *archive, const struct experiment
     if (same(archive, path, "suite_hash", e->identity_before, NULL) != OK)
         TRY(same(archive, path, "suite_hash", e->identity, error));
     TRY(same(archive, path, "seed", labels.seed, error));
+    if (archive_metadata(archive, "blocks") != NULL)
+        TRY(same(archive, path, "blocks", labels.blocks, error));
     return read_place(archive, e, path, place, error);
 }
 

@@ -121,6 +121,36 @@ status experiment_open_recorded(struct experiment **result, const struct setting
     return OK;
 }
 
+static status expect_same_file(const struct experiment *e, const struct file_stamp *before, struct error *error)
+{
+    if (file_stamp_same(before, &e->model.weights_read))
+        return OK;
+    return error_set(
+        error, ERROR_IO,
+        "model.weights: %s changed while it was used; restore the old file and give the same command again",
+        e->settings.weights);
+}
+
+status experiment_reopen(struct experiment *e, unsigned groups, enum experiment_parts parts, struct error *error)
+{
+    struct model before = e->model;
+    replicas_close(e);
+    model_close(e);
+    e->effects = (struct merge_effect_list){0};
+    e->model = (struct model){.tokenizer = before.tokenizer,
+                              .vocabulary_read = before.vocabulary_read,
+                              .head = before.head,
+                              .groups = groups};
+    TRY(model_open(e, error));
+    TRY(expect_same_file(e, &before.weights_read, error));
+    TRY(model_open_head(e, error));
+    if (parts == MODEL_ALONE)
+        return OK;
+    TRY(method_open(e, error));
+    choose_evaluation_batch(e);
+    return replicas_open(e, error);
+}
+
 void experiment_close(struct experiment *e)
 {
     if (e == NULL)

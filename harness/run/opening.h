@@ -31,6 +31,12 @@ status experiment_open_model(struct experiment **experiment, const struct settin
 status experiment_open_recorded(struct experiment **experiment, const struct settings *settings,
                                 const struct recorded *recorded, struct task *tasks, size_t task_count,
                                 struct error *error);
+
+/* Opens the model anew, from the experiment's settings as they are now, with `groups` trained; tasks, tokenizer and cache stay.
+ * MODEL_ALONE: without the method and its replicas. */
+enum experiment_parts { WITH_METHOD, MODEL_ALONE };
+status experiment_reopen(struct experiment *experiment, unsigned groups, enum experiment_parts parts,
+                         struct error *error);
 void experiment_close(struct experiment *experiment); /* NULL is allowed */
 
 #endif

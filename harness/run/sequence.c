@@ -13,6 +13,7 @@
 
 #include "core/file.h"
 #include "harness/run/image_watch.h"
+#include "harness/run/layer_choice.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/saved_adapters.h"
 #include "harness/run/tasks_survey.h"
@@ -325,12 +326,26 @@ static status choose_folder(struct run *r, struct error *error)
     return r->resume != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
 }
 
+/* Before whatever looks at the adapters. */
+static status choose_blocks(struct run *r, struct error *error)
+{
+    bool settled;
+    char *path = run_scores_file(r->folder);
+    status result = path != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
+    NEXT(result, layer_choice_settle(r->e, path, r->sequence->progress, &settled, error));
+    if (result == OK && settled)
+        result = record_file(&r->recorder, -1, "layer_scores", path, error);
+    free(path);
+    return result;
+}
+
 static status open_run(struct run *r, struct error *error)
 {
     const struct settings *s = &r->e->settings;
     TRY(choose_folder(r, error));
     TRY(directory_create(r->folder, error));
     TRY(lock_folder(r, error));
+    TRY(choose_blocks(r, error));
     if (settings_select(s) && s->selector.kind->route == ROUTE_BY_ERRORS)
         TRY(selector_create(&r->selector, r->e, error));
     return evaluator_create(&r->evaluator, r->e, r->selector, error);

@@ -1,0 +1,104 @@
+/* mtil layers: which blocks gain most from experts. */
+#include <stdlib.h>
+
+#include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/output.h"
+#include "harness/commands/run.h"
+#include "harness/run/layer_choice.h"
+#include "harness/run/opening.h"
+
+static const struct option options[] = {OUTPUT_FORMAT_OPTION, BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
+
+static void add_columns(struct table *table, const struct experiment *e)
+{
+    static const char *const titles[] = {"tower", "rank", "block", "score"};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        table_add_column(table, &(struct table_column){.title = titles[i], .decimals = 4, .once = i == 0});
+    for (size_t k = 0; e->data.task_count > 1 && k < e->data.task_count; k++)
+        table_add_column(table, &(struct table_column){
+                                    .title = e->data.tasks[k].settings.name, .decimals = 4, .best = BEST_HIGHEST});
+}
+
+static void add_block(struct table *table, const struct layer_scores *scores, enum tower tower, size_t block)
+{
+    table_add_text(table, tower == TOWER_IMAGE ? "image" : "text");
+    table_add_integer(table, (int64_t)layer_scores_rank(scores, tower, block));
+    table_add_integer(table, (int64_t)block);
+    table_add_real(table, layer_scores_sum(scores, tower, block));
+    for (size_t k = 0; scores->tasks > 1 && k < scores->tasks; k++)
+        table_add_real(table, scores->values[tower][k * scores->blocks[tower] + block]);
+}
+
+/* A block of rows per tower, the best first. */
+static status show(const struct command_call *call, const struct experiment *e, const struct layer_scores *scores,
+                   struct error *error)
+{
+    struct table table = {0};
+    add_columns(&table, e);
+    for (int t = 0; t < TOWERS; t++) {
+        if (scores->blocks[t] > 0 && table_rows(&table) > 0)
+            table_begin_block(&table);
+        for (size_t rank = 1; rank <= scores->blocks[t]; rank++)
+            for (size_t block = 0; block < scores->blocks[t]; block++)
+                if (layer_scores_rank(scores, (enum tower)t, block) == rank)
+                    add_block(&table, scores, (enum tower)t, block);
+    }
+    status result = output_table(call, &table, error);
+    table_free(&table);
+    return result;
+}
+
+static status score(const struct command_call *call, const struct suite *suite, struct error *error)
+{
+    struct experiment *e;
+    struct layer_scores scores = {0};
+    uint64_t seed;
+    TRY(settings_seed(suite, 0, &seed, error));
+    TRY(experiment_open(&e, suite, seed, call->log, error));
+    e->stop = call->stop;
+    status result = layer_choice_score(e, call->progress, &scores, error);
+    progress_end(call->progress);
+    NEXT(result, show(call, e, &scores, error));
+    layer_scores_free(&scores);
+    experiment_close(e);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct suite_words words;
+    struct suite *suite = NULL;
+    TRY(suite_words_read(&words, call, error));
+    const char **all = calloc(words.count + 1, sizeof *all);
+    status result = all != NULL ? OK : error_set(error, ERROR_MEMORY, "layers: no memory for %zu words", words.count);
+    if (result == OK) {
+        all[0] = "adapter.blocks=by_score_1"; /* the suite's own blocks are of no matter */
+        for (size_t i = 0; i < words.count; i++)
+            all[i + 1] = words.list[i];
+        result = suite_load(&suite, call->arguments[0], settings_sections, all, words.count + 1, error);
+    }
+    NEXT(result, settings_check_seeds(suite, error));
+    NEXT(result, score(call, suite, error));
+    suite_destroy(suite);
+    free(all);
+    suite_words_free(&words);
+    return result;
+}
+
+const struct command command_layers = {
+    .name = "layers",
+    .arguments = "SUITE [key=value…]",
+    .summary = "rank the blocks of a model by what they would gain from experts",
+    .details = "With experts in every block, each task of the suite takes adapter.score_steps training steps from the "
+               "model as\n"
+               "it is; a block's score is the norm of the gradient of its experts, the mean over the steps, summed "
+               "over the tasks.\n"
+               "adapter.blocks=by_score_N puts adapters into the N best blocks of each tower. The first seed is used, "
+               "and nothing\n"
+               "is stored.\n",
+    .example = "  mtil layers mini adapter.kind=ffn adapter.score_steps=20\n",
+    .options = options,
+    .least = 1,
+    .most = SIZE_MAX,
+    .run = run,
+};

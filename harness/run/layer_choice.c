@@ -1,0 +1,209 @@
+#include "harness/run/layer_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
+#include "core/file.h"
+#include "harness/run/model_opening.h"
+#include "harness/run/opening.h"
+#include "harness/train/batches.h"
+#include "harness/train/trained.h"
+#include "harness/train/trainer.h"
+#include "models/files/safetensors.h"
+#include "models/schedule.h"
+
+static const char *const tower_names[TOWERS] = {"image", "text"};
+
+/* --- Scores --- */
+
+struct scoring {
+    struct experiment *experiment;
+    struct layer_scores *scores;
+    struct progress *progress;
+    size_t steps; /* of each task */
+};
+
+static status one_step(const struct scoring *s, const struct task *task, struct batches *batches, size_t step,
+                       size_t steps, struct error *error)
+{
+    struct experiment *e = s->experiment;
+    struct method_run none = {.experiment = e};
+    struct schedule schedule = {task->settings.rate, task->settings.warmup, task->settings.schedule_end};
+    struct trained_group group;
+    struct batch batch;
+    arena_reset(&e->model.step_memory);
+    TRY(batches_take(batches, &batch, error));
+    TRY(experiment_set_step(e, task->index, step, schedule_rate(&schedule, step), error));
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    TRY(classification_loss(&none, task, &batch, error));
+    TRY(layer_scores_add(s->scores, e->model.adapters, task->index, 1.0 / (double)steps, error));
+    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(parameters_step(group.parameters, e->model.state, &task->settings.rule, error));
+    batches_advance(batches);
+    return stop_requested(e->stop) ? error_set(error, ERROR_STOPPED, "stopped while blocks were scored") : OK;
+}
+
+static status score_task(const struct scoring *s, const struct task *task, struct error *error)
+{
+    struct experiment *e = s->experiment;
+    int32_t router = adapters_router(&e->model.adapters->settings, task->index);
+    size_t steps = s->steps < task->settings.iterations ? s->steps : task->settings.iterations;
+    struct batches *batches;
+    if (task->index > 0)
+        TRY(model_restart(e, error));
+    arena_reset(&e->model.task_memory);
+    TRY(e->model.head->begin_task(e, task, router, &e->model.task_memory, &e->classes, error));
+    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, router, &e->routers, error));
+    TRY(adapters_begin_task(e->model.adapters, task->index, error));
+    TRY(batches_open_task(&batches, e, task, 0, steps, error));
+    status result = OK;
+    for (size_t step = 0; result == OK && step < steps; step++) {
+        progress_report(s->progress, &(struct progress_state){.activity = "score",
+                                                              .subject = task->settings.name,
+                                                              .task = task->index + 1,
+                                                              .tasks = e->data.task_count,
+                                                              .step = step + 1,
+                                                              .steps = steps});
+        result = one_step(s, task, batches, step, steps, error);
+    }
+    batches_close(batches);
+    return result;
+}
+
+static void count_blocks(const struct experiment *e, size_t blocks[TOWERS])
+{
+    struct adapter_place all = {.towers = e->settings.adapter.place.towers};
+    for (int t = 0; t < TOWERS; t++)
+        blocks[t] = adapter_place_count(&all, &e->model.clip->dimensions, (enum tower)t);
+}
+
+static status score_tasks(struct experiment *e, struct progress *progress, struct layer_scores *scores,
+                          struct error *error)
+{
+    struct adapter_settings *a = &e->settings.adapter;
+    struct scoring scoring = {e, scores, progress, a->score_steps};
+    a->place.blocks = (struct block_choice){.rule = BLOCKS_ALL};
+    if (expert_kind_of(a)->place == REPLACES_MLP && a->router == &router_softmax_topk)
+        a->aligned_output = true;
+    a->capacity = 0;
+    e->settings.gpus = 1;
+    TRY(experiment_reopen(e, e->model.groups & ~(unsigned)GROUPS_TOWERS, MODEL_ALONE, error));
+    size_t blocks[TOWERS];
+    count_blocks(e, blocks);
+    TRY(layer_scores_create(scores, e->data.task_count, blocks, error));
+    for (size_t k = 0; k < e->data.task_count; k++)
+        TRY(score_task(&scoring, &e->data.tasks[k], error));
+    return OK;
+}
+
+status layer_choice_score(struct experiment *e, struct progress *progress, struct layer_scores *scores,
+                          struct error *error)
+{
+    const struct settings own = e->settings;
+    *scores = (struct layer_scores){0};
+    if (!(e->model.groups & GROUP_ADAPTERS))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: method.name: %s trains no adapters, so there is nothing to place by scores",
+                         e->settings.method->name);
+    status result = score_tasks(e, progress, scores, error);
+    e->settings = own;
+    return result;
+}
+
+/* --- Their file --- */
+
+/* Of another run, as after a change of data: its scores are not this one's. */
+static bool is_of_run(const struct safetensors *file, const struct experiment *e)
+{
+    const char *hash = safetensors_metadata_value(file, "suite_hash"), *seed = safetensors_metadata_value(file, "seed");
+    char own[24];
+    snprintf(own, sizeof own, "%llu", (unsigned long long)e->seed);
+    return hash != NULL && seed != NULL && strcmp(seed, own) == 0 &&
+           (strcmp(hash, e->identity) == 0 || strcmp(hash, e->identity_before) == 0);
+}
+
+static status read_values(const struct safetensors *file, struct layer_scores *scores, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        const struct safetensor *tensor;
+        const size_t shape[] = {scores->tasks, scores->blocks[t]};
+        if (scores->blocks[t] == 0)
+            continue;
+        TRY(safetensors_expect(file, tower_names[t], SAFETENSOR_F64, 2, shape, &tensor, error));
+        memcpy(scores->values[t], tensor->data, shape[0] * shape[1] * sizeof *scores->values[t]);
+    }
+    return OK;
+}
+
+static status read_scores(const struct experiment *e, const char *path, struct layer_scores *scores, bool *found,
+                          struct error *error)
+{
+    struct safetensors *file;
+    size_t blocks[TOWERS];
+    *found = file_exists(path);
+    if (!*found)
+        return OK;
+    if (safetensors_open(&file, path, error) != OK)
+        return error_context(error, "cannot read the scores of blocks; delete the file to compute them again");
+    *found = is_of_run(file, e);
+    count_blocks(e, blocks);
+    status result = *found ? layer_scores_create(scores, e->data.task_count, blocks, error) : OK;
+    if (*found)
+        NEXT(result, read_values(file, scores, error));
+    safetensors_close(file);
+    return result;
+}
+
+static status write_scores(const struct experiment *e, const char *path, const struct layer_scores *scores,
+                           struct error *error)
+{
+    struct safetensor tensors[TOWERS];
+    char seed[24];
+    size_t count = 0;
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)e->seed);
+    for (int t = 0; t < TOWERS; t++)
+        if (scores->blocks[t] > 0)
+            tensors[count++] = (struct safetensor){.name = tower_names[t],
+                                                   .type = SAFETENSOR_F64,
+                                                   .rank = 2,
+                                                   .shape = {scores->tasks, scores->blocks[t]},
+                                                   .data = scores->values[t]};
+    const struct safetensors_metadata metadata[] = {{"suite_hash", e->identity}, {"seed", seed}};
+    return safetensors_write(path, tensors, count, metadata, sizeof metadata / sizeof *metadata, error);
+}
+
+/* --- The choice --- */
+
+static status choose(struct experiment *e, const char *path, struct progress *progress, struct layer_scores *scores,
+                     struct error *error)
+{
+    struct block_choice *blocks = &e->settings.adapter.place.blocks;
+    struct text words = {0};
+    bool found;
+    TRY(read_scores(e, path, scores, &found, error));
+    if (!found) {
+        TRY(layer_choice_score(e, progress, scores, error));
+        TRY(write_scores(e, path, scores, error));
+    }
+    layer_scores_choose(scores, blocks->n, blocks);
+    block_choice_write(blocks, &words);
+    log_info(e->log, "adapters in the blocks of the highest scores: %s", words.data != NULL ? words.data : "?");
+    text_free(&words);
+    return OK;
+}
+
+status layer_choice_settle(struct experiment *e, const char *path, struct progress *progress, bool *settled,
+                           struct error *error)
+{
+    struct layer_scores scores = {0};
+    unsigned groups = e->model.groups;
+    *settled = groups & GROUP_ADAPTERS && e->settings.adapter.place.blocks.rule == BLOCKS_BY_SCORE;
+    if (!*settled)
+        return OK;
+    status result = choose(e, path, progress, &scores, error);
+    layer_scores_free(&scores);
+    NEXT(result, experiment_reopen(e, groups, WITH_METHOD, error));
+    return result;
+}

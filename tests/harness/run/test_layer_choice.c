@@ -1,0 +1,311 @@
+/* Blocks that are chosen by scores before a run: what the scores are, what they choose, and that a stop changes nothing. */
+#include "harness/run/layer_choice.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/files/adapter_file.h"
+#include "core/file.h"
+#include "harness/methods/methods.h"
+#include "harness/run/run_folder.h"
+#include "harness/run/sequence.h"
+#include "harness/train/trainer.h"
+#include "models/files/safetensors.h"
+#include "results/store/database.h"
+#include "tests/harness/small_run.h"
+
+enum { BLOCKS = 2, STEPS = 3, WORDS = 16 };
+
+/* --- Scores are norms in the first steps of a task's training --- */
+
+static struct layer_scores seen;
+
+static status look(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
+{
+    (void)iteration;
+    return layer_scores_add(&seen, run->experiment->model.adapters, task->index, 1.0 / STEPS, failure);
+}
+
+static size_t add_words(const char **list, size_t count, const char *const *more)
+{
+    for (; more != NULL && *more != NULL; more++)
+        list[count++] = *more;
+    list[count] = NULL;
+    return count;
+}
+
+/* The steps of the trainer itself; only gradients before the first update have to be those of one task alone. */
+static void train_watched(struct small_run *run, size_t task)
+{
+    struct experiment *e = run->experiment;
+    struct method watched = *e->settings.method;
+    watched.before_update = look;
+    watched.end_task = NULL;
+    e->settings.method = &watched;
+    e->data.tasks[task].settings.iterations = STEPS;
+    must(train_task(&(struct training){.experiment = e, .task = &e->data.tasks[task]}, &error));
+}
+
+static void expect_scores_of_training(const char *const *choices, const char *const *of_scoring)
+{
+    static const char *const common[] = {"merge.policy=none", NULL};
+    const char *words[WORDS] = {"adapter.blocks=by_score_1", "adapter.score_steps=3"};
+    struct small_run run;
+    struct layer_scores scores;
+    add_words(words, add_words(words, add_words(words, 2, common), choices), NULL);
+    small_run_open(&run, 1, words);
+    struct settings before = run.experiment->settings;
+    must(layer_choice_score(run.experiment, NULL, &scores, &error));
+    assert_memory_equal(&before, &run.experiment->settings, sizeof before);
+    must(layer_scores_create(&seen, SMALL_RUN_TASKS, scores.blocks, &error));
+    add_words(words, add_words(words, add_words(words, 0, common), choices), of_scoring);
+    for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
+        small_run_reopen(&run, 1, words);
+        train_watched(&run, task);
+    }
+    for (int t = 0; t < TOWERS; t++) {
+        assert_int_equal(scores.blocks[t], BLOCKS);
+        for (size_t i = 0; i < BLOCKS * SMALL_RUN_TASKS; i++)
+            if (!(scores.values[t][i] > 0) || scores.values[t][i] != seen.values[t][i])
+                fail_msg("tower %d, score %zu: %.17g, found %.17g", t, i, seen.values[t][i], scores.values[t][i]);
+    }
+    layer_scores_free(&scores);
+    layer_scores_free(&seen);
+    small_run_close(&run);
+}
+
+static void scores_are_of_the_first_steps(void **state)
+{
+    (void)state;
+    expect_scores_of_training((const char *const[]){"adapter.balance_loss=cv", NULL}, NULL);
+    expect_scores_of_training((const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
+                                                    "adapter.router=softmax_topk", "adapter.top_k=1",
+                                                    "adapter.init_noise=0.01", NULL},
+                              (const char *const[]){"adapter.aligned_output=true", NULL});
+    expect_scores_of_training((const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
+                                                    "adapter.router=softmax_topk", "adapter.aligned_output=true",
+                                                    "adapter.routing=per_token", NULL},
+                              NULL);
+}
+
+/* --- A run --- */
+
+static struct stop interruption;
+
+static status interrupt(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
+{
+    interruption.signal = task->index == 1 && iteration == 3 ? 2 : 0;
+    return method_moe_adapters.after_step(run, task, iteration, failure);
+}
+
+/* As the program does; interrupted: in the second task. */
+static status run_once(struct small_run *run, const char *blocks, const char *database, bool interrupted)
+{
+    struct store *store;
+    struct method watched = method_moe_adapters;
+    small_run_reopen(run, 1, (const char *const[]){blocks, "run.log_every=2", NULL});
+    watched.after_step = interrupt;
+    interruption = (struct stop){0};
+    if (interrupted)
+        run->experiment->settings.method = &watched;
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = &interruption};
+    status result = sequence_run(&sequence, &error);
+    run->experiment->settings.method = &method_moe_adapters;
+    store_close(store);
+    return result;
+}
+
+static int64_t number(const struct small_run *run, const char *database, const char *sql)
+{
+    struct database *opened;
+    int64_t found;
+    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_integer(opened, sql, &found, &error));
+    database_close(opened);
+    return found;
+}
+
+static char *scores_file(const struct small_run *run)
+{
+    char *folder = run_folder(run->experiment), *path = run_scores_file(folder);
+    free(folder);
+    assert_non_null(path);
+    return path;
+}
+
+/* Each tower's best block in the stored scores. */
+static void best_blocks(const char *path, size_t best[TOWERS])
+{
+    static const char *const names[TOWERS] = {"image", "text"};
+    struct safetensors *file;
+    must(safetensors_open(&file, path, &error));
+    for (int t = 0; t < TOWERS; t++) {
+        const struct safetensor *tensor;
+        double sums[BLOCKS] = {0};
+        must(safetensors_expect(file, names[t], SAFETENSOR_F64, 2, (size_t[]){SMALL_RUN_TASKS, BLOCKS}, &tensor,
+                                &error));
+        for (size_t i = 0; i < SMALL_RUN_TASKS * BLOCKS; i++)
+            sums[i % BLOCKS] += ((const double *)tensor->data)[i];
+        best[t] = sums[1] > sums[0];
+    }
+    safetensors_close(file);
+}
+
+static void choice_words(const size_t best[TOWERS], char words[64])
+{
+    if (best[0] == best[1])
+        snprintf(words, 64, "adapter.blocks=%zu", best[0]);
+    else
+        snprintf(words, 64, "adapter.blocks=image.%zu,text.%zu", best[0], best[1]);
+}
+
+/* The scores with the blocks of both towers exchanged, in a file of the same run. */
+static void exchange_blocks(const char *path)
+{
+    struct safetensors *file;
+    struct safetensor tensors[TOWERS];
+    double values[TOWERS][SMALL_RUN_TASKS * BLOCKS];
+    char hash[DIGEST_SIZE], seed[24];
+    must(safetensors_open(&file, path, &error));
+    snprintf(hash, sizeof hash, "%s", safetensors_metadata_value(file, "suite_hash"));
+    snprintf(seed, sizeof seed, "%s", safetensors_metadata_value(file, "seed"));
+    for (int t = 0; t < TOWERS; t++) {
+        tensors[t] = *safetensors_find(file, t == TOWER_IMAGE ? "image" : "text");
+        for (size_t i = 0; i < SMALL_RUN_TASKS * BLOCKS; i++)
+            values[t][i] = ((const double *)tensors[t].data)[i ^ 1];
+        tensors[t].data = values[t];
+        tensors[t].name = t == TOWER_IMAGE ? "image" : "text";
+    }
+    safetensors_close(file);
+    const struct safetensors_metadata metadata[] = {{"suite_hash", hash}, {"seed", seed}};
+    must(safetensors_write(path, tensors, TOWERS, metadata, 2, &error));
+}
+
+static struct bytes saved_adapters(const struct small_run *run)
+{
+    char *folder = run_folder(run->experiment), *path = path_format("%s/adapters.safetensors", folder);
+    struct bytes bytes;
+    must(file_read(path, FILE_LIMIT, &bytes, &error));
+    free(path);
+    free(folder);
+    return bytes;
+}
+
+static void expect_blocks(const struct small_run *run, const char *database, const size_t best[TOWERS])
+{
+    char sql[160];
+    for (int t = 0; t < TOWERS; t++) {
+        const char *name = t == TOWER_IMAGE ? "image" : "text";
+        snprintf(sql, sizeof sql, "SELECT count(*) > 0 AND min(block = %zu) FROM expert_counts WHERE encoder = '%s'",
+                 best[t], name);
+        assert_int_equal(number(run, database, sql), 1);
+    }
+}
+
+static void runs_have_the_best_blocks(void **state)
+{
+    (void)state;
+    struct small_run run;
+    size_t best[TOWERS];
+    char words[64], *sql;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, "adapter.blocks=by_score_1", "scored.db", false));
+    char *path = scores_file(&run);
+    best_blocks(path, best);
+    assert_true(best[TOWER_IMAGE] == 0 || best[TOWER_TEXT] == 0); /* not those that are last anyway */
+    expect_blocks(&run, "scored.db", best);
+    sql = path_format("SELECT count(*) FROM artifacts WHERE kind = 'layer_scores' AND path = '%s'", path);
+    assert_int_equal(number(&run, "scored.db", sql), 1);
+    free(sql);
+    struct bytes scored = saved_adapters(&run);
+    choice_words(best, words);
+    must(run_once(&run, words, "listed.db", false));
+    struct bytes listed = saved_adapters(&run);
+    assert_int_equal(listed.size, scored.size);
+    assert_memory_equal(listed.data, scored.data, listed.size);
+    bytes_free(&scored);
+    bytes_free(&listed);
+    free(path);
+    small_run_close(&run);
+}
+
+static void a_stop_keeps_the_choice(void **state)
+{
+    (void)state;
+    struct small_run run;
+    size_t best[TOWERS];
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, "adapter.blocks=by_score_1", "whole.db", false));
+    struct bytes whole = saved_adapters(&run);
+    char *path = scores_file(&run);
+    best_blocks(path, best);
+    assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", true), ERROR_STOPPED);
+    exchange_blocks(path); /* scores of other blocks are not those that the resume file was trained with */
+    assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false), ERROR_FORMAT);
+    error_tells((const char *const[]){"resume.safetensors", "expected blocks", NULL});
+    assert_int_equal(unlink(path), 0); /* they can be computed again */
+    must(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false));
+    expect_blocks(&run, "stopped.db", best);
+    struct bytes stopped = saved_adapters(&run);
+    assert_int_equal(stopped.size, whole.size);
+    assert_memory_equal(stopped.data, whole.data, whole.size);
+    bytes_free(&stopped);
+    bytes_free(&whole);
+    free(path);
+    small_run_close(&run);
+}
+
+/* What a run finds in its folder decides, unless it is of another run, or damaged. */
+static void the_file_decides(void **state)
+{
+    (void)state;
+    struct small_run run;
+    size_t best[TOWERS], exchanged[TOWERS];
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, "adapter.blocks=by_score_1", "first.db", false));
+    char *path = scores_file(&run);
+    best_blocks(path, best);
+    exchange_blocks(path);
+    must(run_once(&run, "adapter.blocks=by_score_1", "second.db", false));
+    best_blocks(path, exchanged);
+    assert_int_equal(exchanged[TOWER_IMAGE], 1 - best[TOWER_IMAGE]);
+    expect_blocks(&run, "second.db", exchanged);
+    struct bytes bytes;
+    must(file_read(path, FILE_LIMIT, &bytes, &error));
+    ((char *)bytes.data)[bytes.size - 1] ^= 1;
+    must(file_write(path, bytes.data, bytes.size, &error));
+    bytes_free(&bytes);
+    assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "third.db", false), ERROR_FORMAT);
+    error_tells((const char *const[]){path, "delete the file", NULL});
+    free(path);
+    small_run_close(&run);
+}
+
+static void nothing_trains_without_a_choice(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct layer_scores scores;
+    small_run_open(&run, 1, (const char *const[]){"adapter.blocks=by_score_1", NULL});
+    struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[0]};
+    assert_int_equal(train_task(&training, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"first", "adapter.blocks", "scores", NULL});
+    small_run_reopen(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    assert_int_equal(layer_choice_score(run.experiment, NULL, &scores, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){"continual_ft", "no adapters", NULL});
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_are_of_the_first_steps),   cmocka_unit_test(runs_have_the_best_blocks),
+        cmocka_unit_test(a_stop_keeps_the_choice),         cmocka_unit_test(the_file_decides),
+        cmocka_unit_test(nothing_trains_without_a_choice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
