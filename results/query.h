@@ -39,7 +39,8 @@ struct query {
     const char *name, *help;
 };
 
-/* The queries in order, NULL behind the last: runs, metrics, tasks, matrix, leaderboard, paper-table, experts, events,
+/* The queries in order, NULL behind the last: runs, metrics, tasks, matrix, leaderboard, paper-table, experts,
+ * class_experts, events,
  * merges, selector, digest, time. */
 const struct query *query_at(size_t index);
 bool query_exists(const char *name);

@@ -276,6 +276,16 @@ struct router_choices_row {
 status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,
                                 struct error *error);
 
+/* How often test images of each class of `task` chose each expert of one block of the image tower; its evaluation must be
+ * there. Zeros are not kept. */
+struct class_experts_row {
+    int64_t after_task, task, block;
+    const uint64_t *counts; /* [classes, experts] */
+    size_t classes, experts;
+};
+status store_add_class_experts(struct store *store, int64_t run, const struct class_experts_row *row,
+                               struct error *error);
+
 /* The error above which a task's autoencoder gives an image to zero-shot CLIP; infinite: never. */
 status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
                                     struct error *error);

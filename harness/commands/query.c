@@ -158,6 +158,8 @@ const struct command command_query = {
         "               of classifiers (where there are no others, or with --method supervised):\n"
         "               accuracy, and the difference from the row Dense, or --baseline\n"
         "  experts      how often each expert was chosen\n"
+        "  class_experts  how often images of each class chose each expert in the last test; with\n"
+        "               --dataset a row per block and class, a column per expert, percent\n"
         "  events       merges, skips and freezes\n"
         "  merges       use of merged experts, loss, distance; --by merge.policy: a row per policy,\n"
         "               and whether runs that use them more have better Transfer\n"

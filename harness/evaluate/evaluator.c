@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/routers/router.h"
 #include "harness/evaluate/routing.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/batches.h"
@@ -77,6 +78,7 @@ void evaluator_destroy(struct evaluator *evaluator)
         free(set->router);
         free(set->right);
         cached_images_free(&set->routed);
+        class_experts_free(&set->experts);
     }
     free(evaluator->sets);
     label_space_free(&evaluator->labels);
@@ -95,6 +97,48 @@ status evaluator_refresh(struct evaluator *evaluator, struct error *error)
 void evaluator_see(struct evaluator *evaluator, size_t tasks)
 {
     evaluator->labels.seen = tasks;
+}
+
+void evaluator_count_experts(struct evaluator *evaluator, bool counts)
+{
+    evaluator->counts_experts = counts;
+}
+
+/* --- Experts --- */
+
+/* Before an evaluation with routers. */
+static status begin_experts(const struct evaluator *evaluator, struct test_set *set, struct error *error)
+{
+    const struct adapters *adapters = evaluator->experiment->model.adapters;
+    class_experts_free(&set->experts);
+    if (!evaluator->counts_experts || adapters == NULL || !adapters_in_tower(adapters, TOWER_IMAGE) ||
+        router_kind_of(&adapters->settings)->averages)
+        return OK;
+    return class_experts_create(&set->experts, adapters->towers[TOWER_IMAGE].blocks,
+                                dataset_classes(set->task->dataset), adapters->settings.experts, error);
+}
+
+/* Whether those of tokens are counted, which nobody keeps. */
+static bool counts_tokens(const struct evaluator *evaluator, const struct test_set *set)
+{
+    return set->experts.counts != NULL && evaluator->experiment->model.adapters->settings.routing == ROUTING_PER_TOKEN;
+}
+
+static void count_experts(struct test_set *set, size_t item, const int32_t *chosen, size_t choices)
+{
+    size_t class = (size_t)set->labels[item] - set->task->first_class;
+    class_experts_add(&set->experts, class, chosen, choices / set->experts.blocks);
+}
+
+/* After an evaluation: those that are kept with the features. */
+static void count_kept_experts(const struct evaluator *evaluator, struct test_set *set)
+{
+    const struct cached_images *routed = &set->routed;
+    if (set->experts.counts == NULL || counts_tokens(evaluator, set))
+        return;
+    for (size_t i = 0; i < set->n; i++)
+        if (set->router[i] >= 0)
+            count_experts(set, i, routed->chosen + i * routed->choices, routed->choices);
 }
 
 /* --- Predictions --- */
@@ -142,10 +186,16 @@ static status predict(struct experiment *e, const struct tensor *images, const s
     return e->model.backend->ops->download(e->model.backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
-/* Features of the images of the next batch, host [count, embed], and the experts that each chose, [count, blocks, K]
- * or NULL. */
-static status encode_batch(struct experiment *e, struct batches *batches, int router, float *features, int32_t *chosen,
-                           size_t *count, struct error *error)
+static size_t image_positions(const struct experiment *e)
+{
+    size_t side = e->model.clip->dimensions.resolution / e->model.clip->dimensions.patch;
+    return 1 + side * side;
+}
+
+/* Features of the images of the next batch, host [count, embed], and the experts that each chose, [count, blocks, K] or,
+ * with tokens, [count, blocks, positions · K]; or NULL. */
+static status encode_batch(struct experiment *e, struct batches *batches, int router, bool tokens, float *features,
+                           int32_t *chosen, size_t *count, struct error *error)
 {
     struct routing routing;
     struct encoding encoding;
@@ -156,6 +206,7 @@ static status encode_batch(struct experiment *e, struct batches *batches, int ro
     TRY(batches_take(batches, &batch, error));
     *count = batch.count;
     TRY(routing_begin(&routing, e, TOWER_IMAGE, batch.count, router, &encoding, error));
+    TRY(tokens ? routing_see_tokens(&routing, image_positions(e), error) : OK);
     status result = clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass,
                                        &encoded, error);
     batches_advance(batches);
@@ -167,16 +218,23 @@ static status encode_batch(struct experiment *e, struct batches *batches, int ro
 /* What encoding a list of images needs besides the model. */
 struct encoding_room {
     uint32_t *list;
-    float *features; /* of a batch, as below */
-    int32_t *chosen;
+    float *features; /* of a batch, as above */
+    int32_t *chosen; /* likewise */
+    bool tokens;
+    size_t choices; /* of an image */
 };
 
-static status take_room(struct encoding_room *room, const struct evaluator *evaluator, size_t n, size_t choices,
-                        struct error *error)
+static status take_room(struct encoding_room *room, const struct evaluator *evaluator, const struct test_set *set,
+                        size_t n, struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
+    bool tokens = counts_tokens(evaluator, set);
+    size_t choices =
+        tokens ? set->experts.blocks * image_positions(e) * e->model.adapters->settings.top_k : set->routed.choices;
     size_t batch = experiment_evaluation_batch(e), embed = experiment_feature_width(e);
-    *room = (struct encoding_room){.list = malloc(array_size(n, sizeof *room->list)),
+    *room = (struct encoding_room){.tokens = tokens,
+                                   .choices = choices,
+                                   .list = malloc(array_size(n, sizeof *room->list)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
                                    .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
     if (room->list == NULL || room->features == NULL || room->chosen == NULL)
@@ -203,14 +261,14 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                        .batch = experiment_evaluation_batch(e),
                                        .cache = e->data.cache};
     struct batches *batches = NULL;
-    size_t embed = set->routed.embed, choices = set->routed.choices;
+    size_t embed = set->routed.embed, choices = room->choices;
     status result =
         n > 0 ? batches_open(&batches, e, &settings, 0, (n + settings.batch - 1) / settings.batch, error) : OK;
     for (size_t done = 0, count = 0; result == OK && done < n; done += count) {
         if (stop_requested(stop))
             result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
-        NEXT(result,
-             encode_batch(e, batches, router, room->features, choices > 0 ? room->chosen : NULL, &count, error));
+        NEXT(result, encode_batch(e, batches, router, room->tokens, room->features, choices > 0 ? room->chosen : NULL,
+                                  &count, error));
         NEXT(result, guard_images(&(struct guarded_images){.dataset = set->task->dataset,
                                                            .split = SPLIT_TEST,
                                                            .items = room->list,
@@ -219,9 +277,12 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                                            .width = embed,
                                                            .features = room->features},
                                   error));
-        for (size_t i = 0; result == OK && i < count; i++)
+        for (size_t i = 0; result == OK && i < count; i++) {
             feature_cache_store(evaluator->cache, &set->routed, room->list[done + i], router,
                                 room->chosen + i * choices, room->features + i * embed);
+            if (room->tokens && router >= 0)
+                count_experts(set, room->list[done + i], room->chosen + i * choices, choices);
+        }
     }
     batches_close(batches);
     return result;
@@ -285,9 +346,11 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
     struct encoding_room room;
-    status result = take_room(&room, evaluator, n, set->routed.choices, error);
+    status result = take_room(&room, evaluator, set, n, error);
     if (result == OK) {
         size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, room.list);
+        if (room.tokens)
+            memcpy(room.list, items, (missing = n) * sizeof *items);
         result = encode_list(evaluator, set, &room, missing, router, stop, error);
     }
     NEXT(result,
@@ -417,7 +480,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
     const struct experiment *e = evaluator->experiment;
     int routers = e->model.adapters != NULL ? (int)e->model.adapters->settings.tasks : 0;
-    status result = OK;
+    status result = begin_experts(evaluator, set, error);
     for (int r = -1; result == OK && r < routers; r++) {
         size_t count = 0;
         for (size_t i = 0; i < set->n; i++)
@@ -431,6 +494,8 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
     }
     free(items);
     count_right(set);
+    if (result == OK)
+        count_kept_experts(evaluator, set);
     return result;
 }
 

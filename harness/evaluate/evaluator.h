@@ -10,6 +10,7 @@
 #ifndef MTIL_HARNESS_EVALUATE_EVALUATOR_H
 #define MTIL_HARNESS_EVALUATE_EVALUATOR_H
 
+#include "harness/evaluate/class_experts.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/shared_features.h"
 #include "harness/selectors/selector.h"
@@ -29,6 +30,7 @@ struct test_set {
     int16_t *router;
     uint8_t *right;
     size_t correct;
+    struct class_experts experts; /* of the image tower, if they were counted: evaluator_count_experts */
 };
 
 struct evaluator {
@@ -39,6 +41,7 @@ struct evaluator {
     struct label_space labels;
     struct shared_features shared; /* of zero-shot CLIP */
     struct test_set *sets;
+    bool counts_experts;
 };
 
 status evaluator_create(struct evaluator **evaluator, struct experiment *experiment, struct selector *selector,
@@ -52,6 +55,11 @@ status evaluator_refresh(struct evaluator *evaluator, struct error *error);
 /* With evaluation.label_space seen, images are from now on compared with the classes of the first `tasks` tasks; before
  * the first call, with those of all. */
 void evaluator_see(struct evaluator *evaluator, size_t tasks);
+
+/* Whether evaluations with routers from now on count which experts the images of each class choose. Where experts are
+ * averaged instead of chosen, and where none is in the image tower, there is nothing to count. Where tokens choose, every
+ * image is encoded again for it. */
+void evaluator_count_experts(struct evaluator *evaluator, bool counts);
 
 /* Computes and keeps the zero-shot features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);

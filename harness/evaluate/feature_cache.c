@@ -53,14 +53,15 @@ status cached_images_create(struct cached_images *images, const struct feature_c
                             struct error *error)
 {
     *images = (struct cached_images){.n = n, .embed = experiment_feature_width(cache->experiment)};
+    const struct adapters *adapters = cache->experiment->model.adapters;
+    images->choices = adapters != NULL ? adapters_choices(adapters, TOWER_IMAGE) : 0;
     images->features = malloc(array_size(n, images->embed * sizeof *images->features));
-    bool made = images->features != NULL;
+    images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen + 1));
+    bool made = images->features != NULL && images->chosen != NULL;
     if (made && cache->keep) {
-        images->choices = adapters_choices(cache->experiment->model.adapters, TOWER_IMAGE);
         images->router = malloc(array_size(n, sizeof *images->router));
         images->identity = malloc(array_size(n, sizeof *images->identity));
-        images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen + 1));
-        made = images->router != NULL && images->identity != NULL && images->chosen != NULL;
+        made = images->router != NULL && images->identity != NULL;
     }
     if (!made) {
         cached_images_free(images);
@@ -103,12 +104,13 @@ void feature_cache_store(struct feature_cache *cache, struct cached_images *imag
                          const int32_t *chosen, const float *features)
 {
     memcpy(images->features + item * images->embed, features, images->embed * sizeof *features);
+    if (router >= 0)
+        memcpy(images->chosen + item * images->choices, chosen, images->choices * sizeof *chosen);
     if (!cache->keep)
         return;
     images->router[item] = (int16_t)router;
     if (router < 0)
         return;
-    memcpy(images->chosen + item * images->choices, chosen, images->choices * sizeof *chosen);
     images->identity[item] = adapter_identity_of(&cache->identity, TOWER_IMAGE, (size_t)router, chosen);
 }
 

@@ -15,9 +15,9 @@
 /* Of a set of images, each through the router it last used. Host memory. */
 struct cached_images {
     size_t n, embed, choices; /* choices: image blocks · K */
-    int16_t *router;          /* [n], −1: not computed yet */
+    int16_t *router;          /* [n], −1: not computed yet; NULL: nothing is cached */
     uint64_t *identity;       /* [n], of the router and experts it was computed with */
-    int32_t *chosen;          /* [n, choices] */
+    int32_t *chosen;          /* [n, choices], of those with a router */
     float *features;          /* [n, embed] */
 };
 

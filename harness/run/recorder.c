@@ -204,6 +204,27 @@ static status record_routers(const struct recorder *r, int64_t after_task, const
     return result;
 }
 
+static int64_t block_of(const struct recorder *r, enum tower tower, size_t bank)
+{
+    return (int64_t)r->experiment->model.adapters->towers[tower].banks[bank].block;
+}
+
+static status record_class_experts(const struct recorder *r, int64_t after_task, const struct test_set *set,
+                                   struct error *error)
+{
+    const struct class_experts *experts = &set->experts;
+    for (size_t b = 0; experts->counts != NULL && b < experts->blocks; b++) {
+        struct class_experts_row row = {.after_task = after_task,
+                                        .task = (int64_t)set->task->index,
+                                        .block = block_of(r, TOWER_IMAGE, b),
+                                        .counts = experts->counts + b * experts->classes * experts->experts,
+                                        .classes = experts->classes,
+                                        .experts = experts->experts};
+        TRY(store_add_class_experts(r->store, r->run, &row, error));
+    }
+    return OK;
+}
+
 status record_evaluation(const struct recorder *r, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error)
 {
@@ -218,12 +239,8 @@ status record_evaluation(const struct recorder *r, int64_t after_task, const str
                                  .images = (int64_t)set->n,
                                  .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
     TRY(store_add_evaluation(r->store, r->run, &row, error));
+    TRY(record_class_experts(r, after_task, set, error));
     return routed ? record_routers(r, after_task, set, error) : OK;
-}
-
-static int64_t block_of(const struct recorder *r, enum tower tower, size_t bank)
-{
-    return (int64_t)r->experiment->model.adapters->towers[tower].banks[bank].block;
 }
 
 static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change,

@@ -238,6 +238,13 @@ static void tested_tasks(const struct run *r, size_t checkpoint, size_t *first, 
     *end = alone || seen ? checkpoint + 1 : r->e->data.task_count;
 }
 
+/* Whether tasks that are tested now are tested for the last time, in a run that keeps something of each image. */
+static bool is_last_test(const struct run *r, size_t checkpoint)
+{
+    return r->e->settings.per_image != PER_IMAGE_NONE &&
+           (r->e->settings.method->alone || checkpoint + 1 == r->e->data.task_count);
+}
+
 static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
 {
     double start = now();
@@ -246,6 +253,7 @@ static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
     tested_tasks(r, checkpoint, &first, &end);
     TRY(evaluator_refresh(r->evaluator, error));
     evaluator_see(r->evaluator, checkpoint + 1);
+    evaluator_count_experts(r->evaluator, is_last_test(r, checkpoint));
     for (size_t j = first; j < end; j++) {
         TRY(evaluate_task(r, checkpoint, j, error));
         images += (int64_t)r->evaluator->sets[j].n;

@@ -72,6 +72,36 @@ GROUP BY run
 HAVING count(DISTINCT task) <> runs.tasks - first;
 
 WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
+SELECT 'class experts', run, 'task ' || task || ', after task ' || after_task || ', block ' || block,
+       classes || ' classes, ' || coalesce(experts, 0) || ' experts',
+       'class ' || max(class) || ', expert ' || max(expert)
+FROM class_experts JOIN tasks USING (run, task) LEFT JOIN sizes USING (run)
+GROUP BY run, task, after_task, block
+HAVING max(class) >= classes OR max(expert) >= coalesce(experts, 0);
+
+-- Every image that has a router chooses top_k experts in every block, or each of its tokens does.
+WITH sums AS (
+    SELECT run, task, after_task, block, sum(count) AS choices FROM class_experts GROUP BY run, task, after_task, block
+), routed AS (
+    SELECT run, task, after_task, total(count) FILTER (WHERE router >= 0) AS images
+    FROM router_choices GROUP BY run, task, after_task
+), expected AS (
+    SELECT sums.*, CAST(coalesce(routed.images, evaluations.images) * top_k.value AS INTEGER) AS of_samples,
+           (SELECT value FROM settings WHERE settings.run = sums.run AND key = 'adapter.routing') IS 'per_token' AS tokens,
+           max(choices) OVER (PARTITION BY run, task, after_task) AS most
+    FROM sums
+    JOIN evaluations USING (run, task, after_task)
+    LEFT JOIN routed USING (run, task, after_task)
+    JOIN settings AS top_k USING (run)
+    WHERE top_k.key = 'adapter.top_k'
+)
+SELECT 'class experts', run, 'task ' || task || ', after task ' || after_task || ', block ' || block,
+       iif(tokens, 'a multiple of ' || of_samples || ' choices, as many in every block', of_samples || ' choices'),
+       choices || ' choices'
+FROM expected
+WHERE iif(tokens, choices <> most OR of_samples = 0 OR choices % of_samples <> 0, choices <> of_samples);
+
+WITH sizes AS (SELECT run, max(expert) + 1 AS experts FROM expert_counts GROUP BY run)
 SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
        'one of ' || experts || ' experts',
        event || ' of ' || coalesce(t1, '-') || ' and ' || coalesce(t2, '-') || ' into ' || coalesce(target, '-')

@@ -34,7 +34,7 @@ typedef status query_function(struct store *store, const struct query_filter *fi
 
 /* The named queries that are more than a SELECT. */
 query_function query_digest, query_matrix, query_merges, query_paper_table, query_paper_table_classifiers,
-    query_routers, query_classes, query_confusion;
+    query_routers, query_classes, query_confusion, query_class_experts;
 
 /* The answer of SQL that begins with CHOSEN, in the columns that it has. */
 status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,

@@ -96,6 +96,11 @@ static const struct named_query {
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, encoder, block, expert",
      NULL,
      NULL},
+    {{"class_experts",
+      "which classes which expert serves in the last test; with a dataset, block by block: class × expert"},
+     NULL,
+     NULL,
+     query_class_experts},
     {{"events", "merges, skips and freezes in their order"},
      CHOSEN "SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason FROM chosen JOIN events "
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",

@@ -4,6 +4,7 @@
 
 static const char count_sql[] = "SELECT status, (SELECT count(*) FROM evaluations WHERE run = ?1) + "
                                 "(SELECT count(*) FROM per_image WHERE run = ?1) + "
+                                "(SELECT count(*) FROM class_experts WHERE run = ?1) + "
                                 "(SELECT count(*) FROM expert_counts WHERE run = ?1) + "
                                 "(SELECT count(*) FROM expert_events WHERE run = ?1) + "
                                 "(SELECT count(*) FROM merge_effects WHERE run = ?1) + "
@@ -16,6 +17,7 @@ bool holding_counts(enum insert kind)
     switch (kind) {
     case INSERT_EVALUATION:
     case INSERT_PER_IMAGE:
+    case INSERT_CLASS_EXPERT:
     case INSERT_EXPERT_COUNT:
     case INSERT_EXPERT_EVENT:
     case INSERT_MERGE_EFFECT:

@@ -21,6 +21,8 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_EVALUATION] =
         "INSERT INTO evaluations (run, after_task, task, correct, images) VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_PER_IMAGE] = "INSERT INTO per_image (run, after_task, task, kind, data) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [INSERT_CLASS_EXPERT] = "INSERT INTO class_experts (run, task, after_task, block, class, expert, count) "
+                            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     [INSERT_EXPERT_COUNT] = "INSERT INTO expert_counts (run, task, encoder, block, expert, count) "
                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [INSERT_EXPERT_EVENT] = "INSERT INTO expert_events (run, task, iteration, encoder, block, position, event, target, "
@@ -246,6 +248,22 @@ status store_add_router_choices(struct store *store, int64_t run, const struct r
             result = insert(store, INSERT_ROUTER_CHOICE,
                             VALUES(value_integer(run), value_integer(row->after_task), value_integer(row->task),
                                    value_integer((int64_t)i - 1), value_integer((int64_t)row->counts[i])),
+                            error);
+    return database_end(store->database, began, result, error);
+}
+
+status store_add_class_experts(struct store *store, int64_t run, const struct class_experts_row *row,
+                               struct error *error)
+{
+    bool began;
+    TRY(begin_rows(store, &began, error));
+    status result = OK;
+    for (size_t i = 0; i < row->classes * row->experts && result == OK; i++)
+        if (row->counts[i] > 0)
+            result = insert(store, INSERT_CLASS_EXPERT,
+                            VALUES(value_integer(run), value_integer(row->task), value_integer(row->after_task),
+                                   value_integer(row->block), value_integer((int64_t)(i / row->experts)),
+                                   value_integer((int64_t)(i % row->experts)), value_integer((int64_t)row->counts[i])),
                             error);
     return database_end(store->database, began, result, error);
 }

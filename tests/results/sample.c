@@ -122,6 +122,16 @@ static status write_evaluations(struct store *store, int64_t run, int64_t seed, 
             &(struct router_choices_row){
                 .after_task = after_task, .task = task, .counts = counts, .routers = SAMPLE_TASKS},
             error));
+        if (after_task == SAMPLE_TASKS - 1) /* twice as many choices as images with a router */
+            TRY(store_add_class_experts(
+                store, run,
+                &(struct class_experts_row){.after_task = after_task,
+                                            .task = task,
+                                            .block = 1,
+                                            .counts = (uint64_t[]){90, 30, 0, 0, 0, 0, 0, 0, 0, 0, 60, 180},
+                                            .classes = 2,
+                                            .experts = 6},
+                error));
     }
     return OK;
 }

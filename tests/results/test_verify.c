@@ -14,7 +14,8 @@
 /* The sample's classes and merges are not those that a run would have. */
 static const char sound_sql[] =
     "UPDATE tasks SET classes = 2; DELETE FROM expert_events WHERE event = 'merge' AND task > 1; "
-    "DELETE FROM merge_effects WHERE task > 1;";
+    "DELETE FROM merge_effects WHERE task > 1; "
+    "INSERT INTO settings SELECT run, 'adapter.top_k', 2, 'integer' FROM runs;";
 
 static void execute(const char *path, const char *sql)
 {
@@ -103,6 +104,18 @@ static const struct corruption {
     {"DELETE FROM selector_thresholds WHERE run = 2 AND task = 1", "thresholds", "rows"},
     {"DELETE FROM expert_counts WHERE run = 2 AND task = 1 AND expert = 0", "experts", "task 1, image block 1"},
     {"DELETE FROM expert_counts WHERE run = 2 AND task = 1", "experts", "rows"},
+    {"UPDATE class_experts SET class = 2 WHERE run = 2 AND task = 1 AND expert = 5", "class experts",
+     "task 1, after task 3, block 1"},
+    {"UPDATE class_experts SET expert = 6 WHERE run = 2 AND task = 1 AND expert = 5", "class experts",
+     "task 1, after task 3, block 1"},
+    {"UPDATE class_experts SET count = count + 1 WHERE run = 2 AND task = 1 AND expert = 5", "class experts",
+     "task 1, after task 3, block 1"},
+    {"INSERT INTO settings VALUES (2, 'adapter.routing', 'per_token', 'text'); "
+     "UPDATE class_experts SET count = count + 1 WHERE run = 2 AND task = 1 AND expert = 5",
+     "class experts", "task 1, after task 3, block 1"},
+    {"INSERT INTO settings VALUES (2, 'adapter.routing', 'per_token', 'text'); INSERT INTO class_experts "
+     "SELECT run, task, after_task, 2, class, expert, 2 * count FROM class_experts WHERE run = 2 AND task = 1",
+     "class experts", "task 1, after task 3, block 1"},
     {"UPDATE expert_events SET target = 6 WHERE run = 2 AND task = 1 AND event = 'merge'", "events",
      "task 1, image block 1, iteration 10"},
     {"UPDATE expert_events SET t1 = -2 WHERE run = 2 AND task = 1 AND event = 'merge'", "events",

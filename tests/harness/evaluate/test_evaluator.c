@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "datasets/loader.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
 #include "harness/train/trainer.h"
@@ -216,6 +217,109 @@ static void a_trained_router_changes_the_answers(void **state)
     small_run_close(&run);
 }
 
+/* The choices of each image by itself, straight from the hooks: [blocks, samples, K], samples 1, or the tokens. Added to
+ * counts [blocks, classes, experts]. */
+static void count_choices(struct small_run *run, const struct test_set *set, size_t samples, uint64_t *counts)
+{
+    struct experiment *e = run->experiment;
+    struct adapters *adapters = e->model.adapters;
+    struct backend *backend = e->model.backend;
+    size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
+           classes = dataset_classes(set->task->dataset), side = e->model.clip->dimensions.resolution, count;
+    int32_t *chosen = calloc(size, sizeof *chosen);
+    uint8_t *pixels = malloc(side * side * 3);
+    struct loader *loader;
+    must(loader_create(&loader,
+                       &(struct loader_settings){
+                           .dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)side, .batch = 1},
+                       &error));
+    for (size_t i = 0; i < set->n; i++) {
+        struct tensor choices, images, features;
+        struct tower_pass pass;
+        struct encoding encoding = {
+            .arena = &e->model.step_memory, .state = e->model.state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
+        arena_reset(encoding.arena);
+        must(loader_read(loader, i, pixels, NULL, NULL, &count, &error));
+        must(tensor_take(&images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){1, side, side, 3}, &error));
+        must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
+        must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
+        must(experiment_fill(e, encoding.arena, 1, set->router[i], &encoding.router, &error));
+        adapters_keep_choices(adapters, TOWER_IMAGE, choices.data);
+        must(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = images}, &pass, &features,
+                                &error));
+        adapters_keep_choices(adapters, TOWER_IMAGE, NULL);
+        must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
+        for (size_t c = 0; c < size; c++)
+            counts[(c / per_block * classes + (size_t)dataset_label(set->task->dataset, SPLIT_TEST, i)) *
+                       adapters->settings.experts +
+                   (size_t)chosen[c]]++;
+    }
+    loader_destroy(loader);
+    free(pixels);
+    free(chosen);
+}
+
+/* samples: of an image. With features kept and computed anew. */
+static void check_class_experts(const char *routing, size_t samples)
+{
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){routing, "training.iterations=20", "training.learning_rate=1e-2", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    const struct test_set *set = &evaluator->sets[1];
+    const struct class_experts *found = &set->experts;
+    train(&run, 1);
+    encoded_now(evaluator, 1, 1);
+    assert_null(found->counts);
+    evaluator_count_experts(evaluator, true);
+    for (int again = 0; again < 2; again++) {
+        encoded_now(evaluator, 1, 1);
+        size_t size = found->blocks * found->classes * found->experts, chosen = 0, served = 0;
+        uint64_t *expected = calloc(size, sizeof *expected);
+        assert_int_equal(found->classes, 3);
+        count_choices(&run, set, samples, expected);
+        assert_memory_equal(found->counts, expected, size * sizeof *expected);
+        for (size_t i = 0; i < size; i++) {
+            chosen += expected[i];
+            served += expected[i] > 0;
+        }
+        assert_int_equal(chosen, found->blocks * set->n * samples * run.experiment->settings.adapter.top_k);
+        assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
+        free(expected);
+        change_expert(&run, 0); /* some features are kept, others not */
+    }
+    must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
+    for (size_t i = 0; i < found->blocks * found->classes * found->experts; i++)
+        assert_int_equal(found->counts[i], 0);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+static void experts_of_classes_are_counted(void **state)
+{
+    (void)state;
+    check_class_experts("adapter.routing=per_sample", 1);
+    check_class_experts("run.keep_features=false", 1);
+    check_class_experts("adapter.routing=per_token", 1 + 2 * 2);
+}
+
+static void averaged_experts_are_not_counted(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
+                                         "adapter.freeze=none", "selector.kind=none", "adapter.towers=image",
+                                         "adapter.experts=2", "merge.policy=ewa", "training.iterations=4", NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    train(&run, 0);
+    evaluator_count_experts(evaluator, true);
+    encoded_now(evaluator, 0, 0);
+    assert_null(evaluator->sets[0].experts.counts);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
 /* train/ and test/ of two classes below the run's folder, which is the data root. */
 static void draw_files(const struct small_run *run)
 {
@@ -322,6 +426,8 @@ int main(void)
         cmocka_unit_test(zero_shot_is_the_nearest_class),
         cmocka_unit_test(oracle_computes_only_what_was_trained),
         cmocka_unit_test(only_what_can_have_changed_is_computed),
+        cmocka_unit_test(experts_of_classes_are_counted),
+        cmocka_unit_test(averaged_experts_are_not_counted),
         cmocka_unit_test(a_trained_router_changes_the_answers),
         cmocka_unit_test(the_cache_changes_nothing),
         cmocka_unit_test(errors_are_kept),

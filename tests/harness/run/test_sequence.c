@@ -325,7 +325,7 @@ static void rows_have_the_models_numbers_of_blocks(void **state)
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
     must(run_once(&run, "adapter.blocks=last_1", "a.db", NULL, &sequence));
-    static const char *const tables[] = {"expert_counts", "expert_events", "merge_effects"};
+    static const char *const tables[] = {"expert_counts", "expert_events", "merge_effects", "class_experts"};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char sql[128];
         snprintf(sql, sizeof sql, "SELECT count(*) > 0 FROM %s WHERE block = 1", tables[i]);
@@ -333,6 +333,29 @@ static void rows_have_the_models_numbers_of_blocks(void **state)
         snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE block <> 1", tables[i]);
         expect_number(&run, "a.db", sql, 0);
     }
+    small_run_close(&run);
+}
+
+/* After the last task of all tasks; of tasks that are trained alone after each; and where nothing is kept of images, never. */
+static void classes_have_the_experts_of_their_last_test(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, methods[0], "a.db", NULL, &sequence));
+    expect_number(&run, "a.db", "SELECT count(DISTINCT task) FROM class_experts WHERE after_task = 2", 3);
+    expect_number(&run, "a.db", "SELECT count(*) FROM class_experts WHERE after_task <> 2", 0);
+    expect_number(&run, "a.db", "SELECT count(*) FROM class_usage WHERE class_name IS NULL", 0);
+    must(run_once(&run, "evaluation.per_image=none", "none.db", NULL, &sequence));
+    expect_number(&run, "none.db", "SELECT count(*) FROM class_experts", 0);
+    struct store *store;
+    small_run_reopen(&run, 1, (const char *const[]){"method.name=finetune", "method.train=adapters", NULL});
+    must(store_open(&store, small_run_file(&run, "alone.db"), STORE_WRITE, &error));
+    sequence = (struct sequence){.experiment = run.experiment, .store = store};
+    must(sequence_run(&sequence, &error));
+    store_close(store);
+    expect_number(&run, "alone.db", "SELECT count(DISTINCT task) FROM class_experts WHERE after_task = task", 3);
     small_run_close(&run);
 }
 
@@ -393,6 +416,7 @@ int main(void)
         cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
         cmocka_unit_test(steps_that_are_skipped_are_counted),
         cmocka_unit_test(rows_have_the_models_numbers_of_blocks),
+        cmocka_unit_test(classes_have_the_experts_of_their_last_test),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),
     };

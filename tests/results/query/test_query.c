@@ -276,6 +276,26 @@ static void use_is_correlated_with_transfer_within_groups(void **state)
     sample_remove(path);
 }
 
+static void classes_are_shown_with_their_experts(void **state)
+{
+    struct table table = ask(state, "class_experts", (struct query_filter){.run = 1});
+    assert_int_equal(table_rows(&table), 4 * SAMPLE_TASKS);
+    assert_string_equal(table_cell_at(&table, 3, column_of(&table, "class_name"))->text, "another");
+    assert_int_equal(table_cell_at(&table, 3, column_of(&table, "expert"))->integer, 5);
+    assert_int_equal(table_cell_at(&table, 3, column_of(&table, "count"))->integer, 180);
+    assert_true(table_cell_at(&table, 3, column_of(&table, "share"))->real == 75);
+    table_free(&table);
+    table = ask(state, "class_experts", (struct query_filter){.run = 1, .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 2);
+    assert_int_equal(table.columns, 4 + 6);
+    assert_int_equal(table_cell_at(&table, 1, column_of(&table, "block"))->integer, 1);
+    assert_string_equal(table_cell_at(&table, 1, column_of(&table, "class_name"))->text, "another");
+    assert_true(table_cell_at(&table, 0, column_of(&table, "1"))->real == 25);
+    assert_true(table_cell_at(&table, 1, column_of(&table, "1"))->real == 0);
+    assert_true(table_cell_at(&table, 1, column_of(&table, "5"))->real == 75);
+    table_free(&table);
+}
+
 static void the_selector_is_a_confusion(void **state)
 {
     struct table table = ask(state, "routers", (struct query_filter){.run = 1});
@@ -746,6 +766,7 @@ int main(void)
         cmocka_unit_test(experts_and_events_tell_what_happened),
         cmocka_unit_test(merges_show_use_and_what_goes_with_it),
         cmocka_unit_test(use_is_correlated_with_transfer_within_groups),
+        cmocka_unit_test(classes_are_shown_with_their_experts),
         cmocka_unit_test(the_selector_is_a_confusion),
         cmocka_unit_test(the_paper_table_has_methods_by_datasets),
         cmocka_unit_test(published_rows_stand_beside_ones_own),

@@ -206,6 +206,31 @@ static void a_database_without_settings_is_brought_up_to_date(void **state)
     sample_remove(path);
 }
 
+/* What version 6 wrote, such as a run that was stopped, goes on in this one. */
+static void a_database_without_class_experts_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    const struct embedded_file six[] = {
+        schema_files[0], schema_files[1], schema_files[2], schema_files[3], schema_files[4], schema_files[5], {0}};
+    char *path = sample_path("sixth.sqlite");
+    struct database *database;
+    struct store *store;
+    struct run_start start;
+    struct run_description description = sample_description(1);
+    assert_ok(database_open(&database, path, true, &error));
+    assert_ok(schema_upgrade(database, six, &error));
+    database_close(database);
+    assert_int_equal(number(path, "PRAGMA user_version"), 6);
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_ok(store_run_start(store, &description, &start, &error));
+    assert_ok(sample_write_at_once(store, start.run, 1, -1, 0, -1, 0, &error));
+    assert_int_equal(number(path, "SELECT count(*) FROM class_experts"), 4 * SAMPLE_TASKS);
+    assert_ok(store_run_rewind(store, start.run, SAMPLE_TASKS - 1, 0, &error)); /* they go with their evaluation */
+    assert_int_equal(number(path, "SELECT count(*) FROM class_experts"), 0);
+    store_close(store);
+    sample_remove(path);
+}
+
 static void a_failing_file_changes_nothing(void **state)
 {
     (void)state;
@@ -298,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_database_of_the_first_version_gets_the_new_columns),
         cmocka_unit_test(a_database_without_inputs_is_brought_up_to_date),
         cmocka_unit_test(a_database_without_settings_is_brought_up_to_date),
+        cmocka_unit_test(a_database_without_class_experts_is_brought_up_to_date),
         cmocka_unit_test(a_failing_file_changes_nothing),
         cmocka_unit_test(other_programs_databases_are_refused_and_left_alone),
         cmocka_unit_test(newer_schemas_are_refused),

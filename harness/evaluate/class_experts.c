@@ -1,0 +1,31 @@
+#include "harness/evaluate/class_experts.h"
+
+#include <stdlib.h>
+
+#include "core/arena.h"
+
+status class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count,
+                            struct error *error)
+{
+    *experts = (struct class_experts){.blocks = blocks, .classes = classes, .experts = count};
+    experts->counts = calloc(array_size(blocks * classes, count), sizeof *experts->counts);
+    if (experts->counts == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu experts of %zu classes", count, classes);
+    return OK;
+}
+
+void class_experts_free(struct class_experts *experts)
+{
+    free(experts->counts);
+    *experts = (struct class_experts){0};
+}
+
+void class_experts_add(struct class_experts *experts, size_t class, const int32_t *chosen, size_t choices)
+{
+    for (size_t block = 0; block < experts->blocks; block++)
+        for (size_t i = 0; i < choices; i++) {
+            int32_t expert = chosen[block * choices + i];
+            if (expert >= 0)
+                experts->counts[(block * experts->classes + class) * experts->experts + (size_t)expert]++;
+        }
+}
