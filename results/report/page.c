@@ -22,6 +22,7 @@ static const struct section {
     {"forgetting", "Forgetting", "Forgetting", section_forgetting},
     {"frozen", "Frozen experts", "Frozen", section_frozen},
     {"experts", "Use of experts", "Experts", section_experts},
+    {"classes", "Which classes which expert serves", "Classes", section_classes},
     {"events", "Merges and freezes", "Merges", section_events},
     {"merges", "Use of merged experts", "Merged experts", section_merges},
     {"router", "Choice of the router", "Router", section_router},

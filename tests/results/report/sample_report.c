@@ -132,6 +132,27 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
     return write_evaluations(store, run, kind, seed, task, error);
 }
 
+/* In block b images of each class choose b + 1 experts, other ones than those of the next class. */
+static status write_classes(struct store *store, int64_t run, const struct kind *kind, struct error *error)
+{
+    enum { CLASSES = 10 };
+    for (int64_t task = 0; task < kind->tasks; task++)
+        for (int64_t block = 0; block < BLOCKS; block++) {
+            uint64_t counts[CLASSES * EXPERTS] = {0};
+            for (int64_t class = 0; class < CLASSES; class ++)
+                for (int64_t i = 0; i <= block; i++)
+                    counts[class * EXPERTS + (class + i + task) % EXPERTS] = 12 / (uint64_t)(block + 1);
+            struct class_experts_row row = {.after_task = kind->tasks - 1,
+                                            .task = task,
+                                            .block = block,
+                                            .counts = counts,
+                                            .classes = CLASSES,
+                                            .experts = EXPERTS};
+            TRY(store_add_class_experts(store, run, &row, error));
+        }
+    return OK;
+}
+
 static status write_rows(struct store *store, int64_t run, const struct kind *kind, int64_t seed, struct error *error)
 {
     for (int64_t task = 0; task < kind->tasks; task++) {
@@ -142,7 +163,7 @@ static status write_rows(struct store *store, int64_t run, const struct kind *ki
     TRY(write_evaluations(store, run, kind, seed, -1, error));
     for (int64_t task = 0; task < (kind->finished ? kind->tasks : 1); task++)
         TRY(write_task(store, run, kind, seed, task, error));
-    return OK;
+    return kind->finished ? write_classes(store, run, kind, error) : OK;
 }
 
 static status write_run(struct store *store, const struct kind *kind, int64_t seed, struct error *error)

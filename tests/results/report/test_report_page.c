@@ -69,8 +69,9 @@ static void expect(const struct bytes *page, const char *part)
 
 static void every_section_is_there_and_linked(void **state)
 {
-    static const char *const ids[] = {"leaderboard", "comparison", "matrix", "forgetting", "frozen",      "experts",
-                                      "events",      "merges",     "router", "loss",       "differences", "runs"};
+    static const char *const ids[] = {"leaderboard", "comparison",  "matrix", "forgetting", "frozen",
+                                      "experts",     "classes",     "events", "merges",     "router",
+                                      "loss",        "differences", "runs"};
     struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
@@ -82,6 +83,26 @@ static void every_section_is_there_and_linked(void **state)
     expect(&page, "<p class=\"facts\">11 runs, 11 finished; 3 configurations.");
     expect(&page, "Only suite mini.");
     expect(&page, "merged experts never chosen, %");
+    bytes_free(&page);
+}
+
+/* Images of a class choose 1, 2 or 3 experts in the three blocks, all of them together each of the 12. */
+static void experts_of_classes_are_counted(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    const char *table = strstr((const char *)page.data, "data-name=\"served\"");
+    assert_non_null(table);
+    const char *end = strstr(table, "</table>");
+    for (int block = 0; block < 3; block++) {
+        char row[64], cell[32];
+        snprintf(row, sizeof row, "<th scope=\"row\">image %d</th>", block);
+        snprintf(cell, sizeof cell, ">%d.0</td></tr>", block + 1);
+        table = strstr(table, row);
+        assert_true(table != NULL && table < end);
+        const char *all = strstr(table, ">12.0</td>"), *one = strstr(table, cell);
+        assert_true(all != NULL && one != NULL && all < one && one < strstr(table, "</tr>"));
+    }
+    expect(&page, "A row per class, by its number");
     bytes_free(&page);
 }
 
@@ -221,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_section_is_there_and_linked),
+        cmocka_unit_test(experts_of_classes_are_counted),
         cmocka_unit_test(labels_tell_configurations_apart),
         cmocka_unit_test(the_leaderboard_has_means_and_intervals),
         cmocka_unit_test(policies_are_compared),
