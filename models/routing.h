@@ -18,16 +18,13 @@ static inline MTIL_HOST_DEVICE float routing_deviation(float u, float epsilon)
 /* The K largest of z, best first; equal values in order of their index. */
 static inline MTIL_HOST_DEVICE void routing_top_k(const float *z, size_t experts, size_t top_k, int32_t *chosen)
 {
-    for (size_t k = 0; k < top_k; k++) {
-        int32_t best = -1;
-        for (size_t e = 0; e < experts; e++) {
-            bool taken = false;
-            for (size_t j = 0; j < k; j++)
-                taken = taken || chosen[j] == (int32_t)e;
-            if (!taken && (best < 0 || z[e] > z[best]))
-                best = (int32_t)e;
-        }
-        chosen[k] = best;
+    for (size_t e = 0; e < experts; e++) {
+        if (e >= top_k && !(z[e] > z[chosen[top_k - 1]]))
+            continue;
+        size_t k = e < top_k ? e : top_k - 1;
+        for (; k > 0 && z[e] > z[chosen[k - 1]]; k--)
+            chosen[k] = chosen[k - 1];
+        chosen[k] = (int32_t)e;
     }
 }
 

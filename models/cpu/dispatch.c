@@ -19,24 +19,77 @@ static void project(struct cpu *cpu, size_t width, size_t experts, const float *
         cpu->vector->axpy(experts, x[i], matrix + i * experts, out);
 }
 
+/* With more experts than this, samples are projected together and noise is computed by vector kernels: other bits, and a
+ * time that hardly shows in a step. */
+enum { FEW_EXPERTS = 128 };
+
+static bool has_many_experts(const struct route *o)
+{
+    return o->experts > FEW_EXPERTS;
+}
+
+/* out [B, E]: x₀ of each sample times its router's matrix; rows without a router are left. */
+static status project_together(struct backend *backend, const struct route *o, const void *matrices, float *out,
+                               struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct matrix x = matrix_rows((void *)o->x, o->batch, o->width);
+    x.stride = o->positions * o->width;
+    void *rows;
+    TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &rows, error));
+    for (size_t r = 0; r < o->routers; r++) {
+        bool computed = false;
+        for (size_t b = 0; b < o->batch; b++) {
+            if (o->router[b] != (int32_t)r)
+                continue;
+            if (!computed)
+                TRY(cpu_gemm(backend,
+                             &(struct gemm){
+                                 .a = x,
+                                 .b = matrix_rows((float *)matrices + r * o->width * o->experts, o->width, o->experts),
+                                 .out = matrix_rows(rows, o->batch, o->experts),
+                                 .exact = true},
+                             error));
+            computed = true;
+            memcpy(out + b * o->experts, (const float *)rows + b * o->experts, o->experts * sizeof *out);
+        }
+    }
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
 struct route_run {
     const struct route *o;
     float *logits; /* [B, E] scratch */
 };
 
-static void add_noise(struct cpu *cpu, const struct route *o, size_t b, const float *x0, size_t offset, float *z)
+static void draw_noise(struct cpu *cpu, const struct route *o, size_t b, float *drawn)
 {
-    float *logits = o->noise_logits + b * o->experts, *drawn = o->drawn + b * o->experts;
-    project(cpu, o->width, o->experts, x0, (const float *)o->noise_value + offset, logits);
+    uint64_t base = o->noise_base + b * o->experts;
     if (o->noise != NULL) {
         memcpy(drawn, (const float *)o->noise + b * o->experts, o->experts * sizeof *drawn);
+    } else if (has_many_experts(o)) {
+        const uint32_t key[2] = {(uint32_t)o->state->seed, (uint32_t)(o->state->seed >> 32)};
+        const uint32_t counter[2] = {o->state->step, philox_stream(RNG_ROUTER_NOISE, o->state->task)};
+        cpu->vector->normals(o->experts, base, key, counter, drawn);
     } else {
         struct rng rng = rng_make(o->state->seed, RNG_ROUTER_NOISE, o->state->task, o->state->step);
         for (size_t e = 0; e < o->experts; e++)
-            drawn[e] = rng_normal(&rng, o->noise_base + b * o->experts + e);
+            drawn[e] = rng_normal(&rng, base + e);
     }
-    for (size_t e = 0; e < o->experts; e++)
-        z[e] += drawn[e] * routing_deviation(logits[e], o->epsilon);
+}
+
+static void add_noise(struct cpu *cpu, const struct route *o, size_t b, float *z)
+{
+    const float *logits = o->noise_logits + b * o->experts;
+    float *drawn = o->drawn + b * o->experts;
+    draw_noise(cpu, o, b, drawn);
+    if (has_many_experts(o) && cpu->vector->finite(o->experts, logits))
+        cpu->vector->add_noise(o->experts, o->epsilon, logits, drawn, z);
+    else
+        for (size_t e = 0; e < o->experts; e++)
+            z[e] += drawn[e] * routing_deviation(logits[e], o->epsilon);
 }
 
 static void route_samples(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -56,9 +109,14 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
         size_t offset = (size_t)o->router[b] * o->width * o->experts;
         const float *x0 = first_position(o->x, b, o->positions, o->width);
         float *z = run->logits + b * o->experts; /* o->logits, or scratch */
-        project(cpu, o->width, o->experts, x0, (const float *)o->routers_value + offset, z);
+        if (!has_many_experts(o)) {
+            project(cpu, o->width, o->experts, x0, (const float *)o->routers_value + offset, z);
+            if (o->training)
+                project(cpu, o->width, o->experts, x0, (const float *)o->noise_value + offset,
+                        o->noise_logits + b * o->experts);
+        }
         if (o->training)
-            add_noise(cpu, o, b, x0, offset, z);
+            add_noise(cpu, o, b, z);
         routing_top_k(z, o->experts, o->top_k, chosen);
         routing_gates(z, o->experts, chosen, o->top_k, gates);
     }
@@ -124,6 +182,11 @@ status cpu_route(struct backend *backend, const struct route *o, struct error *e
     void *memory;
     TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &memory, error));
     run.logits = o->logits != NULL ? o->logits : memory;
+    if (has_many_experts(o)) {
+        TRY(project_together(backend, o, o->routers_value, run.logits, error));
+        if (o->training)
+            TRY(project_together(backend, o, o->noise_value, o->noise_logits, error));
+    }
     cpu_run_rows(cpu, o->batch, 4 * o->width * o->experts, route_samples, &run);
     cpu_sort_slots(o->dispatch, 0);
     if (o->training)

@@ -131,6 +131,41 @@ static inline float fast_erf(float x)
     return x * p / q;
 }
 
+/* ln x for normal x > 0 within 2 units in the last place: x = 2ⁿ m with √½ ≤ m < √2, then a polynomial of degree 8 in m − 1
+ * (Moshier, Cephes logf). */
+static inline float fast_log(float x)
+{
+    uint32_t bits = bits_of(x) - 0x3f3504f3u; /* √½ */
+    float k = (float)((int32_t)bits >> 23), m;
+    bits = (bits & 0x007fffffu) + 0x3f3504f3u;
+    memcpy(&m, &bits, sizeof m);
+    m -= 1.0f;
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    p = p * m * m * m + k * -2.12194440e-4f;
+    return m - 0.5f * m * m + p + k * 0.693359375f;
+}
+
+/* cos 2πv for 0 ≤ v < 1: −sin 2πt with |t| ≤ ¼, by its Taylor series up to t¹³ */
+static inline float fast_cos_turns(float v)
+{
+    float half = v - 0.5f, t = 0.25f - (half < 0 ? -half : half), x = 6.2831853071795865f * t, s = x * x;
+    float p = 1.6059043837e-10f;
+    p = p * s - 2.5052108385e-8f;
+    p = p * s + 2.7557319224e-6f;
+    p = p * s - 1.9841269841e-4f;
+    p = p * s + 8.3333333333e-3f;
+    p = p * s - 1.6666666667e-1f;
+    return -(x + x * s * p);
+}
+
 static float dot(size_t n, const float *a, const float *b)
 {
     float total;
@@ -403,6 +438,28 @@ static void dropout(size_t blocks, uint64_t first_block, const uint32_t key[2], 
     }
 }
 
+static void normals(size_t n, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2], float *y)
+{
+    uint64_t seed = key[0] | (uint64_t)key[1] << 32;
+    uint32_t step = counter[0], stream = counter[1];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t words[4];
+        philox_block(seed, first_block + i, step, stream, words);
+        float u = (float)(int32_t)((words[0] >> 8) + 1) * 0x1p-24f, v = (float)(int32_t)(words[1] >> 8) * 0x1p-24f;
+        y[i] = sqrtf(-2.0f * fast_log(u)) * fast_cos_turns(v);
+    }
+}
+
+static void add_noise(size_t n, float epsilon, const float *u, const float *noise, float *z)
+{
+    ELEMENTWISE
+    for (size_t i = 0; i < n; i++) {
+        float magnitude = u[i] > 0 ? u[i] : -u[i], e = fast_exp(-magnitude), s = 1.0f + e; /* s is rounded */
+        float softplus = (u[i] > 0 ? u[i] : 0) + fast_log(s) + (e - (s - 1.0f)) / s;
+        z[i] += noise[i] * (softplus + epsilon);
+    }
+}
+
 const struct vector_kernels VECTOR_TABLE = {
     .name = VECTOR_NAME,
     .dot = dot,
@@ -424,4 +481,6 @@ const struct vector_kernels VECTOR_TABLE = {
     .squares = squares,
     .pixels = pixels,
     .dropout = dropout,
+    .normals = normals,
+    .add_noise = add_noise,
 };

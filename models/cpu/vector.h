@@ -48,6 +48,10 @@ struct vector_kernels {
     void (*pixels)(size_t n, const uint8_t *pixels, size_t stride, float mean, float std, float *y);
     void (*dropout)(size_t blocks, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2],
                     uint32_t threshold, float scale, float *x); /* x [4 · blocks] in place */
+    /* y_i ~ N(0, 1) of block first_block + i as philox_normal has it, but for the last bits */
+    void (*normals)(size_t n, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2], float *y);
+    /* z += noise ⊙ (softplus(u) + epsilon); u is finite */
+    void (*add_noise)(size_t n, float epsilon, const float *u, const float *noise, float *z);
 };
 
 /* The tables that this machine can run, best first; NULL past the last one. */

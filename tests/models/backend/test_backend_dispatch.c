@@ -14,6 +14,8 @@ struct route_case {
     enum pattern pattern;
 };
 
+enum { MANY_EXPERTS = 300 }; /* so many have a way of their own */
+
 static const struct route_case route_cases[] = {
     {1, 1, 1, 1, 1, 1, 4, MIXED},
     {63, 7, 65, 55, 2, 3, 8, MIXED}, /* many experts, some of them empty */
@@ -22,6 +24,8 @@ static const struct route_case route_cases[] = {
     {9, 3, 64, 7, 2, 4, 4, SOME_WITHOUT_ROUTER},
     {3, 2, 7, 4, 2, 1, 4, ALL_WITHOUT_ROUTER},
     {7, 2, 65, 9, 3, 1, 4, EQUAL_LOGITS},
+    {40, 2, 65, MANY_EXPERTS, 3, 2, 4, SOME_WITHOUT_ROUTER}, /* projected together */
+    {3, 2, 7, MANY_EXPERTS, 2, 1, 4, EQUAL_LOGITS},
 };
 
 static void on_all_routes(device_body body)
@@ -72,7 +76,7 @@ static void bend_router(struct device *d, struct problem *p)
 static void solve(struct problem *p, bool training)
 {
     const struct route_case *c = p->c;
-    double z[64];
+    double z[MANY_EXPERTS];
     for (size_t b = 0; b < c->batch; b++) {
         for (size_t k = 0; k < c->top_k; k++) {
             p->expected.chosen[b * c->top_k + k] = -1;
@@ -150,7 +154,7 @@ static void routes(struct device *d, const void *parameters)
 
     struct route training = route_of(&p, true);
     struct operand logits = blank(d, c->batch * c->experts), drawn = blank(d, c->batch * c->experts);
-    int32_t counts[64], used[64], frozen[64];
+    int32_t counts[MANY_EXPERTS], used[MANY_EXPERTS], frozen[MANY_EXPERTS];
     for (size_t e = 0; e < c->experts; e++) {
         counts[e] = (int32_t)(100 + e);
         frozen[e] = e % 3 == 2;
@@ -181,11 +185,19 @@ static void routing_matches_in_training_and_evaluation(void **state)
     on_all_routes(routes);
 }
 
-/* Of 6 experts the last one's logits are no numbers: comparisons pass it over, but the gates of the others say so. */
-static void routes_what_is_no_number(struct device *d, const void *unused)
+/* With few experts and with many */
+static void on_both_ways(device_body body)
 {
-    (void)unused;
-    static const struct route_case c = {7, 2, 65, 6, 2, 1, 4, MIXED};
+    static const struct route_case cases[] = {{7, 3, 65, 9, 2, 2, 4, MIXED}, {7, 3, 65, MANY_EXPERTS, 2, 2, 4, MIXED}};
+    for (size_t i = 0; i < 2; i++)
+        on_device(body, &cases[i]);
+}
+
+/* The last expert's logits are no numbers: comparisons pass it over, but the gates of the others say so. */
+static void routes_what_is_no_number(struct device *d, const void *parameters)
+{
+    struct route_case c = *(const struct route_case *)parameters;
+    c.tasks = 1;
     struct problem p = make_problem(d, &c);
     p.routers.host[c.experts - 1] = NAN;
     p.routers.device = to_device(d, p.routers.host, c.width * c.experts * sizeof(float));
@@ -202,13 +214,12 @@ static void routes_what_is_no_number(struct device *d, const void *unused)
 static void gates_do_not_hide_what_is_no_number(void **state)
 {
     (void)state;
-    on_device(routes_what_is_no_number, NULL);
+    on_both_ways(routes_what_is_no_number);
 }
 
-static void draws_noise(struct device *d, const void *unused)
+static void draws_noise(struct device *d, const void *parameters)
 {
-    (void)unused;
-    static const struct route_case c = {7, 3, 65, 9, 2, 2, 4, MIXED};
+    const struct route_case c = *(const struct route_case *)parameters;
     struct problem p = make_problem(d, &c);
     struct step_state state = {.seed = 0x123456789abcdef0u, .task = 4, .step = 77};
     struct rng rng = rng_make(state.seed, RNG_ROUTER_NOISE, state.task, state.step);
@@ -234,7 +245,39 @@ static void draws_noise(struct device *d, const void *unused)
 static void noise_is_addressed(void **state)
 {
     (void)state;
-    on_device(draws_noise, NULL);
+    on_both_ways(draws_noise);
+}
+
+/* In a batch and by itself: a sample goes the same way, to the last bit. */
+static void routes_alone(struct device *d, const void *parameters)
+{
+    const struct route_case *c = parameters;
+    struct problem p = make_problem(d, c);
+    size_t last = c->batch - 1, kept = c->experts * sizeof(float);
+    struct step_state state = {.seed = 3};
+    struct route op = route_of(&p, true);
+    op.noise = NULL;
+    op.state = to_device(d, &state, sizeof state);
+    op.noise_logits = room(d, c->batch * kept);
+    op.drawn = room(d, c->batch * kept);
+    op.logits = room(d, c->batch * kept);
+    op.counts = room(d, c->experts * sizeof(int32_t));
+    must(d->ops->route(d->backend, &op, &error));
+    const float *among = from_device(d, p.device.gates + last * c->top_k, c->top_k * sizeof *among),
+                *logits = from_device(d, op.logits + last * c->experts, kept);
+    op.batch = p.device.samples = 1;
+    op.x = (const float *)op.x + last * c->positions * c->width;
+    op.router += last;
+    op.noise_base = last * c->experts;
+    must(d->ops->route(d->backend, &op, &error));
+    expect_floats(d, "logits of a sample alone", op.logits, logits, c->experts);
+    expect_floats(d, "gates of a sample alone", p.device.gates, among, c->top_k);
+}
+
+static void a_sample_does_not_depend_on_its_batch(void **state)
+{
+    (void)state;
+    on_both_ways(routes_alone);
 }
 
 /* A routed problem in training, as the operations after it find it. */
@@ -557,7 +600,7 @@ static void gates_back_through(struct device *d, const struct route_case *c, enu
     struct operand h = draw(d, units, 1.0f), before = draw_operand(d, units, 1.5f), dh = draw_operand(d, units, 1.0f),
                    dy = draw_operand(d, rows, 1.0f), dgates = blank(d, choices);
     struct operand up_bias = draw(d, c->experts * c->width, 1.0f), dup_bias = draw(d, c->experts * c->width, 1.0f);
-    int32_t frozen[64];
+    int32_t frozen[MANY_EXPERTS];
     for (size_t e = 0; e < c->experts; e++)
         frozen[e] = e % 3 == 2;
     bool relu = activation == ACTIVATION_RELU;
@@ -615,6 +658,7 @@ int main(void)
         cmocka_unit_test(routing_matches_in_training_and_evaluation),
         cmocka_unit_test(gates_do_not_hide_what_is_no_number),
         cmocka_unit_test(noise_is_addressed),
+        cmocka_unit_test(a_sample_does_not_depend_on_its_batch),
         cmocka_unit_test(routing_gradients_add_up),
         cmocka_unit_test(pairs_are_counted),
         cmocka_unit_test(samples_go_to_their_experts_and_back),

@@ -176,6 +176,45 @@ static void dropouts(const struct vector_kernels *vector)
     }
 }
 
+/* The numbers of core/rng.h, whose angle 2πv is rounded before the cosine is taken. */
+static void normal_numbers(const struct vector_kernels *vector)
+{
+    enum { COUNT = 50001 };
+    static float y[COUNT];
+    const uint64_t first = ((uint64_t)7 << 32) - 3; /* the counter's low word overflows on the way */
+    const struct rng rng = rng_make(0x0123456789abcdefu, RNG_ROUTER_NOISE, 12, 345);
+    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)},
+                   counter[2] = {rng.step, rng.purpose << 16 | rng.task};
+    vector->normals(COUNT, first, key, counter, y);
+    for (size_t i = 0; i < COUNT; i++)
+        near(vector, "normal numbers", (double)y[i], (double)rng_normal(&rng, first + i), 3e-6);
+}
+
+/* From where softplus is eᵘ to where it is u. */
+static void noise_of_a_deviation(const struct vector_kernels *vector)
+{
+    const float noise = -1.5f, epsilon = 0.0f;
+    for (double at = -80; at <= 120; at += 0.0137) {
+        float u = (float)at, z = 0;
+        double expected = (double)noise * (at > 40 ? (double)u : log1p(exp((double)u)));
+        vector->add_noise(1, epsilon, &u, &noise, &z);
+        near(vector, "softplus", (double)z / expected, 1, 6 * 0x1p-23);
+    }
+    float u[LONGEST], n[LONGEST], z[LONGEST], before[LONGEST];
+    fill(u, 5, 8);
+    fill(n, 1, 9);
+    fill(before, 1, 10);
+    for (size_t k = 0; k < LENGTHS; k++) {
+        memcpy(z, before, sizeof z);
+        vector->add_noise(lengths[k], 0.01f, u, n, z);
+        for (size_t i = 0; i < LONGEST; i++)
+            near(vector, "noise", (double)z[i],
+                 i < lengths[k] ? (double)before[i] + (double)n[i] * (log1p(exp((double)u[i])) + 0.01)
+                                : (double)before[i],
+                 i < lengths[k] ? 1e-5 : 0);
+    }
+}
+
 /* Numbers that are no numbers are not lost on the way. */
 static void what_is_not_finite(const struct vector_kernels *vector)
 {
@@ -255,16 +294,20 @@ static void dropout_draws_philox(void **state)
     on_every_set(dropouts);
 }
 
+static void routing_noise_is_accurate(void **state)
+{
+    (void)state;
+    on_every_set(normal_numbers);
+    on_every_set(noise_of_a_deviation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponential_is_accurate),
-        cmocka_unit_test(activations_are_accurate),
-        cmocka_unit_test(reductions_are_accurate),
-        cmocka_unit_test(maps_are_exact),
-        cmocka_unit_test(softmax_and_back),
-        cmocka_unit_test(dropout_draws_philox),
-        cmocka_unit_test(what_is_not_finite_stays_so),
+        cmocka_unit_test(exponential_is_accurate),   cmocka_unit_test(activations_are_accurate),
+        cmocka_unit_test(reductions_are_accurate),   cmocka_unit_test(maps_are_exact),
+        cmocka_unit_test(softmax_and_back),          cmocka_unit_test(dropout_draws_philox),
+        cmocka_unit_test(routing_noise_is_accurate), cmocka_unit_test(what_is_not_finite_stays_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
