@@ -31,7 +31,7 @@ struct dispatch {
 /* Noisy top-k (Shazeer et al. 2017; adapters/README.md): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest
  * z (ties: the lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training
  * only: counts += samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not
- * wanted). */
+ * wanted), or with add_used stays set where it was, as for a further block of the same experts. */
 struct route {
     size_t batch, positions, width, experts, top_k, routers;
     const void *x;             /* [B, L, d]; position 0 decides */
@@ -47,6 +47,7 @@ struct route {
     float *noise_logits, *drawn; /* [B, E] x₀N and n, kept for the backward pass */
     float *logits;               /* [B, E] z, kept for the balance loss; NULL: not */
     int32_t *counts, *used;
+    bool add_used;
     const int32_t *frozen; /* [E] or NULL */
 };
 /* From dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
@@ -98,6 +99,7 @@ struct route_softmax {
     bool aligned;
     float *weights;
     int32_t *counts, *used;
+    bool add_used;
     const int32_t *frozen; /* [E] or NULL */
 };
 /* From dgates [B, K] of the choices that have a slot and dprobabilities [B, E] (struct balance_softmax; NULL: none): dR
@@ -136,7 +138,8 @@ struct partition {
     const struct step_state *state;
     struct dispatch *dispatch;
     int32_t *counts, *used; /* [E] as in struct route; NULL: not wanted */
-    const int32_t *frozen;  /* [E] or NULL */
+    bool add_used;
+    const int32_t *frozen; /* [E] or NULL */
 };
 
 /* rows of slot s = x[sample[s]]; [slots · L, d] */

@@ -54,8 +54,9 @@ BACKEND_OPERATIONS(DECLARE)
 /* What all routing ends with (dispatch.c). Of chosen and, with a limit, of gates: the slots by expert, then by sample. An
  * expert keeps at most `limit` choices (0: all), first ones before second ones; the gates of the others become 0. */
 void cpu_sort_slots(const struct dispatch *dispatch, size_t limit);
-/* counts and used of struct route; used may be NULL */
-void cpu_count_selections(const struct dispatch *dispatch, int32_t *counts, int32_t *used, const int32_t *frozen);
+/* counts, used and add_used of struct route; used may be NULL */
+void cpu_count_selections(const struct dispatch *dispatch, int32_t *counts, int32_t *used, bool add_used,
+                          const int32_t *frozen);
 
 status cpu_staging_open(struct backend *, struct staging_queue *, size_t bytes, struct error *);
 status cpu_staging_acquire(struct backend *, struct staging_queue *, void **host, struct error *);

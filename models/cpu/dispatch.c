@@ -160,16 +160,17 @@ void cpu_sort_slots(const struct dispatch *d, size_t limit)
     d->offsets[0] = 0;
 }
 
-void cpu_count_selections(const struct dispatch *d, int32_t *counts, int32_t *used, const int32_t *frozen)
+void cpu_count_selections(const struct dispatch *d, int32_t *counts, int32_t *used, bool add_used,
+                          const int32_t *frozen)
 {
-    if (used != NULL)
+    if (used != NULL && !add_used)
         memset(used, 0, d->experts * sizeof *used);
     for (size_t i = 0; i < d->samples * d->top_k; i++) {
         int32_t e = d->chosen[i];
         if (e < 0)
             continue;
-        if (used != NULL)
-            used[e] = frozen == NULL || frozen[e] == 0;
+        if (used != NULL && (frozen == NULL || frozen[e] == 0))
+            used[e] = 1;
         counts[e] += d->gates[i] > 0;
     }
 }
@@ -190,7 +191,7 @@ status cpu_route(struct backend *backend, const struct route *o, struct error *e
     cpu_run_rows(cpu, o->batch, 4 * o->width * o->experts, route_samples, &run);
     cpu_sort_slots(o->dispatch, 0);
     if (o->training)
-        cpu_count_selections(o->dispatch, o->counts, o->used, o->frozen);
+        cpu_count_selections(o->dispatch, o->counts, o->used, o->add_used, o->frozen);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

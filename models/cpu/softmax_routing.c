@@ -85,7 +85,7 @@ status cpu_route_softmax(struct backend *backend, const struct route_softmax *o,
     if (o->weights != NULL)
         cpu_run_rows(cpu, o->samples, 4 * o->top_k, weigh_rows, o);
     if (o->training)
-        cpu_count_selections(o->dispatch, o->counts, o->used, o->frozen);
+        cpu_count_selections(o->dispatch, o->counts, o->used, o->add_used, o->frozen);
     arena_release(&cpu->scratch, mark);
     return OK;
 }
@@ -184,7 +184,7 @@ status cpu_partition(struct backend *backend, const struct partition *o, struct 
     }
     cpu_sort_slots(d, 0);
     if (o->counts != NULL)
-        cpu_count_selections(d, o->counts, o->used, o->frozen);
+        cpu_count_selections(d, o->counts, o->used, o->add_used, o->frozen);
     arena_release(&cpu->scratch, mark);
     return OK;
 }

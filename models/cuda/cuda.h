@@ -128,8 +128,8 @@ static inline struct slots slots_of(const struct dispatch *d)
 /* What all routing ends with (slots.cu). Of chosen and, with a limit, of gates: the slots by expert, then by sample. An
  * expert keeps at most `limit` choices (0: all), first ones before second ones; the gates of the others become 0. */
 status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, struct error *error);
-/* counts and used of struct route; used may be NULL */
-void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used,
+/* counts, used and add_used of struct route; used may be NULL */
+void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used, bool add_used,
                            const int32_t *frozen);
 
 #define DECLARE(operation) status cuda_##operation(struct backend *, const struct operation *, struct error *);

@@ -108,7 +108,7 @@ status cuda_route(struct backend *backend, const struct route *o, struct error *
         CUDA_LAUNCH(cuda, route_samples, (unsigned int)o->batch, BLOCK, (o->experts + BLOCK) * sizeof(float), d, r);
     TRY(cuda_sort_slots(cuda, &d, 0, error));
     if (o->training)
-        cuda_count_selections(cuda, &d, o->counts, o->used, o->frozen);
+        cuda_count_selections(cuda, &d, o->counts, o->used, o->add_used, o->frozen);
     return cuda_finish(cuda, "route", error);
 }
 

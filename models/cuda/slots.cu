@@ -131,7 +131,8 @@ status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, s
 }
 
 /* A warp has an expert. */
-static __global__ void count_selections(struct slots d, int32_t *counts, int32_t *used, const int32_t *frozen)
+static __global__ void count_selections(struct slots d, int32_t *counts, int32_t *used, bool add_used,
+                                        const int32_t *frozen)
 {
     size_t e = global_warp();
     if (e >= d.experts)
@@ -145,11 +146,12 @@ static __global__ void count_selections(struct slots d, int32_t *counts, int32_t
         return;
     counts[e] += (int32_t)selected;
     if (used != NULL)
-        used[e] = last > first && (frozen == NULL || frozen[e] == 0);
+        used[e] = (add_used && used[e] != 0) || (last > first && (frozen == NULL || frozen[e] == 0));
 }
 
-void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used,
+void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used, bool add_used,
                            const int32_t *frozen)
 {
-    CUDA_LAUNCH(cuda, count_selections, blocks_for(d->experts, BLOCK / WARP), BLOCK, 0, *d, counts, used, frozen);
+    CUDA_LAUNCH(cuda, count_selections, blocks_for(d->experts, BLOCK / WARP), BLOCK, 0, *d, counts, used, add_used,
+                frozen);
 }

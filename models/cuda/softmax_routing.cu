@@ -151,7 +151,7 @@ status cuda_route_softmax(struct backend *backend, const struct route_softmax *o
     if (o->weights != NULL && o->samples > 0)
         CUDA_LAUNCH(cuda, weigh_rows, blocks_for(o->samples, BLOCK), BLOCK, 0, d, o->aligned, o->weights);
     if (o->training)
-        cuda_count_selections(cuda, &d, o->counts, o->used, o->frozen);
+        cuda_count_selections(cuda, &d, o->counts, o->used, o->add_used, o->frozen);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "route_softmax", error);
 }
@@ -295,7 +295,7 @@ status cuda_partition(struct backend *backend, const struct partition *o, struct
         CUDA_LAUNCH(cuda, give_samples, blocks_for(d.samples, BLOCK), BLOCK, 0, d, l);
     TRY(cuda_sort_slots(cuda, &d, 0, error));
     if (o->counts != NULL)
-        cuda_count_selections(cuda, &d, o->counts, o->used, o->frozen);
+        cuda_count_selections(cuda, &d, o->counts, o->used, o->add_used, o->frozen);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "partition", error);
 }

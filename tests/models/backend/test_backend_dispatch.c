@@ -177,6 +177,12 @@ static void routes(struct device *d, const void *parameters)
             counts[p.expected.chosen[i]] += (float)p.gates[i] > 0;
     expect_integers(d, "counts", training.counts, counts, c->experts);
     expect_integers(d, "used and not frozen", training.used, used, c->experts);
+
+    training.add_used = true;
+    used[c->experts - 1] = 1;
+    training.used = to_device(d, used, sizeof used);
+    must(d->ops->route(d->backend, &training, &error));
+    expect_integers(d, "used now or before", training.used, used, c->experts);
 }
 
 static void routing_matches_in_training_and_evaluation(void **state)

@@ -194,6 +194,12 @@ static void routes(struct device *d, const void *parameters)
     }
     expect_integers(d, "counts", op.counts, counts, c->experts);
     expect_integers(d, "used and not frozen", op.used, used, c->experts);
+
+    op.add_used = true;
+    used[c->experts - 1] = 1;
+    op.used = to_device(d, used, sizeof used);
+    must(d->ops->route_softmax(d->backend, &op, &error));
+    expect_integers(d, "used now or before", op.used, used, c->experts);
 }
 
 static void routing_matches_in_training_and_evaluation(void **state)
