@@ -55,9 +55,10 @@ struct expert_stack {
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
 };
 
-/* The tensors of one block, by number in the tower's group; experts are stacked along the first axis. */
+/* The tensors of one block, or of blocks that share them, by number in the tower's group; experts are stacked along the
+ * first axis. */
 struct expert_bank {
-    size_t block;                                      /* of the tower */
+    size_t block;                                      /* of the tower; of those that share, the first */
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
     size_t routers, noise;                             /* [T, d, E] each, where the router has them */
     struct expert_stack shared;                        /* with settings.shared_expert: a stack of one */
@@ -75,15 +76,18 @@ struct adapter_statistics {
     float *mixing, *stack;    /* [blocks, E, E]; room for one tensor of a block's experts */
 };
 
-/* Banks, counts and all that is listed by block are of the blocks that have adapters, in their order. */
+/* Banks, counts and all that is listed by block are of the blocks that have adapters, in their order; where blocks share
+ * their experts, of the first of each run. */
 struct adapter_tower {
     struct adapters *adapters;
-    size_t blocks, width; /* blocks: those with adapters, 0: none */
+    size_t blocks, width; /* blocks: those with experts of their own, 0: none */
+    size_t adapted;       /* blocks with adapters */
+    size_t decisions;     /* of a sample on its way through the tower: one for each of them, or for each run */
     size_t hidden;        /* units of an expert, m */
     enum activation activation;
     struct parameters *parameters;
     struct expert_bank *banks;
-    struct expert_pass *passes; /* by bank */
+    struct expert_pass *passes; /* [adapted] */
     struct block_hook *hooks;   /* by block of the tower */
     int32_t *choices;           /* see adapters_keep_choices */
     float *no_preference;       /* device [T, d] zeros: the router between one expert and itself */
@@ -126,11 +130,13 @@ size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct ad
  * adapters. */
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
-/* From now on, forward passes through a tower leave the experts that they chose in choices: device [blocks, B, K], −1
- * for samples without a router, or [blocks, B, L, K] where tokens decide. NULL: nowhere. */
-/* How many of them a sample has: blocks · K, 0 where its tokens decide, or where it goes to the mean of all experts. */
+/* From now on, forward passes through a tower leave the experts that they chose in choices: device [decisions, B, K], −1
+ * for samples without a router, or [decisions, B, L, K] where tokens decide. NULL: nowhere. */
+/* How many of them a sample has: decisions · K, 0 where its tokens decide, or where it goes to the mean of all experts. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
+/* The block of the tower that makes the decision. */
+size_t adapters_decision_block(const struct adapters *adapters, enum tower tower, size_t decision);
 
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);

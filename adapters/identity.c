@@ -45,8 +45,8 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
     bool all = adapters_choices(identity->adapters, which) == 0;
     size_t used = all ? s->experts : s->top_k;
     uint64_t digest = 0;
-    for (size_t b = 0; b < tower->blocks; b++) {
-        const struct expert_bank *bank = &tower->banks[b];
+    for (size_t decision = 0; decision < tower->decisions; decision++) {
+        const struct expert_bank *bank = &tower->banks[decision * tower->blocks / tower->decisions];
         const size_t parts[PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
         if (router_kind_of(s)->weights)
             digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
@@ -55,7 +55,7 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
         for (size_t i = 0; s->shared_expert && i < PARTS; i++)
             digest = digest_quick(&changes[list[shared[i]].first_segment], sizeof *changes, digest);
         for (size_t k = 0; k < used; k++) {
-            uint64_t expert[1 + PARTS] = {all ? k : (uint64_t)chosen[b * used + k]};
+            uint64_t expert[1 + PARTS] = {all ? k : (uint64_t)chosen[decision * used + k]};
             for (size_t i = 0; i < PARTS; i++)
                 expert[1 + i] = changes[list[parts[i]].first_segment + expert[0]];
             digest = digest_quick(expert, sizeof expert, digest);

@@ -24,8 +24,8 @@ void adapter_identity_free(struct adapter_identity *identity); /* all zero is al
  * numbers say nothing of contents. */
 status adapter_identity_read(struct adapter_identity *identity, struct error *error);
 
-/* Of the way of one sample through a tower: its router, and chosen [blocks, K], its experts in every block. Where its
- * tokens decide, any expert may be on it, and chosen is not read. */
+/* Of the way of one sample through a tower: its router, and chosen [decisions, K], its experts wherever they are
+ * decided on. Where its tokens decide, any expert may be on it, and chosen is not read. */
 uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower tower, size_t router,
                              const int32_t *chosen);
 

@@ -109,6 +109,20 @@ const struct option adapter_options[] = {
      .choices = ADAPTED_TOWERS_CHOICES,
      .fallback = "both",
      .help = "towers with experts"},
+    {.name = "share_across_blocks",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 64,
+     .fallback = "0",
+     .help = "runs into which the blocks with experts are cut, each with one set of experts and one router "
+             "(WideNet); 0: every block has its own"},
+    {.name = "share_routing",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 64,
+     .fallback = "0",
+     .help = "runs of blocks that share experts in which all blocks use the decision of the first; 0: every block "
+             "decides"},
     {.name = "shared_expert",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
@@ -253,6 +267,10 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                          "suite: adapter.score_steps is %zu, but adapter.blocks asks for no scores; set "
                          "adapter.blocks=by_score_N, as in by_score_3",
                          s->score_steps);
+    s->place.banks = whole(o, "share_across_blocks");
+    s->place.decisions = whole(o, "share_routing");
+    if (adapter_place_check_sharing(&s->place, error) != OK)
+        return error_context(error, "suite");
     if (s->top_k > s->experts)
         return error_set(
             error, ERROR_ARGUMENT,
@@ -370,6 +388,12 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
                          "suite: merge policy %s counts choices that go together, also those that adapter.capacity %g "
                          "takes away; set adapter.capacity=0 or another merge.policy",
                          plan->policy->name, adapter->capacity);
+    if (plan->policy->needs & NEEDS_NEXT_COUNTS && adapter->place.banks == 1)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge policy %s looks at the experts of the next block, but with "
+                         "adapter.share_across_blocks 1 all blocks have the same, so that it would never merge; choose "
+                         "another merge.policy",
+                         plan->policy->name);
     if (sources > adapter->experts)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s merges %zu experts, but there are only %zu in a block, so that it "

@@ -159,6 +159,23 @@ size_t adapter_place_count(const struct adapter_place *place, const struct clip_
     return count;
 }
 
+size_t adapter_place_count_banks(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                                 enum tower tower)
+{
+    size_t count = adapter_place_count(place, dimensions, tower);
+    return place->banks > 0 && count > 0 ? place->banks : count;
+}
+
+bool adapter_place_has_bank(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                            enum tower tower, size_t block)
+{
+    size_t before = 0, count = adapter_place_count(place, dimensions, tower),
+           banks = adapter_place_count_banks(place, dimensions, tower);
+    for (size_t i = 0; i < block; i++)
+        before += adapter_place_has(place, dimensions, tower, i);
+    return adapter_place_has(place, dimensions, tower, block) && before % (count / banks) == 0;
+}
+
 /* The highest number of blocks that the rule speaks of; 0: none. */
 static size_t blocks_named(const struct block_choice *c)
 {
@@ -189,6 +206,26 @@ static status refuse(const struct adapter_place *place, const char *reason, size
     return ERROR_ARGUMENT;
 }
 
+status adapter_place_check_sharing(const struct adapter_place *place, struct error *error)
+{
+    if (place->decisions > 0 && (place->banks == 0 || place->decisions % place->banks != 0))
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter.share_routing is %zu, but blocks that share a decision must have the same experts; "
+                         "expected a multiple of adapter.share_across_blocks, which is %zu (0: nothing is shared)",
+                         place->decisions, place->banks);
+    return OK;
+}
+
+static status check_runs(const char *key, size_t runs, const char *tower, size_t count, struct error *error)
+{
+    if (runs > 0 && count % runs != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter.%s is %zu, but the %zu blocks with adapters of the %s tower cannot be cut into so "
+                         "many runs of equal length; choose a divisor, or other adapter.blocks or adapter.towers",
+                         key, runs, count, tower);
+    return OK;
+}
+
 status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                            struct error *error)
 {
@@ -215,5 +252,11 @@ status adapter_place_check(const struct adapter_place *place, const struct clip_
                           t == TOWER_IMAGE ? "that leaves the image tower without any of its"
                                            : "that leaves the text tower without any of its",
                           blocks_of(dimensions, (enum tower)t), error);
+    TRY(adapter_place_check_sharing(place, error));
+    for (int t = 0; t < TOWERS; t++) {
+        size_t count = adapter_place_count(place, dimensions, (enum tower)t);
+        TRY(check_runs("share_across_blocks", place->banks, tower_names[t], count, error));
+        TRY(check_runs("share_routing", place->decisions, tower_names[t], count, error));
+    }
     return OK;
 }

@@ -1,4 +1,4 @@
-/* Which blocks of which towers have adapters.
+/* Which blocks of which towers have adapters, and which of them share.
  *
  *     struct adapter_place place = {0};                                     // all blocks of both towers
  *     TRY(block_choice_read(&place.blocks, words, count, error));           // "last_4", or "0", "3", "5"
@@ -32,6 +32,9 @@ enum adapted_towers { ADAPT_BOTH, ADAPT_IMAGE, ADAPT_TEXT };
 struct adapter_place {
     struct block_choice blocks; /* of either tower */
     enum adapted_towers towers;
+    /* Of each tower, the blocks with adapters are cut into so many runs of equal length: those of a run have one bank of
+     * experts and one router, or one routing decision, made in the first of them; 0: each block has its own. */
+    size_t banks, decisions;
 };
 
 /* From "all", "first_N", "last_N", "every_N", "by_score_N", or blocks: "3" of either tower, "image.3" or "text.3" of one.
@@ -50,7 +53,17 @@ bool adapter_place_has(const struct adapter_place *place, const struct clip_dime
 size_t adapter_place_count(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                            enum tower tower); /* blocks of a tower with adapters */
 
-/* What no model of these dimensions has: a block that none of the towers has, or a tower left without any. */
+/* The same of those with experts of their own: all, or the first of each run. */
+bool adapter_place_has_bank(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                            enum tower tower, size_t block);
+size_t adapter_place_count_banks(const struct adapter_place *place, const struct clip_dimensions *dimensions,
+                                 enum tower tower);
+
+/* Routing that is shared by blocks that do not share experts. */
+status adapter_place_check_sharing(const struct adapter_place *place, struct error *error);
+
+/* That, and what no model of these dimensions has: a block that none of the towers has, a tower left without any, or runs
+ * of equal length. */
 status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                            struct error *error);
 

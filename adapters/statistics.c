@@ -112,15 +112,18 @@ static status keep_probes(const struct adapter_tower *tower, const struct block_
     return OK;
 }
 
-status statistics_see(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
-                      const struct dispatch *chosen, const struct tensor *input, struct error *error)
+status statistics_see(const struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
+                      struct error *error)
 {
+    const struct adapter_tower *tower = pass->tower;
     const struct adapter_statistics *s = &tower->statistics;
-    if (s->pairs != NULL)
-        TRY(count_pairs(tower, site, chosen, chosen, s->pairs, bank, error));
-    if (s->next != NULL && bank > 0)
-        TRY(count_pairs(tower, site, &tower->passes[bank - 1].routed.dispatch, chosen, s->next, bank - 1, error));
-    return s->probes != NULL ? keep_probes(tower, site, bank, input, error) : OK;
+    const struct dispatch *chosen = &pass->routed.dispatch;
+    bool first = pass->index == 0 || pass[-1].bank != pass->bank; /* of those with these experts */
+    if (s->pairs != NULL && pass->decider == pass)
+        TRY(count_pairs(tower, site, chosen, chosen, s->pairs, pass->bank, error));
+    if (s->next != NULL && first && pass->index > 0)
+        TRY(count_pairs(tower, site, &pass[-1].routed.dispatch, chosen, s->next, pass->bank - 1, error));
+    return s->probes != NULL && first ? keep_probes(tower, site, pass->bank, input, error) : OK;
 }
 
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error)

@@ -28,9 +28,13 @@ struct statistic {
 };
 bool adapters_statistic(const struct adapters *adapters, enum tower tower, size_t index, struct statistic *statistic);
 
-/* For a forward pass in training through the tower's bank of that number: its choices, inputs [rows, d]. */
-status statistics_see(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
-                      const struct dispatch *chosen, const struct tensor *input, struct error *error);
+struct expert_pass;
+
+/* For a forward pass in training through a block, after its routing, with the input [rows, d] of its experts. Of blocks that
+ * share experts, every decision is counted, once; probes are of the first, and the next block is the first of the next
+ * run. */
+status statistics_see(const struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
+                      struct error *error);
 
 /* Before an update: adds the squares of the gradients, unless the step is held. */
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error);

@@ -42,6 +42,9 @@ struct block_hook {
     enum block_place place;
     bool trained; /* it has weights that need gradients */
     bool whole;   /* it looks at every position of a sample: the last block has to compute them all */
+    /* Before the first block of a forward pass, with what enters it: takes what has to outlast the hook's own block in
+     * evaluation, too. NULL: nothing. */
+    status (*begin)(void *state, const struct block_site *site, const struct tensor *x, struct error *error);
     status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error);
     status (*backward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,

@@ -70,6 +70,17 @@ static status take_marks(struct adapter_tower *tower, struct arena *arena, struc
     return backend->ops->zero(backend, zeros.data, tensor_bytes(&zeros), error);
 }
 
+static void open_pass(struct adapter_tower *tower, size_t index, size_t block)
+{
+    struct expert_pass *pass = &tower->passes[index];
+    *pass = (struct expert_pass){.tower = tower,
+                                 .block = block,
+                                 .index = index,
+                                 .bank = index * tower->blocks / tower->adapted,
+                                 .decider = pass - index % expert_decision_users(tower)};
+    mixture_hook(pass, &tower->hooks[block]);
+}
+
 static status create_tower(struct adapters *adapters, enum tower which, const struct clip_dimensions *dimensions,
                            struct arena *arena, enum parameters_mode mode, struct error *error)
 {
@@ -80,23 +91,25 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
     tower->activation = expert_kind_of(&adapters->settings)->activation != ACTIVATION_NONE
                             ? expert_kind_of(&adapters->settings)->activation
                             : adapters->settings.activation;
-    tower->blocks = adapter_place_count(&adapters->settings.place, dimensions, which);
+    tower->adapted = adapter_place_count(&adapters->settings.place, dimensions, which);
+    tower->blocks = adapter_place_count_banks(&adapters->settings.place, dimensions, which);
+    tower->decisions = adapters->settings.place.decisions > 0 && tower->adapted > 0 ? adapters->settings.place.decisions
+                                                                                    : tower->adapted;
     tower->banks = calloc(tower->blocks + 1, sizeof *tower->banks);
-    tower->passes = calloc(tower->blocks + 1, sizeof *tower->passes);
+    tower->passes = calloc(tower->adapted + 1, sizeof *tower->passes);
     tower->hooks = calloc(all, sizeof *tower->hooks);
     if (tower->banks == NULL || tower->passes == NULL || tower->hooks == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu blocks", tower->blocks);
+        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu blocks", tower->adapted);
     TRY(parameters_create(&tower->parameters, adapters->backend, error));
     for (size_t block = 0, b = 0; b < tower->blocks; block++)
-        if (adapter_place_has(&adapters->settings.place, dimensions, which, block)) {
+        if (adapter_place_has_bank(&adapters->settings.place, dimensions, which, block)) {
             tower->banks[b].block = block;
             TRY(declare_bank(tower, b++, error));
         }
     TRY(parameters_allocate(tower->parameters, arena, mode, error));
-    for (size_t b = 0; b < tower->blocks; b++) {
-        tower->passes[b] = (struct expert_pass){.tower = tower, .bank = b};
-        mixture_hook(&tower->passes[b], &tower->hooks[tower->banks[b].block]);
-    }
+    for (size_t block = 0, i = 0; block < all; block++)
+        if (adapter_place_has(&adapters->settings.place, dimensions, which, block))
+            open_pass(tower, i++, block);
     return take_marks(tower, arena, error);
 }
 
@@ -208,7 +221,7 @@ size_t adapters_count_values(const struct clip_dimensions *n, const struct adapt
            matrices = router_kind_of(s)->weights + router_kind_of(s)->noise_weights;
     for (int t = 0; t < TOWERS; t++) {
         size_t hidden = adapters_hidden(n, s, (enum tower)t), expert = 2 * hidden * widths[t] + hidden + widths[t];
-        total += adapter_place_count(&s->place, n, (enum tower)t) *
+        total += adapter_place_count_banks(&s->place, n, (enum tower)t) *
                  ((s->experts + s->shared_expert) * expert + matrices * s->tasks * widths[t] * s->experts);
     }
     return total;
@@ -224,8 +237,15 @@ struct cost_experts adapters_cost(const struct clip_dimensions *n, const struct 
 size_t adapters_choices(const struct adapters *adapters, enum tower tower)
 {
     const struct adapter_settings *s = &adapters->settings;
-    return s->routing == ROUTING_PER_TOKEN || router_kind_of(s)->averages ? 0
-                                                                          : adapters->towers[tower].blocks * s->top_k;
+    return s->routing == ROUTING_PER_TOKEN || router_kind_of(s)->averages
+               ? 0
+               : adapters->towers[tower].decisions * s->top_k;
+}
+
+size_t adapters_decision_block(const struct adapters *adapters, enum tower which, size_t decision)
+{
+    const struct adapter_tower *tower = &adapters->towers[which];
+    return tower->passes[decision * expert_decision_users(tower)].block;
 }
 
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)

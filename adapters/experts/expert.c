@@ -43,8 +43,8 @@ static size_t rows_of(const struct expert_layer *layer)
     return layer->dispatch.samples * layer->dispatch.top_k * layer->length;
 }
 
-status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t samples, size_t length,
-                         size_t experts, size_t top_k, struct error *error)
+status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *site, size_t samples, size_t experts,
+                            size_t top_k, struct error *error)
 {
     struct tensor ids, gates, offsets;
     TRY(take(&ids, site, TENSOR_I32, "dispatch", 4 * samples, top_k, error));
@@ -52,16 +52,21 @@ status expert_layer_take(struct expert_layer *layer, const struct block_site *si
     TRY(take(&offsets, site, TENSOR_I32, "offsets", 1, experts + 1, error));
     int32_t *id = ids.data;
     size_t choices = samples * top_k;
+    *dispatch = (struct dispatch){.samples = samples,
+                                  .experts = experts,
+                                  .top_k = top_k,
+                                  .chosen = id,
+                                  .gates = gates.data,
+                                  .slot = id + choices,
+                                  .sample = id + 2 * choices,
+                                  .choice = id + 3 * choices,
+                                  .offsets = offsets.data};
+    return OK;
+}
+
+status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t length, struct error *error)
+{
     layer->length = length;
-    layer->dispatch = (struct dispatch){.samples = samples,
-                                        .experts = experts,
-                                        .top_k = top_k,
-                                        .chosen = id,
-                                        .gates = gates.data,
-                                        .slot = id + choices,
-                                        .sample = id + 2 * choices,
-                                        .choice = id + 3 * choices,
-                                        .offsets = offsets.data};
     return take(&layer->hidden, site, backend_operand_type(site->backend), "expert hidden units", rows_of(layer),
                 layer->tower->hidden, error);
 }

@@ -22,9 +22,10 @@ struct expert_layer {
 
 void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack);
 
-/* dispatch is to be filled by whoever routes; numbers: of the block's random numbers. */
-status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t samples, size_t length,
-                         size_t experts, size_t top_k, struct error *error);
+/* Room for a dispatch, to be filled by whoever routes; and for the hidden units of a layer that has its dispatch. */
+status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *site, size_t samples, size_t experts,
+                            size_t top_k, struct error *error);
+status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t length, struct error *error);
 
 /* The same for a stack of one, to which the dispatch sends all samples that have a router, with gate 1: the mean of the
  * layer's experts, in the step arena. */
@@ -44,17 +45,30 @@ status expert_layer_backward_input(const struct expert_layer *layer, const struc
 
 enum { ROUTER_ARRAYS = 6 }; /* of a router's own, which its backward pass reads */
 
+/* A decision that several blocks use. */
+struct shared_decision {
+    struct dispatch dispatch;
+    float *weights; /* [samples, K], as of the layer; NULL: the gates */
+    float *dgates;  /* [samples, K] the sum over the blocks; NULL: not training */
+};
+
 /* What a forward pass through one block keeps for its backward pass; with what the router reads and left behind, per
  * sample of the layer. */
 struct expert_pass {
     const struct adapter_tower *tower;
-    size_t bank;
+    size_t block;                    /* of the tower */
+    size_t index, bank;              /* among the tower's passes and banks */
+    struct expert_pass *decider;     /* whose decision it uses: the first of its run, or itself */
+    struct shared_decision decision; /* of a decider that has followers */
     struct expert_layer routed, shared;
     struct tensor
         gate; /* [samples, positions, d], of which the first position decides: x itself, or means [samples, 1, d] */
     const int32_t *router; /* [samples] */
     float *kept[ROUTER_ARRAYS];
 };
+
+/* Blocks that use each decision: 1 unless they share them. */
+size_t expert_decision_users(const struct adapter_tower *tower);
 
 /* Fills the routed layer's dispatch from x [B, L, d]. */
 status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,

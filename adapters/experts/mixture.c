@@ -4,6 +4,57 @@
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 
+static size_t samples_of(const struct adapter_settings *s, const struct tensor *x)
+{
+    return s->routing == ROUTING_PER_TOKEN ? x->shape[0] * x->shape[1] : x->shape[0];
+}
+
+size_t expert_decision_users(const struct adapter_tower *tower)
+{
+    return tower->adapted / tower->decisions;
+}
+
+/* Room for a decision that later blocks use, which in evaluation outlasts this one's. */
+static status begin(void *state, const struct block_site *site, const struct tensor *x, struct error *error)
+{
+    struct expert_pass *pass = state;
+    const struct adapter_settings *s = &pass->tower->adapters->settings;
+    struct shared_decision *decision = &pass->decision;
+    const size_t shape[] = {samples_of(s, x), s->top_k};
+    struct tensor weights, dgates;
+    *decision = (struct shared_decision){0};
+    TRY(expert_dispatch_take(&decision->dispatch, site, shape[0], s->experts, s->top_k, error));
+    if (s->aligned_output) {
+        TRY(tensor_take(&weights, site->arena, TENSOR_F32, "weights of aligned outputs", 2, shape, error));
+        decision->weights = weights.data;
+    }
+    if (!site->training)
+        return OK;
+    TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of shared gates", 2, shape, error));
+    decision->dgates = dgates.data;
+    return site->backend->ops->zero(site->backend, dgates.data, tensor_bytes(&dgates), error);
+}
+
+static status take_dispatch(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                            struct error *error)
+{
+    const struct adapter_tower *tower = pass->tower;
+    const struct adapter_settings *s = &tower->adapters->settings;
+    size_t samples = samples_of(s, x);
+    if (pass->decider != pass) {
+        pass->routed.dispatch = pass->decider->routed.dispatch;
+        pass->routed.weights = pass->decider->routed.weights;
+        return OK;
+    }
+    if (expert_decision_users(tower) > 1)
+        pass->routed.dispatch = pass->decision.dispatch;
+    else
+        TRY(expert_dispatch_take(&pass->routed.dispatch, site, samples, s->experts, s->top_k, error));
+    if (tower->choices != NULL)
+        pass->routed.dispatch.chosen = tower->choices + pass->index / expert_decision_users(tower) * samples * s->top_k;
+    return OK;
+}
+
 static status take_layers(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                           struct error *error)
 {
@@ -16,15 +67,14 @@ static status take_layers(struct expert_pass *pass, const struct block_site *sit
                                          .numbers = expert_numbers(site)};
     const struct expert_stack routed = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
     expert_layer_use(&pass->routed, tower->parameters, &routed);
-    size_t length = pass->routed.tokens ? 1 : x->shape[1], samples = x->shape[0] * x->shape[1] / length;
-    TRY(expert_layer_take(&pass->routed, site, samples, length, s->experts, s->top_k, error));
-    if (tower->choices != NULL)
-        pass->routed.dispatch.chosen = tower->choices + pass->bank * samples * s->top_k;
+    TRY(take_dispatch(pass, site, x, error));
+    TRY(expert_layer_take(&pass->routed, site, pass->routed.tokens ? 1 : x->shape[1], error));
     if (!s->shared_expert)
         return OK;
     pass->shared = (struct expert_layer){.tower = tower, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
     expert_layer_use(&pass->shared, tower->parameters, &bank->shared);
-    return expert_layer_take(&pass->shared, site, x->shape[0], x->shape[1], 1, 1, error);
+    TRY(expert_dispatch_take(&pass->shared.dispatch, site, x->shape[0], 1, 1, error));
+    return expert_layer_take(&pass->shared, site, x->shape[1], error);
 }
 
 /* What decides: the block's stream, or where experts replace the MLP what they read, in f32. */
@@ -46,7 +96,8 @@ static status forward_mean(struct expert_pass *pass, const struct block_site *si
 {
     struct expert_layer mean;
     TRY(expert_layer_average(&pass->routed, site, &mean, error));
-    TRY(expert_layer_take(&mean, site, x->shape[0], x->shape[1], 1, 1, error));
+    TRY(expert_dispatch_take(&mean.dispatch, site, x->shape[0], 1, 1, error));
+    TRY(expert_layer_take(&mean, site, x->shape[1], error));
     TRY(router_send_all(&mean, site, x, error));
     return expert_layer_forward(&mean, site, input, y, error);
 }
@@ -54,9 +105,10 @@ static status forward_mean(struct expert_pass *pass, const struct block_site *si
 static status forward_chosen(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                              const struct tensor *input, struct tensor *y, struct error *error)
 {
-    TRY(router_forward(pass, site, x, error));
+    if (pass->decider == pass)
+        TRY(router_forward(pass, site, x, error));
     if (site->training)
-        TRY(statistics_see(pass->tower, site, pass->bank, &pass->routed.dispatch, input, error));
+        TRY(statistics_see(pass, site, input, error));
     return expert_layer_forward(&pass->routed, site, input, y, error);
 }
 
@@ -68,8 +120,9 @@ static status forward(void *state, const struct block_site *site, const struct t
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
     bool averages = router_kind_of(s)->averages && !site->training;
     struct arena_mark start = arena_mark(site->arena);
-    struct tensor deciding;
-    TRY(rows_that_decide(pass, site, x, ln2_x, &deciding, error));
+    struct tensor deciding = *x;
+    if (pass->decider == pass)
+        TRY(rows_that_decide(pass, site, x, ln2_x, &deciding, error));
     TRY(take_layers(pass, site, x, error));
     TRY((averages ? forward_mean : forward_chosen)(pass, site, &deciding, input, y, error));
     if (s->shared_expert) {
@@ -92,6 +145,24 @@ static status backward_shared(struct expert_pass *pass, const struct block_site 
     return dinput != NULL ? expert_layer_backward_input(&pass->shared, site, &dhidden, dinput, error) : OK;
 }
 
+/* The gates of a decision that several blocks use get the gradients of all, those of the first block last. */
+static status backward_gates(struct expert_pass *pass, const struct block_site *site, float *dgates,
+                             const struct tensor *dx, struct error *error)
+{
+    const struct shared_decision *decision = &pass->decider->decision;
+    if (expert_decision_users(pass->tower) == 1)
+        return router_backward(pass, site, dgates, dx, error);
+    TRY(site->backend->ops->weighted_sum(
+        site->backend,
+        &(struct weighted_sum){.count = 2,
+                               .n = decision->dispatch.samples * decision->dispatch.top_k,
+                               .inputs = {decision->dgates, dgates},
+                               .weights = {1, 1},
+                               .out = decision->dgates},
+        error));
+    return pass->decider == pass ? router_backward(pass, site, decision->dgates, dx, error) : OK;
+}
+
 static status backward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                        const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error)
 {
@@ -104,8 +175,8 @@ static status backward(void *state, const struct block_site *site, const struct 
     struct arena_mark mark = arena_mark(site->arena);
     TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 2, shape, error));
     TRY(expert_layer_backward(&pass->routed, site, input, dy, dgates.data, &dhidden, error));
-    TRY(router_backward(pass, site, dgates.data,
-                        expert_kind_of(s)->place == REPLACES_MLP && dx->data != NULL ? dln2 : dx, error));
+    TRY(backward_gates(pass, site, dgates.data,
+                       expert_kind_of(s)->place == REPLACES_MLP && dx->data != NULL ? dln2 : dx, error));
     if (dinput != NULL)
         TRY(expert_layer_backward_input(&pass->routed, site, &dhidden, dinput, error));
     if (s->shared_expert)
@@ -122,6 +193,7 @@ void mixture_hook(struct expert_pass *pass, struct block_hook *hook)
                                 .place = expert_kind_of(s)->place,
                                 .trained = trained,
                                 .whole = s->gate_input == GATE_MEAN || s->routing == ROUTING_PER_TOKEN,
+                                .begin = pass->decider == pass && expert_decision_users(pass->tower) > 1 ? begin : NULL,
                                 .forward = forward,
                                 .backward = trained ? backward : NULL};
 }

@@ -9,7 +9,9 @@
 #include "adapters/routers/router.h"
 #include "models/files/clip_config.h"
 
-enum { OWN_KEYS = 12, NUMBERS_MOST = 1024 };
+enum { OWN_KEYS = 14, NUMBERS_MOST = 1024 };
+
+static const char *const share_keys[] = {"share_across_blocks", "share_routing"};
 
 /* Tensors that a router has for each task. */
 static size_t routing_tensors(const struct adapter_settings *s)
@@ -160,9 +162,11 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
                                   struct error *error)
 {
     const struct adapter_settings *s = &adapters->settings;
-    char top_k[24], scale[32];
+    char top_k[24], scale[32], banks[24], decisions[24];
     snprintf(top_k, sizeof top_k, "%zu", s->top_k);
     snprintf(scale, sizeof scale, "%.9g", (double)s->scale);
+    snprintf(banks, sizeof banks, "%zu", s->place.banks);
+    snprintf(decisions, sizeof decisions, "%zu", s->place.decisions);
     struct safetensors_metadata metadata[OWN_KEYS + ADAPTER_EXTRA_KEYS] = {
         {"top_k", top_k},
         {"scale", scale},
@@ -172,6 +176,10 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"blocks", blocks};
     if (s->place.towers != ADAPT_BOTH)
         metadata[count++] = (struct safetensors_metadata){"towers", adapted_towers_name(s->place.towers)};
+    if (s->place.banks > 0)
+        metadata[count++] = (struct safetensors_metadata){share_keys[0], banks};
+    if (s->place.decisions > 0)
+        metadata[count++] = (struct safetensors_metadata){share_keys[1], decisions};
     if (s->shared_expert)
         metadata[count++] = (struct safetensors_metadata){"shared_expert", "true"};
     if (s->gate_input == GATE_MEAN)
@@ -249,6 +257,19 @@ static long number_after(const char *name, const char *part)
     return end == at + strlen(part) || number < 0 || number > 1 << 20 ? -1 : number;
 }
 
+static status runs_from_metadata(const struct safetensors *file, const char *key, size_t *runs, struct error *error)
+{
+    const char *value = safetensors_metadata_value(file, key);
+    int64_t number;
+    if (value == NULL)
+        return OK;
+    if (!parse_integer(value, &number) || number < 1)
+        return error_set(error, ERROR_FORMAT, "%s: metadata %s: expected a whole number from 1, found \"%s\"",
+                         safetensors_path(file), key, value);
+    *runs = (size_t)number;
+    return OK;
+}
+
 static status place_from_metadata(const struct safetensors *file, struct adapter_place *place, struct error *error)
 {
     const char *blocks = safetensors_metadata_value(file, "blocks"),
@@ -261,7 +282,8 @@ static status place_from_metadata(const struct safetensors *file, struct adapter
     if (towers != NULL && !adapted_towers_find(&place->towers, towers))
         return error_set(error, ERROR_FORMAT, "%s: metadata towers: expected both, image or text, found \"%s\"",
                          safetensors_path(file), towers);
-    return OK;
+    TRY(runs_from_metadata(file, share_keys[0], &place->banks, error));
+    return runs_from_metadata(file, share_keys[1], &place->decisions, error);
 }
 
 static status gate_from_metadata(const struct safetensors *file, struct adapter_settings *settings, struct error *error)
@@ -453,7 +475,7 @@ static status expect_experts(const struct safetensors *file, const struct clip_d
         size_t block = tower == TOWER_IMAGE ? n : n - dimensions->image_blocks;
         const size_t shape[] = {adapters_hidden(dimensions, s, tower),
                                 tower == TOWER_IMAGE ? dimensions->image_width : dimensions->text_width};
-        bool has = adapter_place_has(&s->place, dimensions, tower, block);
+        bool has = adapter_place_has_bank(&s->place, dimensions, tower, block);
         for (size_t e = 0; has && e < s->experts; e++) {
             char name[128];
             snprintf(name, sizeof name, "%stransformer.resblocks.%zu.adaptmlp_list.%zu.%s",

@@ -26,18 +26,17 @@ static status add_balance(struct expert_pass *pass, const struct block_site *sit
     const struct adapters *adapters = pass->tower->adapters;
     if (!router_is_balanced(pass, site))
         return OK;
-    return site->backend->ops->balance(
-        site->backend,
-        &(struct balance){.dispatch = &pass->routed.dispatch,
-                          .epsilon = adapters->settings.noise_epsilon,
-                          .weight = adapters->settings.balance_weight * adapters->loss_share,
-                          .logits = pass->kept[BALANCE_LOGITS],
-                          .noise_logits = pass->kept[NOISE_LOGITS],
-                          .drawn = pass->kept[DRAWN],
-                          .dnoise_logits = pass->kept[BALANCE_NOISE],
-                          .dgates = pass->kept[BALANCE_GATES],
-                          .loss = adapters->loss},
-        error);
+    return site->backend->ops->balance(site->backend,
+                                       &(struct balance){.dispatch = &pass->routed.dispatch,
+                                                         .epsilon = adapters->settings.noise_epsilon,
+                                                         .weight = router_balance_weight(pass),
+                                                         .logits = pass->kept[BALANCE_LOGITS],
+                                                         .noise_logits = pass->kept[NOISE_LOGITS],
+                                                         .drawn = pass->kept[DRAWN],
+                                                         .dnoise_logits = pass->kept[BALANCE_NOISE],
+                                                         .dgates = pass->kept[BALANCE_GATES],
+                                                         .loss = adapters->loss},
+                                       error);
 }
 
 static status forward(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error)
@@ -69,6 +68,7 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
                         .logits = pass->kept[BALANCE_LOGITS],
                         .counts = b->counts,
                         .used = b->used,
+                        .add_used = router_adds_used(pass),
                         .frozen = b->frozen},
         error));
     return add_balance(pass, site, error);

@@ -14,6 +14,10 @@ static status check(const struct adapter_settings *s, struct error *error)
         return error_set(error, ERROR_ARGUMENT,
                          "adapter: with adapter.router random_uniform tasks have no routers of their own; set "
                          "adapter.routers=one");
+    if (s->place.decisions > 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: with adapter.router random_uniform nothing is decided that blocks could share; set "
+                         "adapter.share_routing=0");
     return OK;
 }
 
@@ -28,6 +32,7 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
                                                              .dispatch = &pass->routed.dispatch,
                                                              .counts = bank->counts,
                                                              .used = bank->used,
+                                                             .add_used = router_adds_used(pass),
                                                              .frozen = bank->frozen},
                                          error);
 }

@@ -26,6 +26,18 @@ bool router_is_balanced(const struct expert_pass *pass, const struct block_site 
     return site->training && adapters->settings.balance != BALANCE_NONE && adapters->loss != NULL;
 }
 
+float router_balance_weight(const struct expert_pass *pass)
+{
+    const struct adapter_tower *tower = pass->tower;
+    size_t users = expert_decision_users(tower);
+    return tower->adapters->settings.balance_weight * tower->adapters->loss_share * (float)users;
+}
+
+bool router_adds_used(const struct expert_pass *pass)
+{
+    return pass->index > 0 && pass[-1].bank == pass->bank;
+}
+
 status router_take(struct expert_pass *pass, const struct block_site *site, size_t array, const char *name, size_t rows,
                    size_t columns, struct error *error)
 {

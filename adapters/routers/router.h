@@ -42,8 +42,11 @@ enum { SOFTMAX_PROBABILITIES }; /* where softmax_topk keeps p [samples, E] */
 
 const char *balance_kind_name(enum balance_kind kind); /* "cv" */
 
-/* For routers: whether this pass adds a balance loss, and memory for an array of the pass. */
+/* For routers: whether this pass adds a balance loss, and its weight, which counts a decision as often as blocks use it;
+ * whether its experts are also those of an earlier block; and memory for an array of the pass. */
 bool router_is_balanced(const struct expert_pass *pass, const struct block_site *site);
+float router_balance_weight(const struct expert_pass *pass);
+bool router_adds_used(const struct expert_pass *pass);
 status router_take(struct expert_pass *pass, const struct block_site *site, size_t array, const char *name, size_t rows,
                    size_t columns, struct error *error);
 

@@ -77,9 +77,10 @@ static status take_kept(struct expert_pass *pass, const struct block_site *site,
 {
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     size_t samples = pass->routed.dispatch.samples;
-    pass->kept[BALANCE_SLOPES] = pass->kept[WEIGHTS] = NULL;
+    pass->kept[BALANCE_SLOPES] = NULL;
+    pass->kept[WEIGHTS] = pass->decision.weights; /* what other blocks use lasts longer */
     TRY(router_take(pass, site, PROBABILITIES, "probabilities of experts", samples, s->experts, error));
-    if (s->aligned_output)
+    if (s->aligned_output && pass->kept[WEIGHTS] == NULL)
         TRY(router_take(pass, site, WEIGHTS, "weights of aligned outputs", samples, s->top_k, error));
     if (router_is_balanced(pass, site))
         TRY(router_take(pass, site, BALANCE_SLOPES, "gradient of the balance loss", samples, s->experts, error));
@@ -118,6 +119,7 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
                                 .weights = pass->kept[WEIGHTS],
                                 .counts = bank->counts,
                                 .used = bank->used,
+                                .add_used = router_adds_used(pass),
                                 .frozen = bank->frozen},
         error));
     if (pass->kept[BALANCE_SLOPES] == NULL)
@@ -127,7 +129,7 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
         &(struct balance_softmax){.kind = s->balance == BALANCE_LOSS_RMOE ? BALANCE_RMOE : BALANCE_WIDENET,
                                   .dispatch = &pass->routed.dispatch,
                                   .probabilities = pass->kept[PROBABILITIES],
-                                  .weight = s->balance_weight * adapters->loss_share,
+                                  .weight = router_balance_weight(pass),
                                   .dprobabilities = pass->kept[BALANCE_SLOPES],
                                   .loss = adapters->loss},
         error);

@@ -15,8 +15,8 @@
 #include "core/status.h"
 
 struct class_experts {
-    size_t blocks, classes, experts;
-    uint64_t *counts; /* [blocks, classes, experts]; NULL: nothing is counted */
+    size_t blocks, classes, experts; /* blocks: those that decide */
+    uint64_t *counts;                /* [blocks, classes, experts]; NULL: nothing is counted */
 };
 
 status class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count,

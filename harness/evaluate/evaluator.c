@@ -114,7 +114,7 @@ static status begin_experts(const struct evaluator *evaluator, struct test_set *
     if (!evaluator->counts_experts || adapters == NULL || !adapters_in_tower(adapters, TOWER_IMAGE) ||
         router_kind_of(&adapters->settings)->averages)
         return OK;
-    return class_experts_create(&set->experts, adapters->towers[TOWER_IMAGE].blocks,
+    return class_experts_create(&set->experts, adapters->towers[TOWER_IMAGE].decisions,
                                 dataset_classes(set->task->dataset), adapters->settings.experts, error);
 }
 
@@ -192,8 +192,8 @@ static size_t image_positions(const struct experiment *e)
     return 1 + side * side;
 }
 
-/* Features of the images of the next batch, host [count, embed], and the experts that each chose, [count, blocks, K] or,
- * with tokens, [count, blocks, positions · K]; or NULL. */
+/* Features of the images of the next batch, host [count, embed], and the experts that each chose, [count, decisions, K]
+ * or, with tokens, [count, decisions, positions · K]; or NULL. */
 static status encode_batch(struct experiment *e, struct batches *batches, int router, bool tokens, float *features,
                            int32_t *chosen, size_t *count, struct error *error)
 {

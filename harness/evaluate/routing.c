@@ -6,7 +6,7 @@
 static status keep_choices(struct routing *routing, size_t per_sample, struct error *error)
 {
     struct adapters *adapters = routing->experiment->model.adapters;
-    size_t shape[] = {adapters->towers[routing->tower].blocks, routing->count, per_sample};
+    size_t shape[] = {adapters->towers[routing->tower].decisions, routing->count, per_sample};
     TRY(tensor_take(&routing->choices, &routing->experiment->model.step_memory, TENSOR_I32, "chosen experts", 3, shape,
                     error));
     adapters_keep_choices(adapters, routing->tower, routing->choices.data);
@@ -43,16 +43,16 @@ status routing_end(struct routing *routing, int32_t *chosen, struct error *error
     adapters_keep_choices(e->model.adapters, routing->tower, NULL);
     if (chosen == NULL)
         return OK;
-    size_t blocks = routing->choices.shape[0], choices = routing->choices.shape[2];
-    int32_t *by_block = malloc(tensor_bytes(&routing->choices));
-    if (by_block == NULL)
+    size_t decisions = routing->choices.shape[0], choices = routing->choices.shape[2];
+    int32_t *by_decision = malloc(tensor_bytes(&routing->choices));
+    if (by_decision == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the experts of %zu samples", routing->count);
-    status result = e->model.backend->ops->download(e->model.backend, by_block, routing->choices.data,
+    status result = e->model.backend->ops->download(e->model.backend, by_decision, routing->choices.data,
                                                     tensor_bytes(&routing->choices), error);
-    for (size_t b = 0; result == OK && b < blocks; b++)
+    for (size_t d = 0; result == OK && d < decisions; d++)
         for (size_t i = 0; i < routing->count; i++)
-            memcpy(chosen + (i * blocks + b) * choices, by_block + (b * routing->count + i) * choices,
+            memcpy(chosen + (i * decisions + d) * choices, by_decision + (d * routing->count + i) * choices,
                    choices * sizeof *chosen);
-    free(by_block);
+    free(by_decision);
     return result;
 }

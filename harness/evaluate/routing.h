@@ -4,7 +4,7 @@
  *     TRY(routing_begin(&routing, experiment, TOWER_IMAGE, count, router, &encoding, error));
  *     TRY(routing_see_tokens(&routing, 197, error));                    // where tokens decide, and their choices are wanted
  *     TRY(clip_encode_images(clip, &encoding, …));
- *     TRY(routing_end(&routing, chosen, error));                        // host [count, blocks, …]; NULL: not needed
+ *     TRY(routing_end(&routing, chosen, error));                        // host [count, decisions, …]; NULL: not needed
  */
 #ifndef MTIL_HARNESS_EVALUATE_ROUTING_H
 #define MTIL_HARNESS_EVALUATE_ROUTING_H
@@ -15,8 +15,9 @@ struct routing {
     struct experiment *experiment;
     enum tower tower;
     size_t count;
-    bool routed;           /* samples have a router, and the tower has adapters */
-    struct tensor choices; /* device [blocks, count, K], or [blocks, count, positions · K]; no data: none are kept */
+    bool routed; /* samples have a router, and the tower has adapters */
+    struct tensor
+        choices; /* device [decisions, count, K], or [decisions, count, positions · K]; no data: none are kept */
 };
 
 /* Sets hooks and routers of the encoding, these in the step arena; −1: no adapters. */

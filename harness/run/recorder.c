@@ -214,12 +214,13 @@ static status record_class_experts(const struct recorder *r, int64_t after_task,
 {
     const struct class_experts *experts = &set->experts;
     for (size_t b = 0; experts->counts != NULL && b < experts->blocks; b++) {
-        struct class_experts_row row = {.after_task = after_task,
-                                        .task = (int64_t)set->task->index,
-                                        .block = block_of(r, TOWER_IMAGE, b),
-                                        .counts = experts->counts + b * experts->classes * experts->experts,
-                                        .classes = experts->classes,
-                                        .experts = experts->experts};
+        struct class_experts_row row = {
+            .after_task = after_task,
+            .task = (int64_t)set->task->index,
+            .block = (int64_t)adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b),
+            .counts = experts->counts + b * experts->classes * experts->experts,
+            .classes = experts->classes,
+            .experts = experts->experts};
         TRY(store_add_class_experts(r->store, r->run, &row, error));
     }
     return OK;

@@ -120,6 +120,18 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
                                .lengths = pass->lengths};
 }
 
+static status begin_hooks(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                          const struct tensor *x, struct error *error)
+{
+    for (size_t i = 0; i < clip->towers[pass->tower].count; i++) {
+        const struct block_hook *hook = hook_at(encoding, i);
+        struct block_site site = site_of(clip, encoding, pass, i, 0);
+        if (hook != NULL && hook->begin != NULL)
+            TRY(hook->begin(hook->state, &site, x, error));
+    }
+    return OK;
+}
+
 /* Blocks, then the pooled rows through the final norm and the projection. x is the embedded input. */
 static status run_blocks(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass, struct tensor x,
                          struct error *error)
@@ -128,6 +140,7 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     struct tensor spare = {0};
     if (!encoding->training)
         TRY(take_stream(&spare, encoding, pass, width, error));
+    TRY(begin_hooks(clip, encoding, pass, &x, error));
     for (size_t i = 0; i < count; i++) {
         struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
         struct tensor y = spare;

@@ -33,10 +33,15 @@ static void draw_values(struct small *s, const struct adapter_tower *tower)
 
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings)
 {
-    struct adapters *adapters;
     small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    must(adapters_create(&adapters, s->d.backend, &s->d.memory, &small_dimensions,
-                         settings != NULL ? settings : &small_settings, PARAMETERS_TRAINED, &error));
+    return small_adapters_add(s, settings != NULL ? settings : &small_settings);
+}
+
+struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings)
+{
+    struct adapters *adapters;
+    must(adapters_create(&adapters, s->d.backend, &s->d.memory, &s->clip->dimensions, settings, PARAMETERS_TRAINED,
+                         &error));
     for (int t = 0; t < TOWERS; t++) {
         draw_values(s, &adapters->towers[t]);
         s->hooks[t] = adapters_hooks(adapters, (enum tower)t);

@@ -20,6 +20,9 @@ extern const struct update_rule small_rule;
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
 void small_adapters_close(struct small *s, struct adapters *adapters);
 
+/* The same in a model that is open; the caller destroys them. */
+struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings);
+
 /* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
 /* The same of fresh adapters with these settings, whose number of values must be what it was said to be. */

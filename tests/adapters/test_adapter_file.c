@@ -318,9 +318,9 @@ static void choices_are_in_the_file(void **state)
                                          small_settings,     small_settings, small_ffn_settings, small_ffn_settings,
                                          small_ffn_settings, small_settings};
     cases[9].place.blocks = (struct block_choice){.rule = BLOCKS_LISTED, .listed = {2, 1}};
-    cases[0].place = (struct adapter_place){{.rule = BLOCKS_LAST, .n = 1}, ADAPT_BOTH};
-    cases[1].place = (struct adapter_place){{.rule = BLOCKS_LISTED, .listed = {1, 1}}, ADAPT_TEXT};
-    cases[2].place = (struct adapter_place){{.rule = BLOCKS_EVERY, .n = 2}, ADAPT_IMAGE};
+    cases[0].place = (struct adapter_place){.blocks = {.rule = BLOCKS_LAST, .n = 1}};
+    cases[1].place = (struct adapter_place){.blocks = {.rule = BLOCKS_LISTED, .listed = {1, 1}}, .towers = ADAPT_TEXT};
+    cases[2].place = (struct adapter_place){.blocks = {.rule = BLOCKS_EVERY, .n = 2}, .towers = ADAPT_IMAGE};
     cases[3].shared_expert = true;
     cases[4].gate_input = GATE_MEAN;
     cases[5].routing = ROUTING_PER_TOKEN;

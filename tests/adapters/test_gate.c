@@ -18,6 +18,7 @@ struct check {
     struct adapters *adapters;
     const struct block_hook *inner; /* by block */
     size_t blocks_seen;
+    float first[SMALL_PROMPTS * LONGEST * 128]; /* what entered the first block */
 };
 
 static size_t own_positions(const struct block_site *site, const struct tensor *x, size_t b)
@@ -108,12 +109,16 @@ static status checked_forward(void *state, const struct block_site *site, const 
     const float *input = from_device(d, x->data, n * sizeof *input),
                 *before = from_device(d, y->data, n * sizeof *before);
     double *expected = doubles(d, before, n), gate[256];
+    bool decides = site->block == 0 || tower->decisions == 2;
+    if (site->block == 0)
+        memcpy(c->first, input, n * sizeof *input);
     for (size_t b = 0; b < x->shape[0]; b++)
         for (size_t l = 0; l < (decides_by_token(c) ? own_positions(site, x, b) : positions); l++) {
             size_t at = (b * positions + l) * width;
             struct arena_mark row = arena_mark(&d->host);
-            gate_of(c, site, x, input, b, l, gate);
-            add_mixture(c, &tower->banks[site->block], tower->parameters, gate, width, input + at, expected + at);
+            gate_of(c, site, x, decides ? input : c->first, b, l, gate);
+            add_mixture(c, &tower->banks[site->block * tower->blocks / 2], tower->parameters, gate, width, input + at,
+                        expected + at);
             arena_release(&d->host, row);
         }
     const struct block_hook *inner = &c->inner[site->block];
@@ -122,6 +127,13 @@ static status checked_forward(void *state, const struct block_site *site, const 
     arena_release(&d->host, mark);
     c->blocks_seen++;
     return result;
+}
+
+static status begin(void *state, const struct block_site *site, const struct tensor *x, struct error *failure)
+{
+    const struct check *c = state;
+    const struct block_hook *inner = &c->inner[site->block];
+    return inner->begin(inner->state, site, x, failure);
 }
 
 static void check_forward(const struct adapter_settings *settings)
@@ -136,6 +148,7 @@ static void check_forward(const struct adapter_settings *settings)
             hooks[t][b] = s.hooks[t][b];
             hooks[t][b].state = &checks[t];
             hooks[t][b].forward = checked_forward;
+            hooks[t][b].begin = hooks[t][b].begin != NULL ? begin : NULL;
         }
         s.hooks[t] = hooks[t];
     }
@@ -163,6 +176,22 @@ static void tokens_decide(void **state)
     check_forward(&settings);
     settings.top_k = settings.experts;
     check_forward(&settings);
+}
+
+/* The experts of the first block in both, each with its own decision, or with that of the first. */
+static void blocks_share_experts_and_decisions(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.place.banks = 1;
+    for (settings.place.decisions = 0; settings.place.decisions < 3; settings.place.decisions++) {
+        settings.routing = ROUTING_PER_TOKEN;
+        settings.gate_input = GATE_CLASS_TOKEN;
+        check_forward(&settings);
+        settings.routing = ROUTING_PER_SAMPLE;
+        settings.gate_input = GATE_MEAN;
+        check_forward(&settings);
+    }
 }
 
 /* Every token of an image and of a prompt counts, nothing after a prompt's end does. */
@@ -316,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_decide),
         cmocka_unit_test(tokens_decide),
+        cmocka_unit_test(blocks_share_experts_and_decisions),
         cmocka_unit_test(tokens_are_counted),
         cmocka_unit_test(tokens_do_not_depend_on_others),
         cmocka_unit_test(statistics_are_of_tokens),

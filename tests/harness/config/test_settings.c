@@ -432,6 +432,16 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"coactivated", "capacity 1.2", NULL});
     expect_refused("adapter: {router: softmax_topk, capacity: 1.2}\nmerge: {policy: downstream}\n", NULL,
                    (const char *const[]){"downstream", "capacity 1.2", NULL});
+    expect_refused("adapter: {share_routing: 2}\n", NULL,
+                   (const char *const[]){"share_routing is 2", "share_across_blocks, which is 0", NULL});
+    expect_refused("adapter: {share_across_blocks: 2, share_routing: 3}\n", NULL,
+                   (const char *const[]){"share_routing is 3", "multiple", "which is 2", NULL});
+    expect_refused("adapter: {share_across_blocks: 1}\nmerge: {policy: downstream}\n", NULL,
+                   (const char *const[]){"downstream", "share_across_blocks 1", NULL});
+    expect_refused(
+        "adapter: {router: random_uniform, share_across_blocks: 1, share_routing: 1, top_k: 1, routers: one, "
+        "freeze: none}\nselector: {kind: none}\n",
+        NULL, (const char *const[]){"random_uniform", "share_routing=0", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
     expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});

@@ -36,6 +36,12 @@ static const struct choice {
     {.overrides = {"adapter.router=random_uniform", "adapter.routing=per_token", "adapter.top_k=1",
                    "adapter.routers=one", "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa"},
      .shares_differ = true},
+    {.overrides = {"adapter.share_across_blocks=1", "adapter.shared_expert=true", "merge.policy=similar"},
+     .shares_differ = true},
+    {.overrides = {"adapter.share_across_blocks=1", "adapter.share_routing=1", "adapter.router=softmax_topk",
+                   "adapter.routing=per_token", "adapter.balance_loss=widenet"},
+     .shares_differ = true},
+    {.overrides = {"adapter.share_across_blocks=1", "adapter.share_routing=1", "adapter.gate_input=mean"}},
 };
 
 /* Weights and counts of both towers. */

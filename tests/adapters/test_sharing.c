@@ -1,0 +1,467 @@
+/* Blocks that share experts, a router and its decisions: the same as blocks of their own with equal weights; gradients,
+ * counts, files, sizes, and what is refused. */
+#include "adapters/experts/expert.h"
+#include "adapters/experts/kind.h"
+#include "adapters/files/adapter_file.h"
+#include "adapters/identity.h"
+#include "adapters/routers/router.h"
+#include "adapters/statistics.h"
+#include "tests/adapters/small_adapters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCKS = 4 };
+
+static const struct {
+    size_t banks, decisions;
+} sharings[] = {{1, 0}, {2, 0}, {1, 2}, {2, 2}, {1, 1}};
+
+/* The small model with more blocks. */
+static struct adapters *open_deep(struct small *s, const struct adapter_settings *settings)
+{
+    struct clip_dimensions deep = small_dimensions;
+    deep.image_blocks = deep.text_blocks = BLOCKS;
+    small_open(s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    clip_destroy(s->clip);
+    must(clip_create(&s->clip, s->d.backend, &s->d.memory, &deep, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
+    must(clip_initialize(s->clip, 3, &error));
+    return small_adapters_add(s, settings);
+}
+
+/* The tensor of a tower that shares, for one of a tower with all blocks: "3.c_fc.weight" → "2.c_fc.weight". */
+static const struct parameter *shared_tensor(const struct adapter_tower *shared, const char *name)
+{
+    char other[64], *rest;
+    size_t run = shared->adapted / shared->blocks, block = strtoul(name, &rest, 10);
+    snprintf(other, sizeof other, "%zu%s", block - block % run, rest);
+    return parameters_find(shared->parameters, other);
+}
+
+/* Gives every block its own copy of what it shares. */
+static void copy_values(struct small *s, const struct adapters *from, struct adapters *to)
+{
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = to->towers[t].parameters;
+        for (size_t i = 0; i < group->count; i++) {
+            const struct parameter *p = &group->list[i], *shared = shared_tensor(&from->towers[t], p->name);
+            if (shared != NULL)
+                must(s->d.ops->copy(s->d.backend, parameters_write(group, p->offset, p->size),
+                                    from->towers[t].parameters->values + shared->offset, p->size * sizeof(float),
+                                    &error));
+        }
+    }
+}
+
+static void use(struct small *s, const struct adapters *adapters)
+{
+    for (int t = 0; t < TOWERS; t++)
+        s->hooks[t] = adapters_hooks(adapters, (enum tower)t);
+}
+
+static size_t features_of(struct small *s, enum tower tower, const float **features)
+{
+    size_t n = tensor_elements(&s->features[tower]);
+    *features = from_device(&s->d, s->features[tower].data, n * sizeof **features);
+    return n;
+}
+
+static void expect_sum_of_gradients(struct small *s, const struct adapter_tower *shared,
+                                    const struct adapter_tower *apart)
+{
+    const struct parameters *one = shared->parameters, *many = apart->parameters;
+    const float *each = from_device(&s->d, many->gradients, many->values_count * sizeof *each);
+    for (size_t i = 0; i < one->count; i++) {
+        const struct parameter *p = &one->list[i];
+        double *sum = arena_take_zeroed(&s->d.host, p->size * sizeof *sum);
+        for (size_t j = 0; j < many->count; j++)
+            if (shared_tensor(shared, many->list[j].name) == p)
+                for (size_t k = 0; k < p->size; k++)
+                    sum[k] += (double)each[many->list[j].offset + k];
+        expect_close(&s->d, p->name, one->gradients + p->offset, sum, p->size, 1e-4);
+    }
+}
+
+/* Counts add up, and whoever was used in one of the blocks is updated. */
+static void expect_marks_of_all(struct small *s, const struct adapter_tower *shared, const struct adapter_tower *apart)
+{
+    size_t experts = shared->adapters->settings.experts, run = apart->blocks / shared->blocks, single = 0;
+    for (size_t b = 0; b < shared->blocks; b++) {
+        int32_t counts[8] = {0}, used[8] = {0};
+        for (size_t i = b * run; i < (b + 1) * run; i++) {
+            const int32_t *c = from_device(&s->d, apart->banks[i].counts, experts * sizeof *c),
+                          *u = from_device(&s->d, apart->banks[i].used, experts * sizeof *u);
+            for (size_t e = 0; e < experts; e++) {
+                counts[e] += c[e];
+                used[e] |= u[e];
+                single += i % run < run - 1 && u[e];
+            }
+        }
+        assert_memory_equal(from_device(&s->d, shared->banks[b].counts, experts * sizeof *counts), counts,
+                            experts * sizeof *counts);
+        assert_memory_equal(from_device(&s->d, shared->banks[b].used, experts * sizeof *used), used,
+                            experts * sizeof *used);
+    }
+    assert_true(single > 0);
+}
+
+/* Features and the loss, to the last bit. */
+static void check_twins(const struct adapter_settings *base, size_t banks)
+{
+    struct small s;
+    struct adapter_settings settings = *base;
+    const float *of_shared, *of_apart;
+    struct adapters *apart = open_deep(&s, &settings), *shared;
+    settings.place.banks = banks;
+    shared = small_adapters_add(&s, &settings);
+    copy_values(&s, shared, apart);
+    float loss = small_loss(&s, true);
+    use(&s, apart);
+    assert_true(small_loss(&s, true) == loss);
+    for (int t = 0; t < TOWERS; t++) {
+        if (!adapters_in_tower(shared, (enum tower)t))
+            continue;
+        expect_sum_of_gradients(&s, &shared->towers[t], &apart->towers[t]);
+        expect_marks_of_all(&s, &shared->towers[t], &apart->towers[t]);
+        small_encode(&s);
+        features_of(&s, (enum tower)t, &of_apart);
+        use(&s, shared);
+        small_encode(&s);
+        size_t n = features_of(&s, (enum tower)t, &of_shared);
+        assert_memory_equal(of_shared, of_apart, n * sizeof(float));
+        use(&s, apart);
+    }
+    adapters_destroy(apart);
+    small_adapters_close(&s, shared);
+}
+
+static void sharing_is_the_same_as_equal_weights(void **state)
+{
+    (void)state;
+    struct adapter_settings lora = small_settings, tokens = small_ffn_settings, random = small_ffn_settings;
+    lora.top_k = 1;
+    lora.dropout = 0.25f;
+    lora.shared_expert = true;
+    lora.balance = BALANCE_CV;
+    lora.balance_weight = 0.3f;
+    check_twins(&lora, 2);
+    tokens.router = &router_softmax_topk;
+    tokens.routing = ROUTING_PER_TOKEN;
+    tokens.capacity = 1.2;
+    tokens.router_noise = 0.2f;
+    tokens.balance = BALANCE_LOSS_WIDENET;
+    tokens.balance_weight = 0.3f;
+    tokens.place.towers = ADAPT_IMAGE;
+    check_twins(&tokens, 2);
+    random.router = &router_random_uniform;
+    random.top_k = random.tasks = 1;
+    check_twins(&random, 1);
+}
+
+/* Of experts alone the twins show them. */
+static void gradients_of_shared_decisions_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_settings;
+    settings.bottleneck = 12; /* no hidden unit so near 0 that a difference crosses it */
+    settings.balance = BALANCE_CV;
+    settings.balance_weight = 0.5f;
+    settings.place.banks = settings.place.decisions = 1;
+    settings.place.towers = ADAPT_IMAGE;
+    small_adapters_check(&settings);
+    settings = small_ffn_settings;
+    settings.place = (struct adapter_place){.towers = ADAPT_TEXT, .banks = 1, .decisions = 1};
+    settings.router = &router_softmax_topk;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.capacity = 0.8;
+    settings.balance = BALANCE_LOSS_WIDENET;
+    settings.balance_weight = 0.5f;
+    small_adapters_check(&settings);
+}
+
+/* With one choice each, the weights of aligned outputs and the gates of noisy top-k are 1. */
+static void weights_of_aligned_outputs_are_shared(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_ffn_settings;
+    const float *plain, *aligned;
+    settings.place.banks = settings.place.decisions = 1;
+    settings.top_k = 1;
+    struct adapters *noisy = small_adapters_open(&s, 2, &settings), *softmax;
+    settings.router = &router_softmax_topk;
+    settings.aligned_output = true;
+    softmax = small_adapters_add(&s, &settings);
+    copy_values(&s, noisy, softmax);
+    small_encode(&s);
+    size_t n = features_of(&s, TOWER_IMAGE, &aligned);
+    use(&s, noisy);
+    small_encode(&s);
+    features_of(&s, TOWER_IMAGE, &plain);
+    assert_memory_equal(aligned, plain, n * sizeof *plain);
+    adapters_destroy(noisy);
+    small_adapters_close(&s, softmax);
+}
+
+/* A decision is counted once, but its balance is that of every block that uses it. */
+static void decisions_are_counted_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
+        struct small s;
+        struct adapter_settings settings = small_settings;
+        settings.place.banks = sharings[i].banks;
+        settings.place.decisions = sharings[i].decisions;
+        struct adapters *adapters = open_deep(&s, &settings);
+        const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+        size_t decisions = sharings[i].decisions > 0 ? sharings[i].decisions : BLOCKS, banks = sharings[i].banks;
+        must(adapters_collect(adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS | NEEDS_PROBES, &s.d.memory, &error));
+        assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), decisions * settings.top_k);
+        small_loss(&s, false);
+        int32_t total[3] = {0};
+        size_t marks = banks * settings.experts, squares = marks * settings.experts;
+        const int32_t *counts = from_device(&s.d, adapters_marks(adapters, TOWER_IMAGE).counts, marks * sizeof *counts),
+                      *pairs = from_device(&s.d, tower->statistics.pairs, squares * sizeof *pairs),
+                      *next = from_device(&s.d, tower->statistics.next, squares * sizeof *next);
+        for (size_t k = 0; k < squares; k++) {
+            total[0] += k < marks ? counts[k] : 0;
+            total[1] += pairs[k];
+            total[2] += next[k];
+        }
+        assert_int_equal(adapters_marks(adapters, TOWER_IMAGE).n, marks);
+        assert_int_equal(total[0], decisions * SMALL_IMAGES * 2);
+        assert_int_equal(total[1], decisions * SMALL_IMAGES * 4);
+        assert_int_equal(total[2], (banks - 1) * SMALL_IMAGES * 4);
+        small_adapters_close(&s, adapters);
+    }
+}
+
+static float balance_of(size_t decisions)
+{
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    float loss[2];
+    settings.place.banks = 1;
+    settings.place.decisions = decisions;
+    settings.place.blocks = (struct block_choice){.rule = BLOCKS_FIRST, .n = decisions == 0 ? 1 : BLOCKS};
+    settings.balance = BALANCE_CV;
+    for (int i = 0; i < 2; i++) {
+        settings.balance_weight = (float)i;
+        struct adapters *adapters = open_deep(&s, &settings);
+        loss[i] = small_loss(&s, false);
+        small_adapters_close(&s, adapters);
+    }
+    return loss[1] - loss[0];
+}
+
+static void balance_counts_for_every_block(void **state)
+{
+    (void)state;
+    float one = balance_of(0), all = balance_of(1);
+    assert_true(one > 0.01f);
+    if (!(all > (float)BLOCKS * one * 0.999f && all < (float)BLOCKS * one * 1.001f))
+        fail_msg("the balance loss of one block is %g, of all with its decision %g", (double)one, (double)all);
+}
+
+/* By the experts of its bank that a decision chose. */
+static void a_way_is_what_it_is_decided_on(void **state)
+{
+    (void)state;
+    static const int32_t chosen[BLOCKS * 2] = {0, 1, 2, 1, 3, 1, 4, 0};
+    static const struct {
+        size_t banks, decisions;
+        const char *on_the_way; /* x, by bank and expert */
+    } cases[] = {{2, 0, "xxx..xx.xx"}, {1, 1, "xx..."}, {1, 2, "xxx.."}, {2, 2, "xx....xx.."}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct small s;
+        struct adapter_settings settings = small_settings;
+        settings.place.banks = cases[i].banks;
+        settings.place.decisions = cases[i].decisions;
+        struct adapters *adapters = open_deep(&s, &settings);
+        const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+        struct adapter_identity identity;
+        must(adapter_identity_create(&identity, adapters, &error));
+        for (size_t k = 0; k < cases[i].banks * settings.experts; k++) {
+            must(adapter_identity_read(&identity, &error));
+            uint64_t before = adapter_identity_of(&identity, TOWER_IMAGE, SMALL_TASK, chosen);
+            struct expert_slice slice =
+                expert_slice(adapters, TOWER_IMAGE, tower->banks[k / settings.experts].up_bias, k % settings.experts);
+            parameters_write(tower->parameters, slice.offset, slice.size);
+            must(adapter_identity_read(&identity, &error));
+            bool changed = adapter_identity_of(&identity, TOWER_IMAGE, SMALL_TASK, chosen) != before;
+            assert_int_equal(changed, cases[i].on_the_way[k] == 'x');
+        }
+        adapter_identity_free(&identity);
+        small_adapters_close(&s, adapters);
+    }
+}
+
+/* The experts that were chosen, by decision, from a pass in evaluation. */
+static void choices_are_kept_by_decision(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
+        struct small s;
+        struct adapter_settings settings = small_settings;
+        settings.place.banks = sharings[i].banks;
+        settings.place.decisions = sharings[i].decisions;
+        struct adapters *adapters = open_deep(&s, &settings);
+        size_t n = adapters_choices(adapters, TOWER_IMAGE) * SMALL_IMAGES;
+        int32_t *choices = room(&s.d, (n + 1) * sizeof *choices), guard[1] = {77};
+        must(s.d.ops->upload(s.d.backend, choices + n, guard, sizeof guard, &error));
+        adapters_keep_choices(adapters, TOWER_IMAGE, choices);
+        small_encode(&s);
+        const int32_t *kept = from_device(&s.d, choices, (n + 1) * sizeof *kept);
+        for (size_t k = 0; k < n; k++)
+            assert_in_range(kept[k], 0, settings.experts - 1);
+        assert_int_equal(kept[n], 77);
+        small_adapters_close(&s, adapters);
+    }
+}
+
+static status open_saved(struct adapters **adapters, struct small *s, const char *path,
+                         const struct clip_dimensions *dimensions)
+{
+    struct safetensors *file = NULL;
+    const int router = SMALL_TASK;
+    must(safetensors_open(&file, path, &error));
+    status result = adapters_open(adapters, s->d.backend, &s->d.memory, dimensions, file, &router, 1, &error);
+    safetensors_close(file);
+    return result;
+}
+
+static void files_hold_what_is_shared_once(void **state)
+{
+    (void)state;
+    char path[64];
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    struct clip_dimensions odd = small_dimensions;
+    const float *before, *after;
+    settings.place.banks = settings.place.decisions = 2;
+    struct adapters *adapters = open_deep(&s, &settings), *read, *none;
+    snprintf(path, sizeof path, "test_sharing-%ld.safetensors", (long)getpid());
+    must(adapters_save(adapters, NULL, path, &error));
+    assert_int_equal(adapters_tensor_count(adapters), 2 * 2 * (4 * 5 + 2 * SMALL_TASKS));
+    small_encode(&s);
+    size_t n = features_of(&s, TOWER_TEXT, &before);
+    must(open_saved(&read, &s, path, &s.clip->dimensions));
+    assert_int_equal(read->settings.place.banks, 2);
+    assert_int_equal(read->settings.place.decisions, 2);
+    use(&s, read);
+    small_encode(&s);
+    features_of(&s, TOWER_TEXT, &after);
+    assert_memory_equal(after, before, n * sizeof *after);
+    odd.image_blocks = odd.text_blocks = 3;
+    assert_int_equal(open_saved(&none, &s, path, &odd), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "share_across_blocks"));
+    unlink(path);
+    adapters_destroy(read);
+    small_adapters_close(&s, adapters);
+}
+
+static void counts_of_runs_in_files_are_checked(void **state)
+{
+    (void)state;
+    static const struct safetensors_metadata wrong[] = {{"share_across_blocks", "0"}, {"share_routing", "2"}};
+    static const char *const expected[] = {"expected a whole number from 1, found \"0\"", "multiple of"};
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+        struct small s;
+        struct adapters *adapters = small_adapters_open(&s, 1, NULL), *none;
+        const struct adapter_extra extra = {.metadata = &wrong[i], .metadata_count = 1};
+        snprintf(path, sizeof path, "test_sharing-%ld.safetensors", (long)getpid());
+        must(adapters_save(adapters, &extra, path, &error));
+        assert_int_not_equal(open_saved(&none, &s, path, &small_dimensions), OK);
+        if (strstr(error.message, expected[i]) == NULL || strstr(error.message, path) == NULL)
+            fail_msg("%s", error.message);
+        unlink(path);
+        small_adapters_close(&s, adapters);
+    }
+}
+
+static size_t dense_part(const struct clip_dimensions *n, size_t classes)
+{
+    size_t d = n->image_width, grid = n->resolution / n->patch;
+    return 4 * d * d + 4 * d + n->image_blocks * 2 * 2 * d + 3 * n->patch * n->patch * d + d + d +
+           (grid * grid + 1) * d + 2 * d + (d + 1) * classes;
+}
+
+/* Xue et al. 2022, on ImageNet with one attention and one mixture of 4 experts for all blocks: WideNet-L has 40 million
+ * values. */
+static void values_of_widenet(void **state)
+{
+    (void)state;
+    const struct clip_dimensions large = {
+        .resolution = 224, .patch = 16, .image_width = 1024, .image_hidden = 4096, .image_blocks = 24};
+    struct adapter_settings settings = {.kind = &expert_ffn,
+                                        .router = &router_softmax_topk,
+                                        .experts = 4,
+                                        .top_k = 2,
+                                        .tasks = 1,
+                                        .place = {.towers = ADAPT_IMAGE, .banks = 1}};
+    size_t mlp = 2 * 1024 * 4096 + 4096 + 1024, mixture = 4 * mlp + 1024 * 4;
+    assert_int_equal(adapters_count_values(&large, &settings), mixture);
+    assert_int_equal((dense_part(&large, 1000) + mixture + 500000) / 1000000, 40);
+    settings.place.banks = 3;
+    assert_int_equal(adapters_count_values(&large, &settings), 3 * mixture);
+    settings.place.banks = 0;
+    assert_int_equal(adapters_count_values(&large, &settings), 24 * mixture);
+}
+
+static void runs_are_of_equal_length(void **state)
+{
+    (void)state;
+    static const struct clip_dimensions clip = {
+        .image_blocks = 24, .image_width = 64, .text_blocks = 12, .text_width = 64};
+    static const struct {
+        const char *blocks;
+        enum adapted_towers towers;
+        size_t banks, decisions;
+        const char *refusal; /* NULL: none */
+        const char *image;   /* x: the first of a run */
+    } cases[] = {{"all", ADAPT_BOTH, 2, 4, NULL, "x...........x..........."},
+                 {"every_2", ADAPT_BOTH, 3, 0, NULL, ".x.......x.......x......"},
+                 {"1, 2, 3, 7", ADAPT_IMAGE, 2, 2, NULL, ".x.x...................."},
+                 {"all", ADAPT_BOTH, 8, 0, "12 blocks with adapters of the text tower", NULL},
+                 {"all", ADAPT_IMAGE, 8, 0, NULL, "x..x..x..x..x..x..x..x.."},
+                 {"all", ADAPT_IMAGE, 48, 0, "24 blocks", NULL},
+                 {"all", ADAPT_IMAGE, 2, 16, "share_routing is 16, but the 24 blocks", NULL},
+                 {"all", ADAPT_IMAGE, 2, 3, "multiple of adapter.share_across_blocks, which is 2", NULL},
+                 {"all", ADAPT_IMAGE, 0, 3, "which is 0", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct adapter_place place = {
+            .towers = cases[i].towers, .banks = cases[i].banks, .decisions = cases[i].decisions};
+        must(block_choice_parse(&place.blocks, cases[i].blocks, &error));
+        status result = adapter_place_check(&place, &clip, &error);
+        if (cases[i].refusal != NULL) {
+            assert_int_equal(result, ERROR_ARGUMENT);
+            assert_non_null(strstr(error.message, cases[i].refusal));
+            continue;
+        }
+        must(result);
+        assert_int_equal(adapter_place_count_banks(&place, &clip, TOWER_IMAGE), cases[i].banks);
+        for (size_t block = 0; block < 24; block++)
+            assert_int_equal(adapter_place_has_bank(&place, &clip, TOWER_IMAGE, block), cases[i].image[block] == 'x');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharing_is_the_same_as_equal_weights),
+        cmocka_unit_test(gradients_of_shared_decisions_match_differences),
+        cmocka_unit_test(weights_of_aligned_outputs_are_shared),
+        cmocka_unit_test(decisions_are_counted_once),
+        cmocka_unit_test(balance_counts_for_every_block),
+        cmocka_unit_test(a_way_is_what_it_is_decided_on),
+        cmocka_unit_test(choices_are_kept_by_decision),
+        cmocka_unit_test(files_hold_what_is_shared_once),
+        cmocka_unit_test(counts_of_runs_in_files_are_checked),
+        cmocka_unit_test(values_of_widenet),
+        cmocka_unit_test(runs_are_of_equal_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
