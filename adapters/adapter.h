@@ -73,7 +73,6 @@ struct adapter_statistics {
     int32_t *pairs, *next;    /* [blocks, E, E] */
     float *probes;            /* [blocks, PROBES, d] */
     float *squared_gradients; /* like the tower's parameters */
-    float *mixing, *stack;    /* [blocks, E, E]; room for one tensor of a block's experts */
 };
 
 /* Banks, counts and all that is listed by block are of the blocks that have adapters, in their order; where blocks share

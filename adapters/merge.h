@@ -41,12 +41,11 @@ struct merge_list {
 
 /* Statistics that are collected only when a policy or a combiner asks for them (adapters/statistics.h). */
 enum merge_needs {
-    NEEDS_PAIR_COUNTS = 1,        /* which experts are chosen together */
-    NEEDS_NEXT_COUNTS = 2,        /* which experts of the next block follow */
-    NEEDS_PROBES = 4,             /* inputs of the blocks */
-    NEEDS_SIMILARITY = 8,         /* of the experts' outputs on the probes */
-    NEEDS_SQUARED_GRADIENTS = 16, /* of every weight, summed over all steps so far */
-    NEEDS_MIXING = 32             /* memory to mix a block's experts in, for the policy's own use */
+    NEEDS_PAIR_COUNTS = 1,       /* which experts are chosen together */
+    NEEDS_NEXT_COUNTS = 2,       /* which experts of the next block follow */
+    NEEDS_PROBES = 4,            /* inputs of the blocks */
+    NEEDS_SIMILARITY = 8,        /* of the experts' outputs on the probes */
+    NEEDS_SQUARED_GRADIENTS = 16 /* of every weight, summed over all steps so far */
 };
 
 /* A tower as a policy sees it, on the host. Counts are those since the task began; what was not asked for is NULL. */
@@ -79,8 +78,7 @@ struct merge_policy {
     status (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error);
     /* Or, of a policy that has no plan: changes the experts of both towers after every step of a task, on the device, without
-     * targets and events. begin_task sees the frozen set; after a stop it is called again. */
-    status (*begin_task)(struct adapters *adapters, struct error *error);
+     * targets and events. */
     status (*after_step)(struct adapters *adapters, const struct merge_call *call, struct error *error);
 };
 

@@ -15,12 +15,6 @@ static status take(struct arena *arena, struct backend *backend, enum tensor_typ
     return backend->ops->zero(backend, memory.data, tensor_bytes(&memory), error);
 }
 
-static size_t largest_stack(const struct adapter_tower *tower)
-{
-    const struct adapter_settings *settings = &tower->adapters->settings;
-    return settings->experts * tower->hidden * tower->width;
-}
-
 static status take_tower(struct adapter_tower *tower, unsigned needs, struct arena *arena, struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
@@ -33,10 +27,6 @@ static status take_tower(struct adapter_tower *tower, unsigned needs, struct are
     if (needs & (NEEDS_PROBES | NEEDS_SIMILARITY))
         TRY(take(arena, backend, TENSOR_F32, "probes", tower->blocks * PROBES * tower->width, (void **)&s->probes,
                  error));
-    if (needs & NEEDS_MIXING) {
-        TRY(take(arena, backend, TENSOR_F32, "mixing of experts", tower->blocks * square, (void **)&s->mixing, error));
-        TRY(take(arena, backend, TENSOR_F32, "experts to mix", largest_stack(tower), (void **)&s->stack, error));
-    }
     if (needs & NEEDS_SQUARED_GRADIENTS)
         TRY(take(arena, backend, TENSOR_F32, "squared gradients", tower->parameters->values_count,
                  (void **)&s->squared_gradients, error));

@@ -184,13 +184,23 @@ struct column_sum {
     void *out;
 };
 
-/* out = Σ weights[i] · inputs[i] over n values, in double precision; out may be one of the inputs. */
+/* out = Σ weights[i] · inputs[i] / divisor over n values, in double precision; out may be one of the inputs. */
 enum { WEIGHTED_SUM_INPUTS = 16 };
 struct weighted_sum {
     size_t count, n;
     const void *inputs[WEIGHTED_SUM_INPUTS];
     float weights[WEIGHTED_SUM_INPUTS];
+    double divisor; /* 0 means 1 */
     void *out;
+};
+
+/* EWA (Huang et al., "Experts Weights Averaging", 2023, equation 4): of the F experts that are not frozen each becomes (1 −
+ * share) · W_i + share / (F − 1) · Σ_{j≠i} W_j, all from the old values, in double precision. Nothing with F < 2. */
+struct average_experts {
+    size_t experts, n;     /* n: values of one */
+    const int32_t *frozen; /* [E]; NULL: none is */
+    float share;
+    float *values; /* [E, n] */
 };
 
 struct step_guard; /* below */
@@ -402,7 +412,7 @@ struct all_reduce {
     X(embed_tokens) X(embed_tokens_backward) \
     X(arange) X(spread_positions) X(gather_rows) X(scatter_rows) \
     X(column_sum) X(mean_positions) X(mean_positions_backward) \
-    X(weighted_sum) X(multiply) \
+    X(weighted_sum) X(average_experts) X(multiply) \
     X(normalize) X(normalize_backward) \
     X(cross_entropy) X(soft_cross_entropy) X(penalty) X(argmax) X(squared_error) \
     X(route) X(route_backward) X(balance) \

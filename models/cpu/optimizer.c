@@ -257,7 +257,7 @@ static void sum_weighted(struct cpu *cpu, const void *operation, size_t first, s
         double total = 0;
         for (size_t k = 0; k < o->count; k++)
             total += (double)o->weights[k] * (double)((const float *)o->inputs[k])[i];
-        ((float *)o->out)[i] = (float)total;
+        ((float *)o->out)[i] = (float)(o->divisor != 0 ? total / o->divisor : total);
     }
 }
 
@@ -265,6 +265,42 @@ status cpu_weighted_sum(struct backend *backend, const struct weighted_sum *o, s
 {
     (void)error;
     cpu_run_rows(cpu_of(backend), o->n, o->count, sum_weighted, o);
+    return OK;
+}
+
+/* In pieces whose sums stay in the cache. */
+static void average_values(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    enum { PIECE = 512 };
+    const struct average_experts *o = operation;
+    double sums[PIECE];
+    for (size_t from = first; from < last; from += PIECE) {
+        size_t n = last - from < PIECE ? last - from : PIECE, count = 0;
+        memset(sums, 0, sizeof sums);
+        for (size_t e = 0; e < o->experts; e++) {
+            if (o->frozen != NULL && o->frozen[e])
+                continue;
+            const float *values = o->values + e * o->n + from;
+            for (size_t i = 0; i < n; i++)
+                sums[i] += (double)values[i];
+            count++;
+        }
+        for (size_t e = 0; count > 1 && e < o->experts; e++) {
+            if (o->frozen != NULL && o->frozen[e])
+                continue;
+            float *values = o->values + e * o->n + from;
+            double others = (double)o->share / (double)(count - 1), own = 1 - (double)o->share - others;
+            for (size_t i = 0; i < n; i++)
+                values[i] = (float)(own * (double)values[i] + others * sums[i]);
+        }
+    }
+}
+
+status cpu_average_experts(struct backend *backend, const struct average_experts *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->n, 4 * o->experts, average_values, o);
     return OK;
 }
 

@@ -238,7 +238,7 @@ static __global__ void sum_weighted(struct weighted_sum o)
     double total = 0;
     for (size_t k = 0; k < o.count; k++)
         total += (double)o.weights[k] * (double)((const float *)o.inputs[k])[i];
-    ((float *)o.out)[i] = (float)total;
+    ((float *)o.out)[i] = (float)(o.divisor != 0 ? total / o.divisor : total);
 }
 
 status cuda_weighted_sum(struct backend *backend, const struct weighted_sum *o, struct error *error)
@@ -247,6 +247,33 @@ status cuda_weighted_sum(struct backend *backend, const struct weighted_sum *o, 
     if (o->n > 0)
         CUDA_LAUNCH(cuda, sum_weighted, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
     return cuda_finish(cuda, "weighted_sum", error);
+}
+
+static __global__ void average_values(struct average_experts o)
+{
+    size_t i = global_thread(), count = 0;
+    double sum = 0;
+    if (i >= o.n)
+        return;
+    for (size_t e = 0; e < o.experts; e++)
+        if (o.frozen == NULL || !o.frozen[e]) {
+            sum += (double)o.values[e * o.n + i];
+            count++;
+        }
+    if (count < 2)
+        return;
+    double others = (double)o.share / (double)(count - 1), own = 1 - (double)o.share - others;
+    for (size_t e = 0; e < o.experts; e++)
+        if (o.frozen == NULL || !o.frozen[e])
+            o.values[e * o.n + i] = (float)(own * (double)o.values[e * o.n + i] + others * sum);
+}
+
+status cuda_average_experts(struct backend *backend, const struct average_experts *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->n > 0)
+        CUDA_LAUNCH(cuda, average_values, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
+    return cuda_finish(cuda, "average_experts", error);
 }
 
 static __global__ void multiply_values(struct multiply o)

@@ -371,6 +371,14 @@ static struct cost prepare_weighted_sum(struct bench *b, struct weighted_sum *o)
     return moved(12.0 * (double)b->values);
 }
 
+static struct cost prepare_average_experts(struct bench *b, struct average_experts *o)
+{
+    enum { EXPERTS = 4 };
+    *o = (struct average_experts){
+        .experts = EXPERTS, .n = b->values / EXPERTS, .share = 0.3f, .values = floats(b, b->values)};
+    return moved(12.0 * (double)b->values);
+}
+
 static struct cost prepare_multiply(struct bench *b, struct multiply *o)
 {
     *o = (struct multiply){

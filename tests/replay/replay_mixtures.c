@@ -307,8 +307,6 @@ static status compare_average(struct replay *r, struct error *error)
     TRY(config_number(r, NULL, "ewa_beta", &beta, error));
     snprintf(rate, sizeof rate, "%.17g", beta);
     TRY(merge_policy_find(&policy, "ewa", error));
-    TRY(adapters_collect(r->adapters, policy->needs, &r->arena, error));
-    TRY(policy->begin_task(r->adapters, error));
     status result = options_create(&options, policy->options, error);
     NEXT(result, options_set(options, "rate", rate, "config.json", error));
     NEXT(result, options_set(options, "ramp", "constant", "replay", error));

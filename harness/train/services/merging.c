@@ -90,7 +90,7 @@ status merging_begin_task(struct method_run *run, const struct task *task, bool 
         if (plan->schedule->needs_loss)
             TRY(loss_mean_clear(&state->loss, e, error));
     }
-    return plan->policy->begin_task != NULL ? plan->policy->begin_task(e->model.adapters, error) : OK;
+    return OK;
 }
 
 static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)

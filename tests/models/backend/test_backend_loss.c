@@ -338,6 +338,56 @@ static void weighted_sums(struct device *d, const void *parameters)
             .count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
         &error));
     expect_floats(d, "mean of two", out.device, mean, n);
+    for (size_t i = 0; i < n; i++)
+        mean[i] = (float)(((double)a.host[i] + (double)b.host[i] + (double)b.host[i]) / 3);
+    must(d->ops->weighted_sum(d->backend,
+                              &(struct weighted_sum){.count = 3,
+                                                     .n = n,
+                                                     .inputs = {a.device, b.device, b.device},
+                                                     .weights = {1, 1, 1},
+                                                     .divisor = 3,
+                                                     .out = out.device},
+                              &error));
+    expect_floats(d, "mean of three", out.device, mean, n);
+}
+
+/* Expert by expert, as the formula says; without the last two, and with none to average with. */
+static void averages(struct device *d, const void *parameters)
+{
+    enum { EXPERTS = 5 };
+    static const int32_t frozen[3][EXPERTS] = {{0}, {0, 1, 0, 0, 1}, {1, 1, 0, 1, 1}};
+    size_t n = *(const size_t *)parameters;
+    for (size_t set = 0; set < 3; set++) {
+        struct operand values = draw(d, EXPERTS * n, 1.0f);
+        double *expected = doubles(d, values.host, EXPERTS * n), share = (double)0.3f;
+        size_t free_experts = set == 0 ? 5 : set == 1 ? 3 : 1;
+        for (size_t e = 0; e < EXPERTS; e++)
+            for (size_t i = 0; free_experts > 1 && !frozen[set][e] && i < n; i++) {
+                double others = 0;
+                for (size_t f = 0; f < EXPERTS; f++)
+                    others += f != e && !frozen[set][f] ? (double)values.host[f * n + i] : 0;
+                expected[e * n + i] = (1 - share) * expected[e * n + i] + share / (double)(free_experts - 1) * others;
+            }
+        struct average_experts average = {.experts = EXPERTS,
+                                          .n = n,
+                                          .frozen = set == 0 ? NULL : to_device(d, frozen[set], sizeof frozen[set]),
+                                          .share = 0.3f,
+                                          .values = values.device};
+        must(d->ops->average_experts(d->backend, &average, &error));
+        expect_close(d, "averaged experts", values.device, expected, EXPERTS * n, 1e-7);
+        float *found = from_device(d, values.device, EXPERTS * n * sizeof *found);
+        for (size_t e = 0; e < EXPERTS; e++)
+            if (frozen[set][e] || free_experts < 2)
+                assert_memory_equal(found + e * n, values.host + e * n, n * sizeof *found);
+    }
+}
+
+static void experts_that_are_free_are_averaged(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 511, 513, 4001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        on_device(averages, &sizes[i]);
 }
 
 static void weighted_sums_are_exact(void **state)
@@ -430,6 +480,7 @@ int main(void)
         cmocka_unit_test(steps_that_are_held_leave_the_counts_before),
         cmocka_unit_test(squared_error_and_its_gradient),
         cmocka_unit_test(weighted_sums_are_exact),
+        cmocka_unit_test(experts_that_are_free_are_averaged),
         cmocka_unit_test(products_are_element_by_element),
         cmocka_unit_test(memory_is_copied_and_cleared),
         cmocka_unit_test(tables_are_complete_and_names_known),
