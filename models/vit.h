@@ -53,7 +53,21 @@ struct vit_stated {
     size_t heads;
     enum activation activation;
     const char *by;
+    bool experts; /* the caller reads experts that are in place of MLPs, which stay zero; otherwise they are refused */
 };
+
+/* A file as its names, shapes and metadata have it. */
+struct vit_file {
+    struct vit_settings settings;
+    bool states_pool;  /* it says how its features are pooled; files of others do not */
+    size_t classes;    /* of its head; 0: it has none */
+    bool experts;      /* it holds some in place of MLPs (adapters/README.md) */
+    uint64_t replaced; /* then: bits of the blocks that have no MLP */
+};
+
+/* *is_vit: whether a file has the names that vit_load reads; others are left alone. */
+status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, const struct vit_stated *stated,
+                     struct error *error);
 
 /* A model from a file under the names of timm's VisionTransformer or Hugging Face's ViT, with or without its head, which
  * vit_load_head reads. What vit_save writes states heads, activation, pooling and sharing; files of others do not:

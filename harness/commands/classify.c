@@ -69,8 +69,11 @@ const struct command command_classify = {
     .details =
         "An image tower with a linear head is trained on the labels of each dataset in data.order by itself: mtil run "
         "with\n"
-        "head.name=linear, method.name=supervised and one dataset. The tower is that of model.weights, or with\n"
-        "model.weights=scratch one of random weights (mtil list models -v); method.train=head trains the head alone.\n"
+        "head.name=linear, method.name=supervised and one dataset. The tower is that of model.weights (a CLIP, a ViT "
+        "of "
+        "timm\nor Hugging Face, or the weights of such a run), or with model.weights=scratch one of random weights "
+        "(mtil list\n"
+        "models -v). method.train=head trains the head alone; method.ffn puts mixtures of experts in place of MLPs.\n"
         "Stopping, resuming and databases are those of mtil run.\n",
     .example =
         "  mtil classify mini_classify\n  mtil classify mini data.order=eurosat,dtd training.learning_rate=3e-4\n",

@@ -18,8 +18,8 @@ static const struct option model_options[] = {
     {.name = "weights",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "CLIP weights, a safetensors file; mini: the small model that ships; scratch: an image tower of random "
-             "weights, for head.name linear"},
+     .help = "CLIP weights, a safetensors file; mini: the small model that ships; for head.name linear also an image "
+             "tower alone, as timm, Hugging Face's ViT or mtil classify save it, or scratch: random weights"},
     {.name = "vocabulary",
      .type = OPTION_TEXT,
      .fallback = "mini",
@@ -424,6 +424,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
                          *evaluation = suite_options(suite, "evaluation");
     *s = (struct settings){.weights = options_text(model, "weights"),
                            .vocabulary = options_text(model, "vocabulary"),
+                           .model_options = model,
                            .head_options = suite_options(suite, "head"),
                            .method_options = suite_options(suite, "method"),
                            .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),

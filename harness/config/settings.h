@@ -46,6 +46,7 @@ struct method;
 
 struct settings {
     const char *weights, *vocabulary, *data_root, *order, *setting;
+    const struct options *model_options;
     struct clip_stated stated;   /* of the weights, by model.heads and model.activation */
     struct vit_settings scratch; /* with model.weights: scratch, without its pooling; else zeros */
     const struct head *head;     /* NULL: text */

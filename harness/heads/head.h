@@ -48,6 +48,8 @@ struct head {
 
     /* Loads or draws the weights of the model's towers into its memory. */
     status (*load)(struct experiment *e, enum parameters_mode mode, struct error *error);
+    /* Gives adapters that were just started the values that the file of weights has for them. */
+    status (*load_experts)(struct experiment *e, struct error *error);
     status (*open)(struct experiment *e, enum parameters_mode mode, struct error *error);
     void (*close)(struct experiment *e); /* opened or not */
     struct parameters *(*parameters)(

@@ -1,11 +1,12 @@
-/* A linear layer with weights of its own on the features of an image tower that was drawn (model.weights: scratch) or taken
- * from a CLIP: the classifier of Dosovitskiy et al. (ICLR 2021). Its weights begin at zero. It knows the classes of one
+/* A linear layer with weights of its own on the features of an image tower that was drawn (model.weights: scratch) or read
+ * from a file: the classifier of Dosovitskiy et al. (ICLR 2021). Its weights begin at zero, or as the file has them. It knows the classes of one
  * dataset; they have no texts, so there is no answer before it is trained. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/files/adapter_file.h"
 #include "harness/heads/heads.h"
+#include "harness/heads/image_tower.h"
 #include "harness/run/experiment.h"
 #include "harness/run/weights.h"
 #include "models/vit.h"
@@ -39,6 +40,11 @@ static status check(const struct settings *s, struct error *error)
     return OK;
 }
 
+static enum pool pool_of(const struct settings *s)
+{
+    return options_choice(s->head_options, "pool") == 0 ? POOL_CLASS_TOKEN : POOL_MEAN_PATCHES;
+}
+
 static struct linear_head *head_of(const struct experiment *e)
 {
     return e->model.head_state;
@@ -46,40 +52,28 @@ static struct linear_head *head_of(const struct experiment *e)
 
 /* --- Weights --- */
 
-/* The CLIP lies in the task's memory until its tower is copied. */
-static status take_tower(struct experiment *e, enum parameters_mode mode, enum pool pool, struct error *error)
-{
-    const struct settings *s = &e->settings;
-    struct clip *clip = NULL;
-    status result = weights_load(&clip, e->model.backend, &e->model.task_memory, s->weights, PARAMETERS_FROZEN,
-                                 &s->stated, &e->model.weights_read, error);
-    if (result == OK) {
-        struct vit_settings vit = vit_settings_of(clip);
-        vit.pool = pool;
-        result = vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error);
-    }
-    NEXT(result, vit_copy_image_tower(e->model.clip, clip, error));
-    clip_destroy(clip);
-    arena_reset(&e->model.task_memory);
-    return result;
-}
-
 static status load(struct experiment *e, enum parameters_mode mode, struct error *error)
 {
-    enum pool pool = options_choice(e->settings.head_options, "pool") == 0 ? POOL_CLASS_TOKEN : POOL_MEAN_PATCHES;
-    struct vit_settings vit = e->settings.scratch;
-    if (vit.width == 0)
-        return take_tower(e, mode, pool, error);
-    vit.pool = pool;
-    TRY(vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error));
-    return vit_initialize(e->model.clip, e->seed, error);
+    return image_tower_load(e, pool_of(&e->settings), mode, error);
 }
 
+/* Of the file of weights, if it has a head for as many classes; otherwise zero. */
 static status open_head(struct experiment *e, enum parameters_mode mode, struct error *error)
 {
     struct linear_head *head;
-    TRY(linear_head_create(&head, e->model.backend, &e->model.memory, experiment_feature_width(e),
-                           dataset_classes(e->data.tasks[0].dataset), mode, error));
+    size_t classes = dataset_classes(e->data.tasks[0].dataset);
+    bool there;
+    TRY(image_tower_has_head(e, classes, &there, error));
+    if (there) {
+        char *path = weights_path(e->settings.weights);
+        status result = path != NULL ? vit_load_head(&head, e->model.backend, &e->model.memory, path, mode, error)
+                                     : error_set(error, ERROR_MEMORY, "model: no memory for a path");
+        free(path);
+        TRY(result);
+    } else {
+        TRY(linear_head_create(&head, e->model.backend, &e->model.memory, experiment_feature_width(e), classes, mode,
+                               error));
+    }
     e->model.head_state = head;
     return OK;
 }
@@ -224,6 +218,7 @@ const struct head head_linear = {.name = "linear",
                                  .options = options,
                                  .check = check,
                                  .load = load,
+                                 .load_experts = image_tower_load_experts,
                                  .open = open_head,
                                  .close = close_head,
                                  .parameters = parameters,

@@ -6,12 +6,20 @@
 
 #include "harness/heads/class_features.h"
 #include "harness/heads/heads.h"
+#include "harness/run/model_choice.h"
 #include "harness/run/weights.h"
 #include "harness/train/trained.h"
 #include "models/class_head.h"
 
 static status check(const struct settings *s, struct error *error)
 {
+    const char *size = model_choice_size(s->model_options);
+    if (size != NULL)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: model.%s is the size of an image tower alone, for head.name linear; those of a CLIP are "
+            "known from its file: leave it out",
+            size);
     if (s->scratch.width == 0)
         return OK;
     return error_set(error, ERROR_ARGUMENT,

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/heads/heads.h"
+#include "harness/heads/image_tower.h"
 #include "harness/run/tasks.h"
 #include "harness/run/weights.h"
 #include "harness/train/method_run.h"
@@ -79,6 +80,19 @@ static status add_file(const struct reading *r, const char *kind, const char *pa
     return add_row(r->inputs, &row, absolute(path), error);
 }
 
+static status image_configuration(struct clip_config *config, const struct settings *s, const char *weights,
+                                  struct error *error)
+{
+    struct vit_file file = {0};
+    bool is_vit = false;
+    if (!s->head->of_texts)
+        TRY(image_tower_look(&file, &is_vit, s, error));
+    if (!is_vit)
+        return clip_config_of(config, weights, &s->stated, error);
+    *config = (struct clip_config){.image_heads = file.settings.heads, .activation = file.settings.activation};
+    return OK;
+}
+
 /* What the weights file does not contain: given by a configuration beside it, or by the suite. */
 static status add_configuration(const struct reading *r, const char *weights, struct error *error)
 {
@@ -89,7 +103,7 @@ static status add_configuration(const struct reading *r, const char *weights, st
         config = (struct clip_config){e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
                                       e->model.clip->activation};
     else
-        TRY(clip_config_of(&config, weights, &r->settings->stated, error));
+        TRY(image_configuration(&config, r->settings, weights, error));
     snprintf(words, sizeof words, "%zu %zu %s", config.image_heads, config.text_heads,
              clip_activation_name(config.activation));
     digest_text(words, hash);

@@ -6,25 +6,25 @@
 
 enum { HEADS_MOST = 1024, HEAD_WIDTH = 64, HIDDEN_PER_WIDTH = 4 };
 
-#define SIZE(key, least, most, usual, text)                                                                            \
-    {                                                                                                                  \
-        .name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual),             \
-        .help = (text)                                                                                                 \
-    }
+/* clang-format off */
+#define SIZE(key, least, most, usual, text) \
+    {.name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual), .help = (text)}
+#define FLAG(key, usual, text) {.name = (key), .type = OPTION_BOOLEAN, .fallback = (usual), .help = (text)}
+#define SIZES(usual) \
+    SIZE("resolution", 1, 4096, usual("32"), "pixels of an image's side"), \
+    SIZE("patch", 1, 4096, usual("4"), "pixels of a patch's side"), \
+    SIZE("width", 1, 16384, usual("192"), "of the blocks"), \
+    SIZE("hidden", 0, 65536, usual("0"), "units of the MLPs; 0: 4 times the width"), \
+    SIZE("blocks", 1, CLIP_BLOCKS_MOST, usual("12"), "number of blocks"), \
+    SIZE("share_groups", 0, CLIP_BLOCKS_MOST, usual("0"), \
+         "runs of blocks of which each has one attention and one MLP (WideNet, AAAI 2022); 0: every block has its own"), \
+    FLAG("share_norms", usual("no"), "the norms of a run of blocks are one, too"), \
+    {0}
+#define USUAL(value) value
+#define OF_THE_FILE(value) NULL
+/* clang-format on */
 
-static const struct option scratch_options[] = {
-    SIZE("resolution", 1, 4096, "32", "pixels of an image's side"),
-    SIZE("patch", 1, 4096, "4", "pixels of a patch's side"),
-    SIZE("width", 1, 16384, "192", "of the blocks"),
-    SIZE("hidden", 0, 65536, "0", "units of the MLPs; 0: 4 times the width"),
-    SIZE("blocks", 1, CLIP_BLOCKS_MOST, "12", "number of blocks"),
-    SIZE("share_groups", 0, CLIP_BLOCKS_MOST, "0",
-         "runs of blocks of which each has one attention and one MLP (WideNet, AAAI 2022); 0: every block has its own"),
-    {.name = "share_norms",
-     .type = OPTION_BOOLEAN,
-     .fallback = "no",
-     .help = "the norms of a run of blocks are one, too"},
-    {0}};
+static const struct option scratch_options[] = {SIZES(USUAL)}, file_options[] = {SIZES(OF_THE_FILE)};
 
 static bool is_scratch(const char *weights)
 {
@@ -34,7 +34,7 @@ static bool is_scratch(const char *weights)
 status model_choice_keys(const char *weights, const struct option **table, struct error *error)
 {
     (void)error;
-    *table = is_scratch(weights) ? scratch_options : NULL;
+    *table = is_scratch(weights) ? scratch_options : file_options;
     return OK;
 }
 
@@ -93,11 +93,65 @@ status model_choice_read(struct clip_stated *stated, const struct options *optio
     stated->config.activation = clip_activation_parse(options_text(options, "activation"));
     if (is_auto(options))
         return OK;
+    if (count == 1 && read_heads(options, 0, &stated->config.image_heads)) /* those of the text tower are not said */
+        return OK;
     if (count == 2 && read_heads(options, 0, &stated->config.image_heads) &&
         read_heads(options, 1, &stated->config.text_heads))
         return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "%s: expected auto, or the heads of the image and of the text tower from 1 to %d, as in 16,16; "
-                     "found \"%s\"",
-                     heads, HEADS_MOST, options_as_text(options, "heads"));
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: expected auto, or the heads of the image and of the text tower from 1 to %d, as in 16,16 or, of "
+        "the image tower alone, 16; "
+        "found \"%s\"",
+        heads, HEADS_MOST, options_as_text(options, "heads"));
+}
+
+static bool has_value(const struct options *options, const struct option *option)
+{
+    const struct option *own = options_find(options_table(options), option->name);
+    return own != NULL && (own->fallback != NULL || options_given(options, option->name));
+}
+
+const char *model_choice_size(const struct options *options)
+{
+    for (const struct option *option = file_options; option->name != NULL; option++)
+        if (!is_scratch(options_text(options, "weights")) && has_value(options, option))
+            return option->name;
+    return NULL;
+}
+
+/* In the order of the options. */
+static void sizes_of(const struct vit_settings *vit, size_t sizes[])
+{
+    const size_t all[] = {vit->resolution, vit->patch,        vit->width,      vit->hidden,
+                          vit->blocks,     vit->share_groups, vit->share_norms};
+    memcpy(sizes, all, sizeof all);
+}
+
+/* What is stated as a number of its own. */
+static bool is_same(const struct options *options, const struct option *option, size_t size,
+                    const struct vit_settings *vit)
+{
+    size_t stated = option->type == OPTION_BOOLEAN ? options_boolean(options, option->name)
+                                                   : (size_t)options_integer(options, option->name);
+    bool by_width = strcmp(option->name, "hidden") == 0 && stated == 0,
+         of_one = strcmp(option->name, "share_groups") == 0 && stated == vit->blocks;
+    return stated == size || (by_width && size == HIDDEN_PER_WIDTH * vit->width) || (of_one && size == 0);
+}
+
+status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error)
+{
+    enum { SIZES_COUNT = sizeof file_options / sizeof *file_options - 1 };
+    size_t sizes[SIZES_COUNT];
+    sizes_of(vit, sizes);
+    for (size_t i = 0; i < SIZES_COUNT; i++)
+        if (has_value(options, &file_options[i]) && !is_same(options, &file_options[i], sizes[i], vit))
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "model.%s is %s, but it is %zu in %s, whose weights (and %zu x %zu embedded positions) are "
+                "taken as they are; set model.%s=%zu or leave it out",
+                file_options[i].name, options_as_text(options, file_options[i].name), sizes[i],
+                options_text(options, "weights"), vit->resolution / vit->patch, vit->resolution / vit->patch,
+                file_options[i].name, sizes[i]);
+    return OK;
 }

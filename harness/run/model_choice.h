@@ -15,12 +15,19 @@
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
                          const char *activation, struct error *error);
 
-/* The keys that come with weights: scratch, an image tower of random weights; NULL for other weights. */
+/* The keys that come with weights: the sizes of an image tower. With scratch they have defaults; those of a file are known, and
+ * may only be stated. */
 status model_choice_keys(const char *weights, const struct option **table, struct error *error);
 
 /* Its settings; zeros for other weights. heads: as above, of which one number is expected. */
 status model_choice_scratch(struct vit_settings *vit, const struct options *options, const char *heads,
                             struct error *error);
+
+/* The first of these sizes that is stated of a file; NULL: none. */
+const char *model_choice_size(const struct options *options);
+
+/* Whether those that are stated are the model's. */
+status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error);
 
 /* The option table entries that model_choice_read reads. */
 /* clang-format off */

@@ -55,14 +55,36 @@ static status look_at(const char *path, const char *key, const char *expected, s
     return file_stamp_read(stamp != NULL ? stamp : &unasked, path, error);
 }
 
+static const char weights_expected[] = "CLIP's weights as safetensors, or mini for the small model that ships";
+
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
                     struct error *error)
 {
     char *path = weights_path(name);
-    status result = look_at(path, "model.weights",
-                            "CLIP's weights as safetensors, or mini for the small model that ships", stamp, error);
+    status result = look_at(path, "model.weights", weights_expected, stamp, error);
     NEXT(result, clip_load(clip, backend, arena, path, mode, stated, error));
+    free(path);
+    return result;
+}
+
+status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
+                        enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,
+                        struct error *error)
+{
+    char *path = weights_path(name);
+    status result = look_at(path, "model.weights", weights_expected, stamp, error);
+    NEXT(result, vit_load(vit, backend, arena, path, mode, stated, error));
+    free(path);
+    return result;
+}
+
+status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
+                        struct error *error)
+{
+    char *path = weights_path(name);
+    status result = look_at(path, "model.weights", weights_expected, NULL, error);
+    NEXT(result, vit_file_look(found, is_vit, path, stated, error));
     free(path);
     return result;
 }

@@ -10,6 +10,7 @@
 #include "harness/run/file_digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
+#include "models/vit.h"
 
 /* The caller frees; NULL when out of memory. "mini" is looked for in weights/ beside the executable, then in
  * ../share/mtil/weights/. */
@@ -24,6 +25,15 @@ char *weights_name(const char *name);
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
                     struct error *error);
+
+/* The same of an image tower alone, as vit_load reads it. */
+status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
+                        enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,
+                        struct error *error);
+
+/* Whether the weights are those of an image tower alone, of which found tells what is known without reading them. */
+status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
+                        struct error *error);
 
 /* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, knows another number of tokens. */
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,

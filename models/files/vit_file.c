@@ -19,6 +19,8 @@ struct source {
     struct safetensors *file;
     const char *path;
     enum vit_names names;
+    bool experts;      /* as in struct vit_file */
+    uint64_t replaced; /* likewise */
 };
 
 /* Hugging Face's ViTModel has the names of its ViTForImageClassification without "vit.". */
@@ -28,15 +30,22 @@ static const struct safetensor *find(const struct source *source, const char *na
     return found == NULL && strncmp(name, "vit.", 4) == 0 ? safetensors_find(source->file, name + 4) : found;
 }
 
+static bool find_names(struct source *source)
+{
+    for (source->names = VIT_TIMM; source->names <= VIT_HUGGINGFACE; source->names++) {
+        struct vit_tensor patches = vit_tensor_named(source->names, patches_name);
+        if (find(source, patches.names[0]) != NULL)
+            return true;
+    }
+    return false;
+}
+
 static status open_source(struct source *source, const char *path, struct error *error)
 {
     *source = (struct source){.path = path};
     TRY(safetensors_open(&source->file, path, error));
-    for (source->names = VIT_TIMM; source->names <= VIT_HUGGINGFACE; source->names++) {
-        struct vit_tensor patches = vit_tensor_named(source->names, patches_name);
-        if (find(source, patches.names[0]) != NULL)
-            return OK;
-    }
+    if (find_names(source))
+        return OK;
     size_t count = safetensors_count(source->file);
     status result = error_set(error, ERROR_FORMAT,
                               "%s: expected a vision transformer under the names of timm or Hugging Face's ViT, found "
@@ -78,13 +87,38 @@ static size_t count_blocks(const struct source *source)
     return blocks;
 }
 
+/* The first layer of the first expert, whichever block it is in; NULL: the file holds none. Experts have OpenAI's names. */
+static const char experts_prefix[] = "visual.transformer.resblocks.";
+static const struct safetensor *find_expert(const struct source *source)
+{
+    for (size_t i = 0; i < safetensors_count(source->file); i++) {
+        const struct safetensor *tensor = safetensors_at(source->file, i);
+        if (strncmp(tensor->name, experts_prefix, strlen(experts_prefix)) == 0 &&
+            strstr(tensor->name, ".adaptmlp_list.0.c_fc.weight") != NULL)
+            return tensor;
+    }
+    return NULL;
+}
+
+/* Of the MLPs, or of the experts in their place. */
+static status find_hidden(const struct source *source, size_t *hidden, struct error *error)
+{
+    static const char first[] = "visual.transformer.resblocks.0.mlp.c_fc.weight";
+    const struct safetensor *tensor = find_expert(source);
+    if (tensor == NULL || tensor->rank != 2)
+        TRY(find_sized(source, first, 2, &tensor, error));
+    *hidden = tensor->shape[0];
+    return OK;
+}
+
 static status infer_sizes(const struct source *source, struct vit_settings *s, struct error *error)
 {
-    const struct safetensor *patches, *positions, *hidden;
+    const struct safetensor *patches, *positions;
+    size_t hidden;
     struct vit_tensor norm = vit_tensor_named(source->names, "visual.ln_pre.weight");
     TRY(find_sized(source, patches_name, 4, &patches, error));
     TRY(find_sized(source, "visual.positional_embedding", 3, &positions, error));
-    TRY(find_sized(source, "visual.transformer.resblocks.0.mlp.c_fc.weight", 2, &hidden, error));
+    TRY(find_hidden(source, &hidden, error));
     size_t grid = 0;
     while ((grid + 1) * (grid + 1) < positions->shape[1])
         grid++;
@@ -95,7 +129,7 @@ static status infer_sizes(const struct source *source, struct vit_settings *s, s
     *s = (struct vit_settings){.resolution = grid * patches->shape[2],
                                .patch = patches->shape[2],
                                .width = patches->shape[0],
-                               .hidden = hidden->shape[0],
+                               .hidden = hidden,
                                .blocks = count_blocks(source),
                                .ln_pre = norm.parts > 0 && find(source, norm.names[0]) != NULL};
     return OK;
@@ -206,11 +240,31 @@ static status read_copy(const struct source *source, const struct vit_tensor *te
     return result;
 }
 
+/* The blocks without an MLP. */
+static uint64_t replaced_blocks(const struct source *source, const struct vit_settings *s)
+{
+    uint64_t replaced = 0;
+    size_t block = 0;
+    for (size_t i = 0; i < vit_tensors(s->blocks); i++) {
+        struct vit_tensor tensor = vit_tensor_at(s, source->names, i);
+        if (strstr(tensor.own, ".mlp.c_fc.weight") == NULL)
+            continue;
+        replaced |= (uint64_t)(find(source, tensor.names[0]) == NULL) << block++;
+    }
+    return replaced;
+}
+
+static bool is_replaced(const struct source *source, const struct vit_tensor *tensor)
+{
+    return strstr(tensor->own, ".mlp.") != NULL &&
+           source->replaced >> strtoul(tensor->names[0] + strlen(vit_block_prefix(source->names)), NULL, 10) & 1;
+}
+
 static status read_tensor(const struct source *source, const struct vit_tensor *tensor, struct parameters *group,
                           bool *used, struct error *error)
 {
     const struct parameter *p = parameters_find(group, tensor->own);
-    if (p == NULL)
+    if (p == NULL || is_replaced(source, tensor))
         return OK;
     float *values = malloc(array_size(p->size, sizeof *values));
     if (values == NULL)
@@ -223,14 +277,14 @@ static status read_tensor(const struct source *source, const struct vit_tensor *
     return result;
 }
 
-/* The head, and the pooler that Hugging Face's ViTModel has behind the class token and no classifier uses. */
-static bool is_behind_features(const char *name)
+/* The head, the pooler that Hugging Face's ViTModel has behind the class token and no classifier uses, and experts. */
+static bool is_of_others(const struct source *source, const char *name)
 {
     static const char *const starts[] = {"head.", "classifier.", "pooler.", "vit.pooler."};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0)
             return true;
-    return false;
+    return source->experts && strncmp(name, experts_prefix, strlen(experts_prefix)) == 0;
 }
 
 static status read_group(const struct source *source, const struct vit_settings *s, struct parameters *group,
@@ -252,7 +306,7 @@ static status read_vit(const struct source *source, struct clip *vit, struct err
     status result = read_group(source, &settings, vit->parameters, used, error);
     for (size_t i = 0; result == OK && i < safetensors_count(source->file); i++) {
         const struct safetensor *tensor = safetensors_at(source->file, i);
-        if (!used[i] && !is_behind_features(tensor->name))
+        if (!used[i] && !is_of_others(source, tensor->name))
             result = error_set(error, ERROR_FORMAT,
                                "%s: tensor '%s' of shape %s belongs to no vision transformer of %zu blocks with%s a "
                                "norm before them",
@@ -263,6 +317,52 @@ static status read_vit(const struct source *source, struct clip *vit, struct err
     return result;
 }
 
+static status read_settings(struct source *source, struct vit_settings *settings, const struct vit_stated *stated,
+                            struct error *error)
+{
+    TRY(infer_sizes(source, settings, error));
+    TRY(read_metadata(source, settings, error));
+    source->experts = find_expert(source) != NULL;
+    source->replaced = source->experts ? replaced_blocks(source, settings) : 0;
+    return apply_stated(source, settings, stated, error);
+}
+
+static status look(struct vit_file *found, struct source *source, const struct vit_stated *stated, struct error *error)
+{
+    struct vit_tensor head = vit_tensor_named(source->names, "head.weight");
+    TRY(read_settings(source, &found->settings, stated, error));
+    found->states_pool = safetensors_metadata_value(source->file, pool_key) != NULL;
+    found->experts = source->experts;
+    found->replaced = source->replaced;
+    if (find(source, head.names[0]) != NULL) {
+        const struct safetensor *weight;
+        TRY(find_sized(source, "head.weight", 2, &weight, error));
+        found->classes = weight->shape[0];
+    }
+    return OK;
+}
+
+status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, const struct vit_stated *stated,
+                     struct error *error)
+{
+    struct source source = {.path = path};
+    *found = (struct vit_file){0};
+    TRY(safetensors_open_header(&source.file, path, error));
+    *is_vit = find_names(&source);
+    status result = *is_vit ? look(found, &source, stated, error) : OK;
+    safetensors_close(source.file);
+    return result;
+}
+
+static status check_experts(const struct source *source, const struct vit_stated *stated, struct error *error)
+{
+    if (!source->experts || (stated != NULL && stated->experts))
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: has experts in place of MLPs (tensor '%s'); expected a model without them", source->path,
+                     find_expert(source)->name);
+}
+
 status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
                 enum parameters_mode mode, const struct vit_stated *stated, struct error *error)
 {
@@ -270,9 +370,8 @@ status vit_load(struct clip **vit, struct backend *backend, struct arena *arena,
     struct vit_settings settings;
     *vit = NULL;
     TRY(open_source(&source, path, error));
-    status result = infer_sizes(&source, &settings, error);
-    NEXT(result, read_metadata(&source, &settings, error));
-    NEXT(result, apply_stated(&source, &settings, stated, error));
+    status result = read_settings(&source, &settings, stated, error);
+    NEXT(result, check_experts(&source, stated, error));
     if (result == OK && (result = vit_create(vit, backend, arena, &settings, mode, error)) != OK)
         error_context(error, "%s", path);
     NEXT(result, read_vit(&source, *vit, error));

@@ -79,7 +79,7 @@ static void make_model(const struct small_run *run)
     tokenizer_close(tokenizer);
 }
 
-static void open_experiment(struct small_run *run, uint64_t seed, const char *const *overrides)
+static status try_experiment(struct small_run *run, uint64_t seed, const char *const *overrides)
 {
     const char *all[32];
     char *paths[] = {path_format("model.weights=%s/clip.safetensors", run->scratch.path),
@@ -92,16 +92,23 @@ static void open_experiment(struct small_run *run, uint64_t seed, const char *co
         all[count] = paths[count];
     for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++)
         all[count++] = overrides[i];
-    must(suite_parse(&run->suite, suite_text_small, sizeof suite_text_small - 1, "small.yaml", settings_sections, all,
-                     count, &error));
-    status opened = experiment_open(&run->experiment, run->suite, seed, NULL, &error);
+    run->suite = NULL;
+    run->experiment = NULL;
+    status opened = suite_parse(&run->suite, suite_text_small, sizeof suite_text_small - 1, "small.yaml",
+                                settings_sections, all, count, &error);
+    NEXT(opened, experiment_open(&run->experiment, run->suite, seed, NULL, &error));
     if (opened == ERROR_DEVICE) {
         fprintf(stderr, "skipped, %s\n", error.message);
         exit(77);
     }
-    must(opened);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         free(paths[i]);
+    return opened;
+}
+
+static void open_experiment(struct small_run *run, uint64_t seed, const char *const *overrides)
+{
+    must(try_experiment(run, seed, overrides));
 }
 
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides)
@@ -122,6 +129,12 @@ void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *o
 {
     close_experiment(run);
     open_experiment(run, seed, overrides);
+}
+
+status small_run_try(struct small_run *run, uint64_t seed, const char *const *overrides)
+{
+    close_experiment(run);
+    return try_experiment(run, seed, overrides);
 }
 
 void small_run_close(struct small_run *run)

@@ -41,6 +41,8 @@ void small_run_open(struct small_run *run, uint64_t seed, const char *const *ove
 
 /* Another experiment on the same files; run->experiment is closed first. */
 void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides);
+/* The same with overrides that may be refused: then there is no experiment, and `error` says why. */
+status small_run_try(struct small_run *run, uint64_t seed, const char *const *overrides);
 void small_run_close(struct small_run *run);
 
 /* A path in the run's folder; the next call overwrites it. */

@@ -202,6 +202,7 @@ static void heads_go_with_methods_and_models(void **state)
     assert_int_equal(s.scratch.activation, ACTIVATION_GELU);
     assert_int_equal(read_suite(&same, &s, LINEAR, NULL), OK);
     assert_int_equal(s.scratch.width, 0);
+    assert_null(strstr(suite_text(same), "width"));
     assert_string_not_equal(suite_settings_hash(suite), suite_settings_hash(same));
     suite_destroy(suite);
     suite_destroy(same);
@@ -211,7 +212,7 @@ static void heads_go_with_methods_and_models(void **state)
     suite_destroy(suite);
     expect_refused(SCRATCH, "model.width=70", (const char *const[]){"model.heads", "70", "64", NULL});
     expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4,4", NULL});
-    expect_refused(LINEAR, "model.width=64", (const char *const[]){"unknown key \"width\"", NULL});
+    expect_refused("model: {width: 64}\n", NULL, (const char *const[]){"model.width", "leave it out", NULL});
     expect_refused(SCRATCH, "head.name=text", (const char *const[]){"supervised", "head.name=linear", NULL});
     expect_refused(SCRATCH, "method.name=lwf",
                    (const char *const[]){"lwf", "class prompts", "linear", "method.name=supervised", NULL});

@@ -6,6 +6,7 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/run/opening.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "harness/train/guard.h"
@@ -18,10 +19,11 @@
 enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 4 };
 
 /* Block 1 of 2 has a mixture. */
-#define SCRATCH                                                                                                        \
+#define FITTED                                                                                                         \
     "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24",                     \
-        "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2",           \
         "adapter.blocks=every_2", "adapter.experts=4", "adapter.top_k=1", "adapter.bottleneck=64"
+#define SCRATCH                                                                                                        \
+    FITTED, "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
 
 static const char *const mixtures[] = {"method.ffn=ewa", "method.ffn=moe", "method.ffn=rmoe", "method.ffn=widenet"};
 enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
@@ -228,6 +230,121 @@ static void a_file_holds_experts_in_place_of_the_mlp(void **state)
     small_run_close(&run);
 }
 
+/* --- Starting from a file --- */
+
+static void expect_values(const struct small_run *run, const struct parameters *group, const float *expected)
+{
+    float *found = values_of(run, group);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        if (!is_replaced(p) && memcmp(expected + p->offset, found + p->offset, p->size * sizeof *found) != 0)
+            fail_msg("%s is not the file's", p->name);
+    }
+    free(found);
+}
+
+static void reopen_from(struct small_run *run, const char *path, const char *ffn, const char *word)
+{
+    char *weights = path_format("model.weights=%s", path);
+    small_run_reopen(run, 1, (const char *const[]){SCRATCH, weights, ffn, word, NULL});
+    free(weights);
+}
+
+/* What was trained and saved is where a run that names the file starts: tower, head, experts and routers. */
+static void training_goes_on_from_a_file(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct trained_group group;
+    small_run_open(&run, 1, NULL);
+    for (size_t m = 0; m < MIXTURES; m++) {
+        float *trained[3];
+        size_t groups = 0;
+        must(run_once(&run, mixtures[m], "a.db", NULL));
+        for (; trained_group_at(run.experiment, groups, &group); groups++)
+            trained[groups] = values_of(&run, group.parameters);
+        assert_int_equal(groups, 3);
+        char *path = weights_path_of(&run);
+        reopen_from(&run, path, mixtures[m], NULL);
+        for (size_t i = 0; trained_group_at(run.experiment, i, &group); i++) {
+            expect_values(&run, group.parameters, trained[i]);
+            free(trained[i]);
+        }
+        train(&run);
+        free(path);
+    }
+    small_run_close(&run);
+}
+
+/* As timm and Hugging Face name a dense model: each expert is the MLP. A head of other classes starts at zero. */
+static void experts_start_from_a_dense_file(void **state)
+{
+    (void)state;
+    struct small_run run;
+    for (enum vit_names names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
+        small_run_open(&run, 1, NULL);
+        must(run_once(&run, "method.ffn=dense", "a.db", NULL));
+        const struct experiment *e = run.experiment;
+        char *path = strdup(small_run_file(&run, "dense.safetensors"));
+        must(vit_save(e->model.clip, e->model.head_state, names, path, &error));
+        float *tower = values_of(&run, e->model.clip->parameters);
+        const char *heads = "model.heads=1";
+        char *weights = path_format("model.weights=%s", path);
+        small_run_reopen(&run, 1,
+                         (const char *const[]){SCRATCH, weights, "method.ffn=ewa", heads, "model.activation=gelu",
+                                               "data.order=second", NULL});
+        e = run.experiment;
+        expect_values(&run, e->model.clip->parameters, tower);
+        const struct parameters *all = e->model.adapters->towers[TOWER_IMAGE].parameters;
+        const struct parameter *expert = parameters_find(all, "1.c_fc.weight"),
+                               *mlp = parameters_find(e->model.clip->parameters,
+                                                      "visual.transformer.resblocks.1.mlp.c_fc.weight");
+        float *experts = values_of(&run, all);
+        for (size_t i = 0; i < EXPERTS; i++)
+            assert_memory_equal(experts + expert->offset + i * mlp->size, tower + mlp->offset,
+                                mlp->size * sizeof *experts);
+        const struct linear_head *head = e->model.head_state;
+        float *rows = values_of(&run, head->parameters);
+        assert_int_equal(head->linear.out, 3);
+        for (size_t i = 0; i < head->parameters->values_count; i++)
+            assert_true(rows[i] == 0);
+        free(rows);
+        free(experts);
+        free(tower);
+        free(weights);
+        free(path);
+        small_run_close(&run);
+    }
+}
+
+static void expect_refused(struct small_run *run, const char *path, const char *ffn, const char *word,
+                           const char *const *tells)
+{
+    char *weights = path_format("model.weights=%s", path);
+    assert_int_equal(small_run_try(run, 1, (const char *const[]){FITTED, weights, ffn, word, NULL}), ERROR_ARGUMENT);
+    error_tells(tells);
+    free(weights);
+}
+
+static void a_file_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, mixtures[1], "a.db", NULL));
+    char *path = weights_path_of(&run);
+#define WORDS(...) (const char *const[]){__VA_ARGS__, NULL} /* in a message */
+    expect_refused(&run, path, "method.ffn=dense", NULL, WORDS("experts in place of MLPs", "method.ffn"));
+    expect_refused(&run, path, mixtures[1], "adapter.experts=3", WORDS("4 experts", "adapter.experts is 3"));
+    expect_refused(&run, path, mixtures[1], "adapter.blocks=all", WORDS("an MLP in block 0", "set adapter.blocks"));
+    expect_refused(&run, path, mixtures[1], "adapter.blocks=0", WORDS("block 0"));
+    expect_refused(&run, path, mixtures[1], "head.pool=mean_patches", WORDS("head.pool=class_token"));
+    expect_refused(&run, path, mixtures[1], "model.resolution=32", WORDS("resolution is 32", "16", "2 x 2"));
+    expect_refused(&run, path, mixtures[1], "model.share_groups=1", WORDS("share_groups is 1", "0 in"));
+    free(path);
+    small_run_close(&run);
+}
+
 /* Every rank has the same experts after the same updates. */
 static void ranks_train_one_mixture(void **state)
 {
@@ -256,6 +373,9 @@ int main(void)
         cmocka_unit_test(answers_are_those_of_the_experts),
         cmocka_unit_test(stopping_is_not_seen_in_the_weights),
         cmocka_unit_test(a_file_holds_experts_in_place_of_the_mlp),
+        cmocka_unit_test(training_goes_on_from_a_file),
+        cmocka_unit_test(experts_start_from_a_dense_file),
+        cmocka_unit_test(a_file_that_does_not_fit_is_refused),
         cmocka_unit_test(ranks_train_one_mixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

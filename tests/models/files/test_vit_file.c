@@ -304,6 +304,47 @@ static void copies_of_shared_weights_must_be_equal(void **state)
     close_files(&f);
 }
 
+/* MLPs that are set apart are not written, and are only missed where no experts stand for them. */
+static void experts_stand_for_an_mlp(void **state)
+{
+    (void)state;
+    static const float expert[24 * 16] = {0};
+    const struct safetensor first = {.name = "visual.transformer.resblocks.1.adaptmlp_list.0.c_fc.weight",
+                                     .type = SAFETENSOR_F32,
+                                     .rank = 2,
+                                     .shape = {24, 16},
+                                     .data = expert};
+    struct files f;
+    struct clip *vit;
+    struct vit_file found;
+    bool is_vit;
+    open_files(&f, &plain);
+    struct parameters *group = f.vit->parameters;
+    for (size_t i = 0; i < group->count; i++)
+        if (strstr(group->list[i].name, "resblocks.1.mlp.") != NULL)
+            must(parameters_govern(group, &group->list[i], CLIP_FLAG_APART, &error));
+    must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
+    refused(&f, &stated, (const char *const[]){"'blocks.1.mlp.fc1.weight' is missing", NULL});
+    rewrite(&f, &(struct change){.more = &first}, NULL, 0);
+    refused(&f, &stated, (const char *const[]){"experts in place of MLPs", "adaptmlp_list.0.c_fc", NULL});
+    struct vit_stated experts = stated;
+    experts.experts = true;
+    must(load(&f, &vit, &experts));
+    const struct parameter *mlp = parameters_find(group, "visual.transformer.resblocks.1.mlp.c_fc.weight");
+    const float *read = from_device(&f.d, vit->parameters->values + mlp->offset, mlp->size * sizeof *read);
+    for (size_t i = 0; i < mlp->size; i++)
+        assert_true(read[i] == 0);
+    must(vit_file_look(&found, &is_vit, f.path, &experts, &error));
+    assert_true(is_vit && found.experts && !found.states_pool);
+    assert_int_equal(found.replaced, 1 << 1);
+    assert_int_equal(found.classes, 3);
+    assert_int_equal(found.settings.hidden, 24);
+    rewrite(&f, &(struct change){.drop = "blocks.0.mlp.fc2.bias"}, NULL, 0);
+    refused(&f, &experts, (const char *const[]){"'blocks.0.mlp.fc2.bias' is missing", NULL});
+    clip_destroy(vit);
+    close_files(&f);
+}
+
 static void what_no_file_can_hold_is_not_written(void **state)
 {
     (void)state;
@@ -331,6 +372,7 @@ int main(void)
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(what_is_not_stated_is_not_guessed),
         cmocka_unit_test(copies_of_shared_weights_must_be_equal),
+        cmocka_unit_test(experts_stand_for_an_mlp),
         cmocka_unit_test(what_no_file_can_hold_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,159 @@
+#include "harness/heads/image_tower.h"
+
+#include <stdlib.h>
+
+#include "adapters/files/adapter_file.h"
+#include "harness/run/model_choice.h"
+#include "harness/run/weights.h"
+
+static struct vit_stated stated_of(const struct settings *s)
+{
+    return (struct vit_stated){.heads = s->stated.config.image_heads,
+                               .activation = s->stated.config.activation,
+                               .by = "model.heads or model.activation",
+                               .experts = true};
+}
+
+status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *s, struct error *error)
+{
+    struct vit_stated stated = stated_of(s);
+    return vit_weights_look(found, is_vit, s->weights, &stated, error);
+}
+
+/* --- The tower --- */
+
+static status draw_tower(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
+{
+    struct vit_settings vit = e->settings.scratch;
+    vit.pool = pool;
+    TRY(vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error));
+    return vit_initialize(e->model.clip, e->seed, error);
+}
+
+/* The CLIP lies in the task's memory until its tower is copied. */
+static status take_tower(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
+{
+    const struct settings *s = &e->settings;
+    struct clip *clip = NULL;
+    status result = weights_load(&clip, e->model.backend, &e->model.task_memory, s->weights, PARAMETERS_FROZEN,
+                                 &s->stated, &e->model.weights_read, error);
+    if (result == OK) {
+        struct vit_settings vit = vit_settings_of(clip);
+        vit.pool = pool;
+        result = model_choice_check(s->model_options, &vit, error);
+        NEXT(result, vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error));
+    }
+    NEXT(result, vit_copy_image_tower(e->model.clip, clip, error));
+    clip_destroy(clip);
+    arena_reset(&e->model.task_memory);
+    return result;
+}
+
+static status read_tower(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
+{
+    struct vit_stated stated = stated_of(&e->settings);
+    TRY(vit_weights_load(&e->model.clip, e->model.backend, &e->model.memory, e->settings.weights, mode, &stated,
+                         &e->model.weights_read, error));
+    e->model.clip->pool = pool;
+    return OK;
+}
+
+/* Without mixtures nobody would stand in for the MLPs that are not there. */
+static status check_replaced(const struct experiment *e, const struct vit_file *file, struct error *error)
+{
+    if (!file->experts || e->model.groups & GROUP_ADAPTERS)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "model.weights: %s has experts in place of MLPs; train them on with method.ffn and the values of "
+                     "adapter that they were trained with",
+                     e->settings.weights);
+}
+
+static status check_pool(const struct experiment *e, const struct vit_file *file, enum pool pool, struct error *error)
+{
+    static const char *const words[] = {[POOL_CLASS_TOKEN] = "class_token", [POOL_MEAN_PATCHES] = "mean_patches"};
+    if (!file->states_pool || file->settings.pool == pool)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "model.weights: the features of %s are those of head.pool %s, but the suite's is %s; set "
+                     "head.pool=%s",
+                     e->settings.weights, words[file->settings.pool], words[pool], words[file->settings.pool]);
+}
+
+status image_tower_load(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
+{
+    struct vit_file file;
+    bool is_vit;
+    if (e->settings.scratch.width > 0)
+        return draw_tower(e, pool, mode, error);
+    TRY(image_tower_look(&file, &is_vit, &e->settings, error));
+    TRY(check_replaced(e, &file, error));
+    TRY(check_pool(e, &file, pool, error));
+    if (is_vit)
+        TRY(model_choice_check(e->settings.model_options, &file.settings, error));
+    return (is_vit ? read_tower : take_tower)(e, pool, mode, error);
+}
+
+/* --- Its experts and its head --- */
+
+/* Blocks that share their MLP have it in the file although experts stand for it in some of them. */
+static status check_blocks(const struct experiment *e, const struct vit_file *file, const struct adapter_place *found,
+                           struct error *error)
+{
+    const struct adapter_place *place = &e->settings.adapter.place;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    for (size_t b = 0; b < file->settings.blocks; b++) {
+        bool expected = adapter_place_has(place, n, TOWER_IMAGE, b), has = adapter_place_has(found, n, TOWER_IMAGE, b);
+        if (expected != has)
+            return error_set(error, ERROR_ARGUMENT,
+                             "model.weights: %s has %s in block %zu, but by adapter.blocks there %s; set "
+                             "adapter.blocks to where the file has its experts",
+                             e->settings.weights, has ? "experts" : "an MLP", b, has ? "is an MLP" : "are experts");
+        if (!has && file->replaced >> b & 1)
+            return error_set(error, ERROR_FORMAT, "model.weights: %s has neither an MLP nor experts in block %zu",
+                             e->settings.weights, b);
+    }
+    return OK;
+}
+
+static status load_from(struct experiment *e, const struct vit_file *file, const struct safetensors *opened,
+                        struct error *error)
+{
+    const struct adapter_settings *s = &e->settings.adapter;
+    struct adapter_settings found = {.top_k = 1};
+    TRY(adapter_file_settings(opened, "", &found, error));
+    if (found.experts != s->experts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "model.weights: %s has %zu experts in a block, but adapter.experts is %zu",
+                         e->settings.weights, found.experts, s->experts);
+    TRY(check_blocks(e, file, &found.place, error));
+    return adapters_load(e->model.adapters, opened, "", ADAPTER_ROUTERS_OPTIONAL, error);
+}
+
+status image_tower_load_experts(struct experiment *e, struct error *error)
+{
+    struct vit_file file;
+    struct safetensors *opened;
+    bool is_vit;
+    if (e->settings.scratch.width > 0)
+        return OK;
+    TRY(image_tower_look(&file, &is_vit, &e->settings, error));
+    if (!file.experts)
+        return OK;
+    TRY(safetensors_open(&opened, e->settings.weights, error));
+    status result = load_from(e, &file, opened, error);
+    safetensors_close(opened);
+    return result;
+}
+
+status image_tower_has_head(const struct experiment *e, size_t classes, bool *there, struct error *error)
+{
+    struct vit_file file;
+    bool is_vit;
+    *there = false;
+    if (e->settings.scratch.width > 0)
+        return OK;
+    TRY(image_tower_look(&file, &is_vit, &e->settings, error));
+    *there = is_vit && file.classes == classes;
+    return OK;
+}
