@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/files/adapter_file.h"
+#include "adapters/files/classifier_file.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
 #include "harness/run/experiment.h"
@@ -88,21 +88,11 @@ static struct parameters *parameters(const struct experiment *e)
     return head_of(e)->parameters;
 }
 
-/* One file: the tower without the MLPs that experts replace, the head, the experts and their routers. */
 static status save(const struct experiment *e, const char *path, struct error *error)
 {
-    struct vit_content content;
     if (e->model.adapters == NULL)
         return vit_save(e->model.clip, head_of(e), VIT_TIMM, path, error);
-    status result = vit_content_take(&content, e->model.clip, head_of(e), VIT_TIMM, path, error);
-    NEXT(result, adapters_save(e->model.adapters,
-                               &(struct adapter_extra){.tensors = content.tensors,
-                                                       .tensor_count = content.tensor_count,
-                                                       .metadata = content.metadata,
-                                                       .metadata_count = VIT_METADATA},
-                               path, error));
-    vit_content_free(&content);
-    return result;
+    return classifier_save(e->model.clip, head_of(e), e->model.adapters, path, error);
 }
 
 /* --- Training --- */

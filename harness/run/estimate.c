@@ -56,6 +56,19 @@ static double training_cost(const struct experiment *e, const struct task *task)
                     (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions));
 }
 
+/* Of the scores of blocks, about as many steps of training. */
+static double scoring_cost(const struct experiment *e)
+{
+    const struct adapter_settings *s = &e->settings.adapter;
+    double cost = 0;
+    bool scored = e->model.groups & GROUP_ADAPTERS && s->place.blocks.rule == BLOCKS_BY_SCORE;
+    for (size_t k = 0; scored && k < e->data.task_count; k++) {
+        const struct task *task = &e->data.tasks[k];
+        cost += training_cost(e, task) * (double)s->score_steps / (double)task->settings.iterations;
+    }
+    return cost;
+}
+
 /* The zero-shot pass over every test image, and after each task the images of the trained tasks. */
 static double evaluation_cost(const struct experiment *e, size_t k)
 {
@@ -84,6 +97,7 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     *estimate = (struct estimate){0};
     size_t largest = 0;
+    estimate->training = scoring_cost(e);
     for (size_t k = 0; k < e->data.task_count; k++)
         estimate->evaluation += evaluation_cost(e, k);
     for (size_t k = joint_first(&e->data, 0); k < e->data.task_count; k++) {

@@ -1,0 +1,17 @@
+/* A classifier with experts in place of MLPs as one safetensors file: the tower without the MLPs that are replaced and the head
+ * under timm's names, experts and routers under those of adapters (adapters/README.md), the metadata of both.
+ *
+ *     TRY(clip_replace_mlps(vit, TOWER_IMAGE, adapters_hooks(adapters, TOWER_IMAGE), error));
+ *     TRY(classifier_save(vit, head, adapters, "weights.safetensors", error));
+ */
+#ifndef MTIL_ADAPTERS_FILES_CLASSIFIER_FILE_H
+#define MTIL_ADAPTERS_FILES_CLASSIFIER_FILE_H
+
+#include "adapters/adapter.h"
+#include "models/vit.h"
+
+/* head may be NULL. A value that is not finite is an error, and nothing is written. */
+status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
+                       const char *path, struct error *error);
+
+#endif

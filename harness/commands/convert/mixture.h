@@ -1,0 +1,46 @@
+/* A dense vision transformer, and the same with experts in place of MLPs: read, made, written and compared.
+ *
+ *     struct mixture mixture;
+ *     status result = mixture_open(&mixture, &settings, error);
+ *     NEXT(result, mixture_write(&mixture, "out.safetensors", error));
+ *     NEXT(result, mixture_compare(&mixture, pixels, count, &deviation, error));
+ *     mixture_close(&mixture);                                               // also after a failure
+ */
+#ifndef MTIL_HARNESS_COMMANDS_CONVERT_MIXTURE_H
+#define MTIL_HARNESS_COMMANDS_CONVERT_MIXTURE_H
+
+#include "adapters/adapter.h"
+#include "models/vit.h"
+
+struct mixture_settings {
+    const char *weights; /* a CLIP's, or those of a ViT in timm's or Hugging Face's names; mini */
+    struct clip_stated stated;
+    struct adapter_settings adapter; /* activation: that of the model is taken */
+    uint64_t seed;
+    struct backend_settings backend;
+};
+
+struct mixture {
+    struct backend *backend;
+    struct arena memory, step;
+    struct clip *vit;
+    struct linear_head *head; /* NULL: the file has none */
+    struct adapters *adapters;
+};
+
+status mixture_open(struct mixture *mixture, const struct mixture_settings *settings, struct error *error);
+void mixture_close(struct mixture *mixture);
+
+/* Writes the file, and takes the experts from it from now on. */
+status mixture_write(struct mixture *mixture, const char *path, struct error *error);
+
+/* Largest magnitude of a feature of the dense model, and largest difference of the mixture's from it, so far: zeros at first. */
+struct deviation {
+    double largest, difference;
+};
+
+/* pixels [count, R, R, 3]. ERROR_FORMAT where a feature is not finite. */
+status mixture_compare(struct mixture *mixture, const uint8_t *pixels, size_t count, struct deviation *deviation,
+                       struct error *error);
+
+#endif

@@ -1,0 +1,197 @@
+/* mtil convert rmoe: what it writes, and what it says of it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/end_to_end/workshop.h"
+
+#define CONVERT "convert rmoe --quiet --format csv --threads 2 "
+
+static struct workshop workshop;
+
+static int set_up(void **state)
+{
+    (void)state;
+    workshop_open(&workshop);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    workshop_close(&workshop);
+    return 0;
+}
+
+/* Images, largest feature, largest deviation. */
+struct answer {
+    double images, largest, deviation;
+};
+
+static struct answer convert(const char *arguments)
+{
+    char line[256];
+    struct answer answer;
+    snprintf(line, sizeof line, CONVERT "%s", arguments);
+    struct outcome outcome = program_ends(&workshop, line, 0);
+    const char *row = strchr(outcome.out.data, '\n');
+    if (row == NULL || sscanf(row, "\n%lf,%lf,%lf", &answer.images, &answer.largest, &answer.deviation) != 3)
+        fail_msg("mtil %s: %s", line, outcome.out.data);
+    outcome_free(&outcome);
+    assert_true(answer.largest > 0);
+    return answer;
+}
+
+static void noise_and_gates_are_what_deviates(void **state)
+{
+    (void)state;
+    struct answer none = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0"),
+                  little = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0.01"),
+                  much = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0.1"),
+                  unaligned = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0 --unaligned");
+    assert_int_equal((int)none.images, 16);
+    assert_true(none.deviation == 0);
+    assert_true(little.deviation > 0 && much.deviation > 3 * little.deviation);
+    assert_true(unaligned.deviation > 3 * little.deviation);
+    struct answer several = convert("clip.safetensors out.safetensors --noise 0 --top-k 3 --blocks all");
+    assert_true(several.deviation < 1e-5 * several.largest);
+    struct answer given = convert("clip.safetensors out.safetensors --noise 0 --blocks 0 data/MNIST data/dtd");
+    assert_true(given.images > 16 && given.deviation == 0);
+}
+
+/* --- The file --- */
+
+struct opened {
+    struct safetensors *file;
+};
+
+static struct opened open_file(const char *name)
+{
+    struct opened opened;
+    struct error error;
+    char *path = workshop_path(&workshop, name);
+    if (safetensors_open(&opened.file, path, &error) != OK)
+        fail_msg("%s", error.message);
+    free(path);
+    return opened;
+}
+
+static const struct safetensor *tensor(const struct opened *opened, const char *name)
+{
+    const struct safetensor *found = safetensors_find(opened->file, name);
+    if (found == NULL)
+        fail_msg("there is no %s", name);
+    return found;
+}
+
+/* Standard deviations of the tensor and of what the expert's differs from it by. */
+static void deviations(const struct safetensor *from, const struct safetensor *to, double *own, double *added)
+{
+    size_t n = safetensor_elements(from);
+    double sum = 0, squares = 0, differences = 0;
+    assert_int_equal(safetensor_elements(to), n);
+    for (size_t i = 0; i < n; i++) {
+        double value = (double)((const float *)from->data)[i],
+               difference = (double)((const float *)to->data)[i] - value;
+        sum += value;
+        squares += value * value;
+        differences += difference * difference;
+    }
+    *own = sqrt(squares / (double)n - sum / (double)n * (sum / (double)n));
+    *added = sqrt(differences / (double)n);
+}
+
+static void check_metadata(const struct opened *out)
+{
+    static const char *const expected[][2] = {
+        {"expert_kind", "ffn"}, {"router", "softmax_topk"}, {"aligned_output", "true"},
+        {"blocks", "last_1"},   {"routing", "per_token"},   {"towers", "image"},
+        {"top_k", "1"},         {"image_heads", "1"},       {"activation", "quick_gelu"}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const char *found = safetensors_metadata_value(out->file, expected[i][0]);
+        if (found == NULL || strcmp(found, expected[i][1]) != 0)
+            fail_msg("%s is %s, expected %s", expected[i][0], found != NULL ? found : "not there", expected[i][1]);
+    }
+}
+
+/* The image tower under timm's names, experts in the place of one MLP, each with noise of its own. */
+static void the_file_is_a_classifiers(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"c_fc.weight", "c_proj.weight"};
+    convert("clip.safetensors out.safetensors --experts 3 --noise 0.05 --blocks last_1");
+    struct opened clip = open_file("clip.safetensors"), out = open_file("out.safetensors");
+    check_metadata(&out);
+    const struct safetensor *mlp = tensor(&clip, "visual.transformer.resblocks.0.mlp.c_fc.weight"),
+                            *same = tensor(&out, "blocks.0.mlp.fc1.weight");
+    assert_memory_equal(mlp->data, same->data, safetensor_elements(mlp) * sizeof(float));
+    assert_null(safetensors_find(out.file, "blocks.1.mlp.fc1.weight"));
+    assert_null(safetensors_find(out.file, "head.weight"));
+    assert_int_equal(tensor(&out, "visual.transformer.resblocks.1.router_list.0")->shape[1], 3);
+    for (int expert = 0; expert < 3; expert++)
+        for (size_t p = 0; p < 2; p++) {
+            char from[96], to[96];
+            double own, added;
+            snprintf(from, sizeof from, "visual.transformer.resblocks.1.mlp.%s", parts[p]);
+            snprintf(to, sizeof to, "visual.transformer.resblocks.1.adaptmlp_list.%d.%s", expert, parts[p]);
+            deviations(tensor(&clip, from), tensor(&out, to), &own, &added);
+            assert_true(fabs(added / own - 0.05) < 0.002);
+        }
+    const struct safetensor *first = tensor(&out, "visual.transformer.resblocks.1.adaptmlp_list.0.c_fc.weight"),
+                            *second = tensor(&out, "visual.transformer.resblocks.1.adaptmlp_list.1.c_fc.weight");
+    assert_memory_not_equal(first->data, second->data, safetensor_elements(first) * sizeof(float));
+    safetensors_close(clip.file);
+    safetensors_close(out.file);
+}
+
+/* A classifier that was trained here: its head goes along. */
+static void a_classifier_keeps_its_head(void **state)
+{
+    (void)state;
+    program_succeeds(&workshop, "classify tiny.yaml --quiet data.order=mnist model.weights=scratch model.resolution=16 "
+                                "model.patch=8 model.width=64 model.blocks=2");
+    char *pattern = workshop_find(&workshop, "runs/*/seed*/weights.safetensors");
+    assert_non_null(pattern);
+    char line[512];
+    snprintf(line, sizeof line, "%s out.safetensors --blocks 0,1 --noise 0", pattern);
+    assert_true(convert(line).deviation == 0);
+    struct opened trained = {NULL}, out = open_file("out.safetensors");
+    struct error error;
+    assert_int_equal(safetensors_open(&trained.file, pattern, &error), OK);
+    const struct safetensor *head = tensor(&trained, "head.weight"), *same = tensor(&out, "head.weight");
+    assert_memory_equal(head->data, same->data, safetensor_elements(head) * sizeof(float));
+    safetensors_close(trained.file);
+    safetensors_close(out.file);
+    free(pattern);
+}
+
+static void complains(const char *arguments, const char *const *words)
+{
+    program_fails(&workshop, &(struct launch){.arguments = arguments}, words);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    complains(CONVERT "clip.safetensors out.safetensors --blocks by_score_1",
+              (const char *const[]){"by_score_1", "mtil layers", NULL});
+    complains(CONVERT "clip.safetensors out.safetensors --blocks last_3",
+              (const char *const[]){"last_3", "2 blocks", NULL});
+    complains(CONVERT "clip.safetensors out.safetensors --blocks 0 --experts 2 --top-k 3",
+              (const char *const[]){"top_k is 3", "2 experts", NULL});
+    complains(CONVERT "adapters.safetensors out.safetensors", (const char *const[]){"adapters.safetensors", NULL});
+    convert("clip.safetensors mixture.safetensors --blocks 1");
+    complains(CONVERT "mixture.safetensors out.safetensors --blocks 0",
+              (const char *const[]){"mixture.safetensors", "blocks.1.mlp.fc1.weight", NULL});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(noise_and_gates_are_what_deviates),
+        cmocka_unit_test(the_file_is_a_classifiers),
+        cmocka_unit_test(a_classifier_keeps_its_head),
+        cmocka_unit_test(what_makes_no_sense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
