@@ -28,18 +28,25 @@ static inline MTIL_HOST_DEVICE void routing_top_k(const float *z, size_t experts
     }
 }
 
-/* The softmax over the chosen. Gates are NaN where any logit is not finite, chosen or not: then which are the largest is
- * unknown. */
-static inline MTIL_HOST_DEVICE void routing_gates(const float *z, size_t experts, const int32_t *chosen, size_t top_k,
-                                                  float *gates)
+/* The softmax over the chosen. nothing: Σ 0 · z over all experts, NaN where any is not finite, chosen or not: then which are
+ * the largest is unknown, and the gates are NaN. */
+static inline MTIL_HOST_DEVICE void routing_gates_of(const float *z, double nothing, const int32_t *chosen,
+                                                     size_t top_k, float *gates)
 {
-    double total = 0;
-    for (size_t e = 0; e < experts; e++)
-        total += 0.0 * (double)z[e];
+    double total = nothing;
     for (size_t k = 0; k < top_k; k++)
         total += exp((double)z[chosen[k]] - (double)z[chosen[0]]);
     for (size_t k = 0; k < top_k; k++)
         gates[k] = (float)(exp((double)z[chosen[k]] - (double)z[chosen[0]]) / total);
+}
+
+static inline MTIL_HOST_DEVICE void routing_gates(const float *z, size_t experts, const int32_t *chosen, size_t top_k,
+                                                  float *gates)
+{
+    double nothing = 0;
+    for (size_t e = 0; e < experts; e++)
+        nothing += 0.0 * (double)z[e];
+    routing_gates_of(z, nothing, chosen, top_k, gates);
 }
 
 /* Gradients of the chosen logits, dz_k = g_k (dg_k − Σ_j g_j dg_j), and of their noise logits, du_k = dz_k n σ(u). u and n

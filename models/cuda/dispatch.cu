@@ -9,8 +9,11 @@ extern "C" {
 
 /* --- Routing --- */
 
+/* Experts of a block of project_samples where they are more than FEW_EXPERTS, so that many blocks share the matrices' rows. */
+enum { FEW_EXPERTS = 128, EXPERTS_TOGETHER = 32 };
+
 struct route_values {
-    size_t positions, width;
+    size_t positions, width, together; /* together: experts of a block */
     const float *x, *routers, *noise_matrix;
     const int32_t *router;
     bool training;
@@ -18,29 +21,25 @@ struct route_values {
     uint64_t noise_base;
     const struct step_state *state;
     float epsilon;
-    float *noise_logits, *drawn, *logits; /* logits: NULL where they are not kept */
+    float *noise_logits, *drawn, *logits;
 };
 
-/* out[e] = Σ_i x[i] matrix[i, e] by the whole block, for all experts; partial [blockDim.x] */
-static __device__ void project(size_t width, size_t experts, const float *x, const float *matrix, float *partial,
-                               float *out)
+/* Σ_i x[i] matrix[i, e] of expert first + t, t < count, to the block's thread t; partial [blockDim.x] */
+static __device__ float project(size_t width, size_t experts, size_t first, size_t count, const float *x,
+                                const float *matrix, float *partial)
 {
-    for (size_t first = 0; first < experts; first += blockDim.x) {
-        size_t here = experts - first < blockDim.x ? experts - first : blockDim.x, parts = blockDim.x / here,
-               e = threadIdx.x % here, part = threadIdx.x / here;
-        float total = 0;
-        if (part < parts)
-            for (size_t i = part; i < width; i += parts)
-                total += x[i] * matrix[i * experts + first + e];
-        partial[threadIdx.x] = total;
-        __syncthreads();
-        if (part == 0) {
-            for (size_t p = 1; p < parts; p++)
-                total += partial[p * here + e];
-            out[first + e] = total;
-        }
-        __syncthreads();
-    }
+    size_t parts = blockDim.x / count, e = threadIdx.x % count, part = threadIdx.x / count;
+    float total = 0;
+    if (part < parts)
+        for (size_t i = part; i < width; i += parts)
+            total += x[i] * matrix[i * experts + first + e];
+    __syncthreads(); /* what was there is read */
+    partial[threadIdx.x] = total;
+    __syncthreads();
+    if (part == 0)
+        for (size_t p = 1; p < parts; p++)
+            total += partial[p * count + e];
+    return total;
 }
 
 static __device__ inline float noise_at(const struct route_values *r, size_t i)
@@ -50,48 +49,70 @@ static __device__ inline float noise_at(const struct route_values *r, size_t i)
     return philox_normal(words);
 }
 
-/* A block has a sample. Shared memory: z [E], partial [blockDim.x] */
-static __global__ void route_samples(struct slots d, struct route_values r)
+/* Block (b, i) has logits of sample b for the i-th `together` experts. */
+static __global__ void project_samples(struct slots d, struct route_values r)
 {
-    DYNAMIC_SHARED(float, room);
-    float *z = room, *partial = room + d.experts;
-    size_t b = blockIdx.x;
-    int32_t *chosen = d.chosen + b * d.top_k;
-    float *gates = d.gates + b * d.top_k;
-    if (r.router[b] < 0) {
-        for (size_t k = threadIdx.x; k < d.top_k; k += blockDim.x) {
-            chosen[k] = -1;
-            gates[k] = 0;
-        }
+    __shared__ float partial[BLOCK];
+    size_t b = blockIdx.x, first = blockIdx.y * r.together;
+    if (r.router[b] < 0)
         return;
-    }
+    size_t count = d.experts - first < r.together ? d.experts - first : r.together,
+           offset = (size_t)r.router[b] * r.width * d.experts, at = b * d.experts + first + threadIdx.x;
     const float *x0 = r.x + b * r.positions * r.width;
-    size_t offset = (size_t)r.router[b] * r.width * d.experts;
-    project(r.width, d.experts, x0, r.routers + offset, partial, z);
+    float z = project(r.width, d.experts, first, count, x0, r.routers + offset, partial), u = 0;
+    if (r.training)
+        u = project(r.width, d.experts, first, count, x0, r.noise_matrix + offset, partial);
+    if (threadIdx.x >= count)
+        return;
     if (r.training) {
-        float *logits = r.noise_logits + b * d.experts, *drawn = r.drawn + b * d.experts;
-        project(r.width, d.experts, x0, r.noise_matrix + offset, partial, logits);
-        for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
-            drawn[e] = r.noise != NULL ? r.noise[b * d.experts + e] : noise_at(&r, b * d.experts + e);
-            z[e] += drawn[e] * routing_deviation(logits[e], r.epsilon);
-        }
+        r.noise_logits[at] = u;
+        r.drawn[at] = r.noise != NULL ? r.noise[at] : noise_at(&r, at);
+        z += r.drawn[at] * routing_deviation(u, r.epsilon);
     }
-    __syncthreads();
-    for (size_t e = threadIdx.x; r.logits != NULL && e < d.experts; e += blockDim.x)
-        r.logits[b * d.experts + e] = z[e];
-    if (threadIdx.x == 0) {
-        routing_top_k(z, d.experts, d.top_k, chosen);
-        routing_gates(z, d.experts, chosen, d.top_k, gates);
+    r.logits[at] = z;
+}
+
+/* A warp has a sample. */
+static __global__ void choose_samples(struct slots d, const int32_t *router, const float *logits)
+{
+    size_t b = global_warp();
+    if (b >= d.samples)
+        return;
+    const float *z = logits + b * d.experts;
+    int32_t *chosen = d.chosen + b * d.top_k;
+    float *gates = d.gates + b * d.top_k, nothing = 0;
+    bool off = router[b] < 0;
+    for (size_t k = lane(); off && k < d.top_k; k += WARP) {
+        chosen[k] = -1;
+        gates[k] = 0;
     }
+    if (off)
+        return;
+    for (size_t e = lane(); e < d.experts; e += WARP)
+        nothing += 0.0f * z[e];
+    nothing = warp_sum(nothing);
+    struct candidate last = {INFINITY, -1};
+    for (size_t k = 0; k < d.top_k; k++) {
+        last = next_candidate(z, d.experts, last);
+        if (lane() == 0)
+            chosen[k] = last.index;
+    }
+    if (lane() == 0)
+        routing_gates_of(z, (double)nothing, chosen, d.top_k, gates);
 }
 
 status cuda_route(struct backend *backend, const struct route *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct slots d = slots_of(o->dispatch);
+    void *logits = o->logits;
+    if (logits == NULL)
+        TRY(cuda_scratch(cuda, o->batch * o->experts * sizeof(float), &logits, error));
     struct route_values r = {};
     r.positions = o->positions;
     r.width = o->width;
+    r.together = o->experts <= FEW_EXPERTS ? o->experts : EXPERTS_TOGETHER;
     r.x = (const float *)o->x;
     r.routers = (const float *)o->routers_value;
     r.noise_matrix = (const float *)o->noise_value;
@@ -103,12 +124,16 @@ status cuda_route(struct backend *backend, const struct route *o, struct error *
     r.epsilon = o->epsilon;
     r.noise_logits = o->noise_logits;
     r.drawn = o->drawn;
-    r.logits = o->logits;
-    if (o->batch > 0)
-        CUDA_LAUNCH(cuda, route_samples, (unsigned int)o->batch, BLOCK, (o->experts + BLOCK) * sizeof(float), d, r);
+    r.logits = (float *)logits;
+    if (o->batch > 0) {
+        CUDA_LAUNCH(cuda, project_samples, dim3((unsigned int)o->batch, blocks_for(o->experts, r.together)), BLOCK, 0,
+                    d, r);
+        CUDA_LAUNCH(cuda, choose_samples, blocks_for(o->batch, BLOCK / WARP), BLOCK, 0, d, o->router, r.logits);
+    }
     TRY(cuda_sort_slots(cuda, &d, 0, error));
     if (o->training)
         cuda_count_selections(cuda, &d, o->counts, o->used, o->add_used, o->frozen);
+    arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "route", error);
 }
 

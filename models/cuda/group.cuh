@@ -17,19 +17,25 @@ struct group {
     enum activation activation;
 };
 
+/* The number of group e's first row tile, known without those before it: some numbers have no tile. */
+static __device__ inline size_t first_tile(const struct group *g, size_t e)
+{
+    return (size_t)g->offsets[e] * g->rows_per_slot / GROUP_TILE + e;
+}
+
 /* Row tiles are numbered through all groups; tile `number` is tile `within` of group e, or of none. */
 static __device__ inline bool find_tile(const struct group *g, size_t number, size_t *e, size_t *within)
 {
-    for (*e = 0; *e < g->groups; ++*e) {
-        size_t rows = (size_t)(g->offsets[*e + 1] - g->offsets[*e]) * g->rows_per_slot,
-               tiles = (rows + GROUP_TILE - 1) / GROUP_TILE;
-        if (number < tiles) {
-            *within = number;
-            return true;
-        }
-        number -= tiles;
+    size_t end = g->groups;
+    for (*e = 0; end - *e > 1;) {
+        size_t middle = (*e + end) / 2;
+        if (first_tile(g, middle) <= number)
+            *e = middle;
+        else
+            end = middle;
     }
-    return false;
+    *within = number - first_tile(g, *e);
+    return *within * GROUP_TILE < (size_t)(g->offsets[*e + 1] - g->offsets[*e]) * g->rows_per_slot;
 }
 
 static __device__ inline bool is_frozen(const struct group *g, size_t e)

@@ -178,4 +178,34 @@ static __device__ inline void philox_of_step(const struct step_state *state, uin
     philox_block(state->seed, index, state->step, philox_stream(purpose, state->task), words);
 }
 
+/* A value and whose it is, in the order of choices: falling values, equal ones (and those that are no numbers) by
+ * index. */
+struct candidate {
+    float value;
+    int32_t index;
+};
+
+static __device__ inline bool comes_before(struct candidate a, struct candidate b)
+{
+    return a.value > b.value || (a.value == b.value && a.index < b.index);
+}
+
+/* The first of z [n] after `last`, by the whole warp. */
+static __device__ inline struct candidate next_candidate(const float *z, size_t n, struct candidate last)
+{
+    struct candidate best = {-INFINITY, INT32_MAX};
+    for (size_t i = lane(); i < n; i += WARP) {
+        struct candidate own = {isnan(z[i]) ? -INFINITY : z[i], (int32_t)i};
+        if (comes_before(last, own) && comes_before(own, best))
+            best = own;
+    }
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        struct candidate other = {__shfl_xor_sync(0xffffffffu, best.value, step),
+                                  __shfl_xor_sync(0xffffffffu, best.index, step)};
+        if (comes_before(other, best))
+            best = other;
+    }
+    return best;
+}
+
 #endif

@@ -55,9 +55,9 @@ static __global__ void add_up_chunks(size_t chunks, size_t experts, const int32_
         totals[e] = total;
     }
     __syncthreads();
-    if (threadIdx.x == 0)
-        for (size_t e = 1; e < experts; e++)
-            totals[e] += totals[e - 1];
+    int32_t before = 0; /* in a register: a load of one total waits for no store of another */
+    for (size_t e = 0; threadIdx.x == 0 && e < experts; e++)
+        totals[e] = before += totals[e];
     __syncthreads();
     for (size_t e = threadIdx.x; e <= experts; e += blockDim.x)
         offsets[e] = e > 0 ? totals[e - 1] : 0;

@@ -201,10 +201,11 @@ struct grouped_case {
 
 static const struct grouped_case grouped_cases[] = {
     {1, 1, 1, 1, {1}},
-    {4, 7, 63, 65, {0, 3, 0, 2}},         /* empty experts, the first among them */
-    {3, 197, 65, 7, {0, 4, 0}},           /* all samples on one expert */
-    {6, 1, 7, 63, {5, 0, 70, 1, 0, 300}}, /* more rows than a tile has */
-    {2, 5, 64, 100, {0, 0}},              /* none at all */
+    {4, 7, 63, 65, {0, 3, 0, 2}},          /* empty experts, the first among them */
+    {3, 197, 65, 7, {0, 4, 0}},            /* all samples on one expert */
+    {6, 1, 7, 63, {5, 0, 70, 1, 0, 300}},  /* more rows than a tile has */
+    {6, 1, 7, 9, {63, 1, 64, 65, 0, 128}}, /* groups that end at the edges of tiles */
+    {2, 5, 64, 100, {0, 0}},               /* none at all */
 };
 enum { GROUPED_CASES = sizeof grouped_cases / sizeof *grouped_cases };
 
