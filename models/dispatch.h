@@ -103,7 +103,7 @@ struct route_softmax {
     const int32_t *frozen; /* [E] or NULL */
 };
 /* From dgates [B, K] of the choices that have a slot and dprobabilities [B, E] (struct balance_softmax; NULL: none): dR
- * [T, d, E] and, unless NULL, dx [B, d] += … */
+ * [T, d, E] and, unless NULL, dx [B, d] += … Gradients of logits below 1e-30 count as 0. */
 struct route_softmax_backward {
     size_t samples, width, experts, top_k, routers;
     const void *x, *routers_value;

@@ -111,6 +111,8 @@ static void slope_rows(struct cpu *cpu, const void *operation, size_t first, siz
             if (o->dispatch->slot[i] >= 0)
                 dz[o->dispatch->chosen[i]] += o->dgates[i];
         cpu->vector->softmax_backward(o->experts, 1.0f, o->probabilities + b * o->experts, dz, dz);
+        for (size_t e = 0; e < o->experts; e++)
+            dz[e] = routing_drop_tiny(dz[e]);
     }
 }
 

@@ -157,7 +157,7 @@ static __global__ void slope_rows(struct slots d, struct slope_values v)
     }
     mean = warp_sum(mean);
     for (size_t e = lane(); e < d.experts; e += WARP)
-        dz[e] = p[e] * (dz[e] - mean);
+        dz[e] = routing_drop_tiny(p[e] * (dz[e] - mean));
 }
 
 status cuda_route_softmax_backward(struct backend *backend, const struct route_softmax_backward *o, struct error *error)

@@ -281,6 +281,42 @@ static void choices_follow_the_logits(void **state)
     on_device(chooses_by_logits, NULL);
 }
 
+/* Probabilities that are nearly denormal: the products of their gradients would be, and are left out. */
+static void leaves_tiny_gradients(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct mixture_case c = {1, 1, 5, 1, 1, 0, MIXED};
+    struct problem p = make_problem(d, &c);
+    struct route_softmax forward = route_of(d, &p, false);
+    forward.x = to_device(d, (float[]){1}, sizeof(float));
+    forward.routers_value = to_device(d, (float[]){0, -20, -60, -75, -86}, 5 * sizeof(float));
+    must(d->ops->route_softmax(d->backend, &forward, &error));
+    struct route_softmax_backward op = {.samples = 1,
+                                        .width = 1,
+                                        .experts = 5,
+                                        .top_k = 1,
+                                        .routers = 1,
+                                        .x = forward.x,
+                                        .routers_value = forward.routers_value,
+                                        .router = p.device_router,
+                                        .dispatch = &p.device,
+                                        .probabilities = forward.probabilities,
+                                        .dgates = to_device(d, (float[]){1}, sizeof(float)),
+                                        .drouters = room(d, 5 * sizeof(float))};
+    must(d->ops->route_softmax_backward(d->backend, &op, &error));
+    const float *got = from_device(d, op.drouters, 5 * sizeof *got);
+    const double expected[] = {-exp(-20), -exp(-60)};
+    for (size_t e = 0; e < 2; e++)
+        assert_true(fabs((double)got[1 + e] / expected[e] - 1) < 1e-5);
+    assert_true(got[3] == 0 && got[4] == 0);
+}
+
+static void tiny_gradients_are_left_out(void **state)
+{
+    (void)state;
+    on_device(leaves_tiny_gradients, NULL);
+}
+
 /* What was routed goes to the experts and back: choices without a slot are left out of sums and have no gradient. */
 static void goes_and_comes(struct device *d, const void *parameters)
 {
@@ -696,6 +732,7 @@ int main(void)
         cmocka_unit_test(noise_is_addressed),
         cmocka_unit_test(gates_do_not_hide_what_is_no_number),
         cmocka_unit_test(choices_follow_the_logits),
+        cmocka_unit_test(tiny_gradients_are_left_out),
         cmocka_unit_test(choices_beyond_the_limit_have_no_part),
         cmocka_unit_test(losses_and_gradients_match),
         cmocka_unit_test(losses_of_many_samples_match),
