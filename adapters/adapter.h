@@ -62,6 +62,8 @@ struct expert_bank {
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
     size_t routers, noise;                             /* [T, d, E] each, where the router has them */
     struct expert_stack shared;                        /* with settings.shared_expert: a stack of one */
+    float *mean[EXPERT_PARTS];                         /* see adapters_mean; NULL where nobody averages */
+    uint64_t mean_of;                                  /* version of the parameters that it was made of */
     int32_t *used;                                     /* device [E], the experts' update flags */
     int32_t *counts, *frozen;                          /* device [E] */
 };
@@ -136,6 +138,11 @@ size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 /* The block of the tower that makes the decision. */
 size_t adapters_decision_block(const struct adapters *adapters, enum tower tower, size_t decision);
+
+/* The mean of a bank's experts, by which a router that chooses in training alone answers: their four tensors, [m, d], [m],
+ * [d, m] and [d], on the device, valid until the experts change. It is computed once after each change. */
+status adapters_mean(const struct adapters *adapters, enum tower tower, size_t bank, float *parts[EXPERT_PARTS],
+                     struct error *error);
 
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);

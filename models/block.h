@@ -31,6 +31,7 @@ struct block_site {
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;
+    size_t positions;       /* L */
     const int32_t *lengths; /* [B] device: what is at later positions is not of the sample; NULL: all is */
 };
 
@@ -92,6 +93,11 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
                                struct error *error);
 
 bool block_is_trained(const struct block *block);
+
+/* y = addend + c_proj(act(c_fc(x))), x what ln_2 gives; before receives the units ahead of the activation, unless it has no
+ * data. */
+status block_mlp(const struct block_site *site, const struct block *block, const struct tensor *x, struct matrix before,
+                 const struct tensor *addend, struct tensor *y, struct error *error);
 
 /* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as for
  * the last block, of which the features use one row per sample; position 0 must be among them where a hook routes by

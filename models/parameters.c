@@ -122,6 +122,7 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
     void *memory;
     TRY(take(group, arena, bytes, &memory, error));
     group->values = memory;
+    group->version = 1;
     if (mode == PARAMETERS_FROZEN)
         return OK;
     TRY(take(group, arena, bytes, &memory, error));
@@ -171,6 +172,7 @@ const struct parameter *parameters_find(const struct parameters *group, const ch
 
 float *parameters_write(struct parameters *group, size_t offset, size_t n)
 {
+    group->version++;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         size_t each = p->size / p->segments;
@@ -230,6 +232,7 @@ status parameters_step(struct parameters *group, const struct step_state *state,
                        struct error *error)
 {
     const struct optimizer *optimizer = rule->optimizer != NULL ? rule->optimizer : &optimizer_adamw;
+    group->version++;
     struct update update = {.segments = group->segments,
                             .offsets = group->offsets,
                             .flag = group->flag,

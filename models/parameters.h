@@ -48,6 +48,7 @@ struct parameters {
     int32_t *flags;                                  /* device [flags_count]; all set at first */
     int32_t *host_flag;                              /* host [segments] */
     uint32_t *writes;                                /* host [segments]: calls of parameters_write */
+    uint64_t version; /* another number after everything that may have changed values; not 0 */
 };
 
 struct optimizer; /* models/optimizers/optimizer.h */

@@ -81,6 +81,19 @@ static void open_pass(struct adapter_tower *tower, size_t index, size_t block)
     mixture_hook(pass, &tower->hooks[block]);
 }
 
+static status take_means(struct adapter_tower *tower, struct arena *arena, struct error *error)
+{
+    size_t m = tower->hidden, d = tower->width;
+    const size_t sizes[EXPERT_PARTS] = {m * d, m, d * m, d};
+    for (size_t b = 0; router_kind_of(&tower->adapters->settings)->averages && b < tower->blocks; b++)
+        for (int i = 0; i < EXPERT_PARTS; i++) {
+            struct tensor part;
+            TRY(tensor_take(&part, arena, TENSOR_F32, "mean of the experts", 1, &sizes[i], error));
+            tower->banks[b].mean[i] = part.data;
+        }
+    return OK;
+}
+
 static status create_tower(struct adapters *adapters, enum tower which, const struct clip_dimensions *dimensions,
                            struct arena *arena, enum parameters_mode mode, struct error *error)
 {
@@ -110,6 +123,7 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
     for (size_t block = 0, i = 0; block < all; block++)
         if (adapter_place_has(&adapters->settings.place, dimensions, which, block))
             open_pass(tower, i++, block);
+    TRY(take_means(tower, arena, error));
     return take_marks(tower, arena, error);
 }
 

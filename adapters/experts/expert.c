@@ -80,41 +80,6 @@ static struct matrix stack_of(const struct expert_layer *layer, enum expert_part
     return weight == FIRST_WEIGHT ? matrix_rows(values, experts * m, d) : matrix_rows(values, experts * d, m);
 }
 
-/* out [n] = the mean of values [E, n], summed up in double precision for as many at a time as an operation takes. */
-static status mean_of_stack(const struct block_site *site, const float *values, size_t experts, size_t n, float *out,
-                            struct error *error)
-{
-    for (size_t e = 0; e < experts;) {
-        struct weighted_sum sum = {.n = n, .out = out};
-        if (e > 0) {
-            sum.inputs[0] = out;
-            sum.weights[0] = 1;
-            sum.count = 1;
-        }
-        for (; sum.count < WEIGHTED_SUM_INPUTS && e < experts; e++) {
-            sum.inputs[sum.count] = values + e * n;
-            sum.weights[sum.count++] = 1.0f / (float)experts;
-        }
-        TRY(site->backend->ops->weighted_sum(site->backend, &sum, error));
-    }
-    return OK;
-}
-
-status expert_layer_average(const struct expert_layer *layer, const struct block_site *site, struct expert_layer *mean,
-                            struct error *error)
-{
-    size_t d = layer->tower->width, m = layer->tower->hidden;
-    const size_t sizes[EXPERT_PARTS] = {m * d, m, d * m, d};
-    *mean = (struct expert_layer){.tower = layer->tower};
-    for (int i = 0; i < EXPERT_PARTS; i++) {
-        struct tensor part;
-        TRY(tensor_take(&part, site->arena, TENSOR_F32, "mean of the experts", 1, &sizes[i], error));
-        mean->parts[i].value = part.data;
-        TRY(mean_of_stack(site, layer->parts[i].value, layer->dispatch.experts, sizes[i], part.data, error));
-    }
-    return OK;
-}
-
 /* rows [slots · length, out] = act(rows [slots · length, in] · W[e]ᵀ + b[e]), or, on the way back, · W[e] */
 static status expert_product(const struct expert_layer *layer, const struct block_site *site,
                              enum expert_part_number weight, bool back, const struct tensor *in,
@@ -218,10 +183,10 @@ status expert_layer_forward(struct expert_layer *layer, const struct block_site 
     return OK;
 }
 
-/* dW[e] += aᵀ b over the expert's rows; the first layer's bias likewise, the sum of a's rows. */
+/* dW[e] += aᵀ b over the expert's rows; bias, unless NULL, receives the sums of a's rows. */
 static status weight_gradient(const struct expert_layer *layer, const struct block_site *site,
                               enum expert_part_number weight, const struct tensor *a, const struct tensor *b,
-                              struct error *error)
+                              float *bias, struct error *error)
 {
     return site->backend->ops->grouped_gemm(
         site->backend,
@@ -232,26 +197,18 @@ static status weight_gradient(const struct expert_layer *layer, const struct blo
                                .a = matrix_of(a),
                                .b = matrix_of(b),
                                .out = stack_of(layer, weight, layer->parts[weight].gradient),
-                               .column_sums = weight == FIRST_WEIGHT ? layer->parts[FIRST_BIAS].gradient : NULL,
+                               .column_sums = bias,
                                .frozen = layer->frozen},
         error);
 }
 
-status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
-                             const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error)
+/* From the gradient of the hidden units after activation and gate to that before both, and the gates' own. */
+static status gate_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *active,
+                            const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error)
 {
     const struct adapter_settings *s = settings_of(layer);
     struct weight bias = layer->parts[SECOND_BIAS];
-    struct tensor gathered, active = layer->hidden;
-    enum tensor_type type = layer->hidden.type;
-    TRY(take(dhidden, site, type, "gradient of the expert hidden units", rows_of(layer), layer->tower->hidden, error));
-    struct arena_mark mark = arena_mark(site->arena);
-    TRY(take(&gathered, site, type, "gradients by expert", rows_of(layer), layer->tower->width, error));
-    TRY(gather(layer, site, dy, &gathered, error));
-    TRY(expert_product(layer, site, SECOND_WEIGHT, true, &gathered, dhidden, ACTIVATION_NONE, error));
-    if (keeps_before(layer))
-        TRY(activate(layer, site, &active, error));
-    TRY(site->backend->ops->expert_gate_backward(
+    return site->backend->ops->expert_gate_backward(
         site->backend,
         &(struct expert_gate_backward){.dispatch = &layer->dispatch,
                                        .rows_per_sample = layer->length,
@@ -259,20 +216,52 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
                                        .width = layer->tower->width,
                                        .scale = s->scale,
                                        .keep = 1.0f - s->dropout,
-                                       .type = type,
+                                       .type = dhidden->type,
                                        .activation = layer->tower->activation,
                                        .before = keeps_before(layer) ? layer->hidden.data : NULL,
-                                       .h = active.data,
+                                       .h = active->data,
                                        .dh = dhidden->data,
-                                       .dy = gathered.data,
+                                       .dy = dy->data,
                                        .up_bias = bias.value,
                                        .dgates = dgates,
                                        .dup_bias = bias.gradient,
                                        .frozen = layer->frozen},
-        error));
-    TRY(weight_gradient(layer, site, SECOND_WEIGHT, &gathered, &active, error));
+        error);
+}
+
+/* Where gates are 1 there is nothing but the activation between dy and the hidden units. */
+static bool is_plain(const struct expert_layer *layer)
+{
+    const struct adapter_settings *s = settings_of(layer);
+    return layer->constant && keeps_before(layer) && s->scale == 1 && s->dropout == 0;
+}
+
+status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+                             const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error)
+{
+    struct tensor gathered, active = layer->hidden;
+    enum tensor_type type = layer->hidden.type;
+    bool plain = is_plain(layer);
+    TRY(take(dhidden, site, type, "gradient of the expert hidden units", rows_of(layer), layer->tower->hidden, error));
+    struct arena_mark mark = arena_mark(site->arena);
+    TRY(take(&gathered, site, type, "gradients by expert", rows_of(layer), layer->tower->width, error));
+    TRY(gather(layer, site, dy, &gathered, error));
+    TRY(expert_product(layer, site, SECOND_WEIGHT, true, &gathered, dhidden, ACTIVATION_NONE, error));
+    if (keeps_before(layer))
+        TRY(activate(layer, site, &active, error));
+    if (plain)
+        TRY(site->backend->ops->activate_backward(site->backend,
+                                                  &(struct activate_backward){.activation = layer->tower->activation,
+                                                                              .x = matrix_of(&layer->hidden),
+                                                                              .dy = matrix_of(dhidden),
+                                                                              .dx = matrix_of(dhidden)},
+                                                  error));
+    else
+        TRY(gate_backward(layer, site, &active, &gathered, dgates, dhidden, error));
+    TRY(weight_gradient(layer, site, SECOND_WEIGHT, &gathered, &active,
+                        plain ? layer->parts[SECOND_BIAS].gradient : NULL, error));
     TRY(gather(layer, site, x, &gathered, error));
-    TRY(weight_gradient(layer, site, FIRST_WEIGHT, dhidden, &gathered, error));
+    TRY(weight_gradient(layer, site, FIRST_WEIGHT, dhidden, &gathered, layer->parts[FIRST_BIAS].gradient, error));
     arena_release(site->arena, mark);
     return OK;
 }

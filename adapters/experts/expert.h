@@ -14,7 +14,8 @@ struct expert_layer {
     const int32_t *frozen;             /* device [E], NULL: none is */
     uint64_t numbers;                  /* of its dropout: where they begin */
     size_t length;
-    bool tokens; /* a sample of the layer is a token */
+    bool tokens;   /* a sample of the layer is a token */
+    bool constant; /* gates are 1 and have no gradient */
     struct dispatch dispatch;
     const float *weights; /* [samples, K] of the forward sum, where they are not the gates; else NULL */
     struct tensor hidden; /* [samples · K · length, m] by slot: after ReLU and dropout, or before another activation */
@@ -27,16 +28,11 @@ status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *
                             size_t top_k, struct error *error);
 status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t length, struct error *error);
 
-/* The same for a stack of one, to which the dispatch sends all samples that have a router, with gate 1: the mean of the
- * layer's experts, in the step arena. */
-status expert_layer_average(const struct expert_layer *layer, const struct block_site *site, struct expert_layer *mean,
-                            struct error *error);
-
 /* y += Σ_k g_k ε_k(x); x and y [samples · length, d] */
 status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                             struct tensor *y, struct error *error);
 
-/* Gradients of the weights and of the gates (dgates [samples, K], set), and of the hidden units, which are taken from the
+/* Gradients of the weights and of the gates (dgates [samples, K], set unless they are constant), and of the hidden units, which are taken from the
  * arena for expert_layer_backward_input: dx += … */
 status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                              const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error);

@@ -55,7 +55,7 @@ static status take_dispatch(struct expert_pass *pass, const struct block_site *s
     return OK;
 }
 
-static status take_layers(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+static status take_routed(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                           struct error *error)
 {
     const struct adapter_tower *tower = pass->tower;
@@ -64,17 +64,12 @@ static status take_layers(struct expert_pass *pass, const struct block_site *sit
     pass->routed = (struct expert_layer){.tower = tower,
                                          .frozen = bank->frozen,
                                          .tokens = s->routing == ROUTING_PER_TOKEN,
+                                         .constant = router_kind_of(s)->averages,
                                          .numbers = expert_numbers(site)};
     const struct expert_stack routed = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
     expert_layer_use(&pass->routed, tower->parameters, &routed);
     TRY(take_dispatch(pass, site, x, error));
-    TRY(expert_layer_take(&pass->routed, site, pass->routed.tokens ? 1 : x->shape[1], error));
-    if (!s->shared_expert)
-        return OK;
-    pass->shared = (struct expert_layer){.tower = tower, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
-    expert_layer_use(&pass->shared, tower->parameters, &bank->shared);
-    TRY(expert_dispatch_take(&pass->shared.dispatch, site, x->shape[0], 1, 1, error));
-    return expert_layer_take(&pass->shared, site, x->shape[1], error);
+    return expert_layer_take(&pass->routed, site, pass->routed.tokens ? 1 : x->shape[1], error);
 }
 
 /* What decides: the block's stream, or where experts replace the MLP what they read, in f32. */
@@ -90,12 +85,25 @@ static status rows_that_decide(const struct expert_pass *pass, const struct bloc
                                         &(struct activate){.x = matrix_of(ln2_x), .out = matrix_of(rows)}, error);
 }
 
-/* Through the mean of the experts, where nobody chooses. */
+/* Through the mean of the experts, where nobody chooses: in the place of the MLP it is one, for all samples. */
 static status forward_mean(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                            const struct tensor *input, struct tensor *y, struct error *error)
 {
-    struct expert_layer mean;
-    TRY(expert_layer_average(&pass->routed, site, &mean, error));
+    const struct adapter_tower *tower = pass->tower;
+    size_t d = tower->width, m = tower->hidden;
+    float *parts[EXPERT_PARTS];
+    TRY(adapters_mean(tower->adapters, site->tower, pass->bank, parts, error));
+    if (expert_kind_of(&tower->adapters->settings)->place == REPLACES_MLP) {
+        const struct block dense = {.width = d,
+                                    .hidden = m,
+                                    .activation = tower->activation,
+                                    .c_fc = {.weight.value = parts[0], .bias.value = parts[1], .out = m, .in = d},
+                                    .c_proj = {.weight.value = parts[2], .bias.value = parts[3], .out = d, .in = m}};
+        return block_mlp(site, &dense, input, (struct matrix){0}, x, y, error);
+    }
+    struct expert_layer mean = {.tower = tower};
+    for (int i = 0; i < EXPERT_PARTS; i++)
+        mean.parts[i].value = parts[i];
     TRY(expert_dispatch_take(&mean.dispatch, site, x->shape[0], 1, 1, error));
     TRY(expert_layer_take(&mean, site, x->shape[1], error));
     TRY(router_send_all(&mean, site, x, error));
@@ -103,13 +111,30 @@ static status forward_mean(struct expert_pass *pass, const struct block_site *si
 }
 
 static status forward_chosen(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
-                             const struct tensor *input, struct tensor *y, struct error *error)
+                             const struct tensor *ln2_x, const struct tensor *input, struct tensor *y,
+                             struct error *error)
 {
-    if (pass->decider == pass)
-        TRY(router_forward(pass, site, x, error));
+    struct tensor deciding;
+    TRY(take_routed(pass, site, x, error));
+    if (pass->decider == pass) {
+        TRY(rows_that_decide(pass, site, x, ln2_x, &deciding, error));
+        TRY(router_forward(pass, site, &deciding, error));
+    }
     if (site->training)
         TRY(statistics_see(pass, site, input, error));
     return expert_layer_forward(&pass->routed, site, input, y, error);
+}
+
+static status forward_shared(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+                             const struct tensor *input, struct tensor *y, struct error *error)
+{
+    const struct adapter_tower *tower = pass->tower;
+    pass->shared = (struct expert_layer){.tower = tower, .numbers = expert_numbers(site) + ((uint64_t)1 << 39)};
+    expert_layer_use(&pass->shared, tower->parameters, &tower->banks[pass->bank].shared);
+    TRY(expert_dispatch_take(&pass->shared.dispatch, site, x->shape[0], 1, 1, error));
+    TRY(expert_layer_take(&pass->shared, site, x->shape[1], error));
+    TRY(router_send_all(&pass->shared, site, x, error));
+    return expert_layer_forward(&pass->shared, site, input, y, error);
 }
 
 static status forward(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
@@ -118,17 +143,13 @@ static status forward(void *state, const struct block_site *site, const struct t
     struct expert_pass *pass = state;
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     const struct tensor *input = s->input == EXPERT_INPUT_POST_LN ? ln2_x : x;
-    bool averages = router_kind_of(s)->averages && !site->training;
     struct arena_mark start = arena_mark(site->arena);
-    struct tensor deciding = *x;
-    if (pass->decider == pass)
-        TRY(rows_that_decide(pass, site, x, ln2_x, &deciding, error));
-    TRY(take_layers(pass, site, x, error));
-    TRY((averages ? forward_mean : forward_chosen)(pass, site, &deciding, input, y, error));
-    if (s->shared_expert) {
-        TRY(router_send_all(&pass->shared, site, x, error));
-        TRY(expert_layer_forward(&pass->shared, site, input, y, error));
-    }
+    if (router_kind_of(s)->averages && !site->training)
+        TRY(forward_mean(pass, site, x, input, y, error));
+    else
+        TRY(forward_chosen(pass, site, x, ln2_x, input, y, error));
+    if (s->shared_expert)
+        TRY(forward_shared(pass, site, x, input, y, error));
     if (!site->training)
         arena_release(site->arena, start);
     return OK;
@@ -150,6 +171,8 @@ static status backward_gates(struct expert_pass *pass, const struct block_site *
                              const struct tensor *dx, struct error *error)
 {
     const struct shared_decision *decision = &pass->decider->decision;
+    if (pass->routed.constant)
+        return OK;
     if (expert_decision_users(pass->tower) == 1)
         return router_backward(pass, site, dgates, dx, error);
     TRY(site->backend->ops->weighted_sum(
@@ -192,7 +215,9 @@ void mixture_hook(struct expert_pass *pass, struct block_hook *hook)
     *hook = (struct block_hook){.state = pass,
                                 .place = expert_kind_of(s)->place,
                                 .trained = trained,
-                                .whole = s->gate_input == GATE_MEAN || s->routing == ROUTING_PER_TOKEN,
+                                .whole = s->gate_input == GATE_MEAN ||
+                                         (s->routing == ROUTING_PER_TOKEN &&
+                                          !(router_kind_of(s)->averages && expert_decision_users(pass->tower) == 1)),
                                 .begin = pass->decider == pass && expert_decision_users(pass->tower) > 1 ? begin : NULL,
                                 .forward = forward,
                                 .backward = trained ? backward : NULL};

@@ -21,20 +21,67 @@ static status check(const struct adapter_settings *s, struct error *error)
     return OK;
 }
 
+/* All tokens of a block of which only some rows are wanted: what they do not need is cut into groups with the rest, then
+ * left out. */
+static status choose_among_all(struct expert_pass *pass, const struct block_site *site, int32_t *owner,
+                               struct error *error)
+{
+    const struct expert_bank *bank = &pass->tower->banks[pass->bank];
+    size_t rows = pass->routed.dispatch.samples, batch = rows / site->rows_per_sample, all = batch * site->positions;
+    struct backend *backend = site->backend;
+    struct arena_mark mark = arena_mark(site->arena);
+    struct dispatch whole;
+    struct tensor routers;
+    TRY(tensor_take(&routers, site->arena, TENSOR_I32, "routers of the tokens", 1, &all, error));
+    TRY(backend->ops->spread_positions(backend,
+                                       &(struct spread_positions){.batch = batch,
+                                                                  .positions = site->positions,
+                                                                  .lengths = site->lengths,
+                                                                  .value = site->router,
+                                                                  .out = routers.data},
+                                       error));
+    TRY(expert_dispatch_take(&whole, site, all, pass->routed.dispatch.experts, 1, error));
+    TRY(backend->ops->partition(backend,
+                                &(struct partition){.router = routers.data,
+                                                    .base = expert_numbers(site) + site->first * site->positions,
+                                                    .state = site->state,
+                                                    .dispatch = &whole,
+                                                    .counts = bank->counts,
+                                                    .used = bank->used,
+                                                    .add_used = router_adds_used(pass),
+                                                    .frozen = bank->frozen},
+                                error));
+    /* integers, moved as the floats that are as wide */
+    TRY(backend->ops->gather_rows(backend,
+                                  &(struct gather_rows){.x = matrix_rows(whole.chosen, all, 1),
+                                                        .out = matrix_rows(owner, rows, 1),
+                                                        .rows = site->rows},
+                                  error));
+    arena_release(site->arena, mark);
+    return OK;
+}
+
 static status forward(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error)
 {
     const struct expert_bank *bank = &pass->tower->banks[pass->bank];
-    return site->backend->ops->partition(site->backend,
-                                         &(struct partition){.router = pass->router,
-                                                             .owner = site->owner,
-                                                             .base = expert_numbers(site) + before,
-                                                             .state = site->state,
-                                                             .dispatch = &pass->routed.dispatch,
-                                                             .counts = bank->counts,
-                                                             .used = bank->used,
-                                                             .add_used = router_adds_used(pass),
-                                                             .frozen = bank->frozen},
-                                         error);
+    struct partition partition = {.router = pass->router,
+                                  .owner = site->owner,
+                                  .base = expert_numbers(site) + before,
+                                  .state = site->state,
+                                  .dispatch = &pass->routed.dispatch,
+                                  .counts = bank->counts,
+                                  .used = bank->used,
+                                  .add_used = router_adds_used(pass),
+                                  .frozen = bank->frozen};
+    if (pass->routed.tokens && site->rows != NULL) {
+        struct tensor owner;
+        TRY(tensor_take(&owner, site->arena, TENSOR_I32, "experts of the rows", 1, &pass->routed.dispatch.samples,
+                        error));
+        TRY(choose_among_all(pass, site, owner.data, error));
+        partition.owner = owner.data;
+        partition.counts = partition.used = NULL;
+    }
+    return site->backend->ops->partition(site->backend, &partition, error);
 }
 
 static status backward(struct expert_pass *pass, const struct block_site *site, float *dgates, float *dx,

@@ -173,13 +173,11 @@ static status attention_half(const struct block_site *site, const struct block *
     return OK;
 }
 
-/* y = x_mid + mlp(ln_2's output) */
-static status mlp(const struct block_site *site, const struct block *block, const struct block_saved *saved,
-                  const struct tensor *normal, struct tensor *y, struct error *error)
+status block_mlp(const struct block_site *site, const struct block *block, const struct tensor *normal,
+                 struct matrix before, const struct tensor *addend, struct tensor *y, struct error *error)
 {
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor active;
-    struct matrix before = site->training ? matrix_of(&saved->hidden) : (struct matrix){0};
     TRY(take_operand_like(&active, site, normal, block->hidden, "activation", error));
     TRY(linear_forward(
         site->backend, &block->c_fc,
@@ -188,8 +186,7 @@ static status mlp(const struct block_site *site, const struct block *block, cons
         error));
     TRY(linear_forward(
         site->backend, &block->c_proj,
-        &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(&saved->x_mid)},
-        error));
+        &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(addend)}, error));
     arena_release(site->arena, mark);
     return OK;
 }
@@ -209,7 +206,8 @@ status block_forward(const struct block_site *site, const struct block *block, c
     TRY(take_operand_like(&normal, site, &saved->x_mid, block->width, "layer norm", error));
     TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
     if (beside)
-        TRY(mlp(site, block, saved, &normal, y, error));
+        TRY(block_mlp(site, block, &normal, site->training ? matrix_of(&saved->hidden) : (struct matrix){0},
+                      &saved->x_mid, y, error));
     else
         TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
     if (hook != NULL)

@@ -117,6 +117,7 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
                                .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
                                .rows = last ? pass->last_rows : NULL,
                                .rows_per_sample = pass->last_positions,
+                               .positions = pass->positions,
                                .lengths = pass->lengths};
 }
 

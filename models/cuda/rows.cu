@@ -103,13 +103,12 @@ status cuda_activate(struct backend *backend, const struct activate *o, struct e
     return cuda_finish(cuda, "activate", error);
 }
 
-static __global__ void activate_backward_values(enum activation activation, struct rows x, struct rows dy,
-                                                struct rows dx)
+static __global__ void activate_backward_values(enum activation activation, struct typed_rows x, struct typed_rows dy,
+                                                struct typed_rows dx)
 {
     size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
     if (i < x.count)
-        dx.data[i * dx.stride + j] =
-            activated_backward(activation, x.data[i * x.stride + j], dy.data[i * dy.stride + j]);
+        set_row_value(dx, i, j, activated_backward(activation, row_value(x, i, j), row_value(dy, i, j)));
 }
 
 status cuda_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
@@ -117,7 +116,7 @@ status cuda_activate_backward(struct backend *backend, const struct activate_bac
     struct cuda *cuda = cuda_of(backend);
     if (o->x.rows * o->x.columns > 0)
         CUDA_LAUNCH(cuda, activate_backward_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0,
-                    o->activation, rows_of(o->x), rows_of(o->dy), rows_of(o->dx));
+                    o->activation, typed_rows_of(o->x), typed_rows_of(o->dy), typed_rows_of(o->dx));
     return cuda_finish(cuda, "activate_backward", error);
 }
 

@@ -321,11 +321,11 @@ static status compare_average(struct replay *r, struct error *error)
 /* What answers after training. */
 static status compare_dense(struct replay *r, struct error *error)
 {
-    struct expert_layer mean;
+    float *mean[EXPERT_PARTS];
     const float *parts[EXPERT_PARTS];
-    TRY(expert_layer_average(&r->adapters->towers[TOWER_IMAGE].passes[0].routed, &r->site, &mean, error));
+    TRY(adapters_mean(r->adapters, TOWER_IMAGE, 0, mean, error));
     for (int i = 0; i < EXPERT_PARTS; i++)
-        parts[i] = mean.parts[i].value;
+        parts[i] = mean[i];
     return compare_experts(r, "dense_", parts, false, error);
 }
 
