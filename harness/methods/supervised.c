@@ -1,6 +1,7 @@
 /* A classifier is trained on the labels of one dataset: the image tower and the head (fine-tuning, or from scratch), or the head
  * alone on a frozen tower (a linear probe). With method.ffn, mixtures of experts take the place of the MLPs of some blocks,
  * and are trained with the rest. */
+#include <math.h>
 #include <string.h>
 
 #include "adapters/experts/kind.h"
@@ -111,6 +112,20 @@ static unsigned groups(const struct options *chosen)
     return GROUP_HEAD | tower | (has_mixtures(chosen) ? GROUP_ADAPTERS : 0);
 }
 
+/* A preset cannot follow another key. */
+static status check_noise(const struct settings *s, struct error *error)
+{
+    const struct options *adapter = s->freeze.options;
+    double wanted = 1 / (double)s->adapter.experts;
+    if (strcmp(options_text(s->method_options, "ffn"), "widenet") != 0 || options_given(adapter, "router_noise") ||
+        fabs(wanted - options_real(adapter, "router_noise")) < 1e-6)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: adapter.router_noise is %s by method.ffn widenet, whose paper has 1 / experts, but "
+                     "adapter.experts is %zu; state it: adapter.router_noise=%.6g",
+                     options_as_text(adapter, "router_noise"), s->adapter.experts, wanted);
+}
+
 static status check(const struct settings *s, struct error *error)
 {
     const char *ffn = options_text(s->method_options, "ffn");
@@ -137,7 +152,7 @@ static status check(const struct settings *s, struct error *error)
                          "suite: adapter.freeze is %s, but experts are frozen after a task, and after the only one "
                          "nothing is trained; set adapter.freeze=none",
                          s->freeze.policy->name);
-    return OK;
+    return check_noise(s, error);
 }
 
 static status open_mixtures(struct method_run *run, struct error *error)

@@ -110,8 +110,10 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     }
     double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);
     double moments = e->settings.one_moment ? 1 : 2;
-    double copies = e->model.groups == GROUPS_NONE ? 0 : (e->model.groups & GROUP_ADAPTERS ? 2 : 1) + moments;
-    double method = fmax((double)e->model.memory.used - weights - copies * trained, 0); /* a teacher, earlier weights */
+    double copies = e->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
+        own_values = e->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(e->model.adapters) : 0;
+    double method = fmax((double)e->model.memory.used - weights - own_values - copies * trained,
+                         0); /* a teacher, earlier weights */
     estimate->memory = (double)e->model.memory.used + (double)largest;
     const struct method_cost own = method_cost_of(e);
     estimate->training += own.operations;

@@ -549,6 +549,8 @@ static void mixtures_that_contradict_are_refused(void **state)
                    (const char *const[]){"freeze is most_used", "freeze=none", NULL});
     expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.router=random_uniform",
                    (const char *const[]){"capacity is 1.05", "random_uniform", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: widenet}"), "adapter.experts=8",
+                   (const char *const[]){"experts is 8", "router_noise=0.125", NULL});
     expect_refused(CLASSIFIER("{name: supervised, ffn: mixture}"), NULL,
                    (const char *const[]){"dense|ewa|widenet|rmoe|moe", "mixture", NULL});
 }

@@ -14,6 +14,7 @@
 #include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
+#include "results/verify.h"
 #include "tests/harness/small_run.h"
 
 enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 4 };
@@ -83,6 +84,33 @@ static void an_mlp_that_is_replaced_stays(void **state)
     free(expert_before);
     free(expert_after);
     small_run_close(&run);
+}
+
+/* With share rate (N − 1)/N the average of each expert with the others is the mean of all. */
+static void experts_are_averaged_after_every_step(void **state)
+{
+    (void)state;
+    struct small_run run;
+    for (int averaged = 0; averaged < 2; averaged++) {
+        small_run_open(&run, 1, NULL);
+        small_run_reopen(&run, 1,
+                         (const char *const[]){SCRATCH, mixtures[0], "merge.ramp=constant",
+                                               averaged ? "merge.rate=0.75" : "merge.rate=0", NULL});
+        train(&run);
+        const struct parameters *all = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters;
+        const struct parameter *p = parameters_find(all, "1.c_fc.weight");
+        float *values = values_of(&run, all), most = 0;
+        size_t n = p->size / EXPERTS;
+        for (size_t i = 0; i < p->size; i++)
+            most = fmaxf(most, fabsf(values[p->offset + i] - values[p->offset + i % n]));
+        assert_true(averaged ? most < 1e-6f : most > 1e-4f);
+        int32_t counts[EXPERTS];
+        must(adapters_read_counts(run.experiment->model.adapters, TOWER_IMAGE, 0, counts, &error));
+        for (size_t e = 0; e < EXPERTS; e++)
+            assert_int_equal(counts[e], 24 * 8 * 5 / EXPERTS); /* steps, images, tokens */
+        free(values);
+        small_run_close(&run);
+    }
 }
 
 /* A tensor of each of the three groups. */
@@ -230,6 +258,29 @@ static void a_file_holds_experts_in_place_of_the_mlp(void **state)
     small_run_close(&run);
 }
 
+static enum verify_cells trained_cells(const char *method)
+{
+    (void)method;
+    return CELLS_TRAINED;
+}
+
+static void results_of_a_mixture_agree(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct store *store;
+    struct verification verification = {.cells = trained_cells};
+    small_run_open(&run, 1, NULL);
+    for (size_t m = 0; m < MIXTURES; m++)
+        must(run_once(&run, mixtures[m], "a.db", NULL));
+    must(store_open(&store, small_run_file(&run, "a.db"), STORE_READ, &error));
+    must(verify_database(store, &verification, &error));
+    assert_int_equal(table_rows(&verification.faults), 0);
+    verification_free(&verification);
+    store_close(store);
+    small_run_close(&run);
+}
+
 /* --- Starting from a file --- */
 
 static void expect_values(const struct small_run *run, const struct parameters *group, const float *expected)
@@ -369,10 +420,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_mlp_that_is_replaced_stays),
+        cmocka_unit_test(experts_are_averaged_after_every_step),
         cmocka_unit_test(what_overflows_is_told_by_its_name),
         cmocka_unit_test(answers_are_those_of_the_experts),
         cmocka_unit_test(stopping_is_not_seen_in_the_weights),
         cmocka_unit_test(a_file_holds_experts_in_place_of_the_mlp),
+        cmocka_unit_test(results_of_a_mixture_agree),
         cmocka_unit_test(training_goes_on_from_a_file),
         cmocka_unit_test(experts_start_from_a_dense_file),
         cmocka_unit_test(a_file_that_does_not_fit_is_refused),
