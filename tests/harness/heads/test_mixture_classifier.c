@@ -182,6 +182,26 @@ static void answers_are_those_of_the_experts(void **state)
     }
 }
 
+/* Features that were computed before a step are not kept for after it, though experts may be as they were. */
+static void the_tower_under_experts_is_not_taken_as_unchanged(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct evaluator *evaluator;
+    float token[WIDTH] = {1, -1, 1}, before[WIDTH];
+    open_run(&run, mixtures[1], "adapter.routing=per_sample");
+    struct parameters *tower = run.experiment->model.clip->parameters;
+    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_task(evaluator, 0, 0, NULL, &error));
+    memcpy(before, evaluator->sets[0].routed.features, sizeof before);
+    must(parameters_upload(tower, parameters_find(tower, "visual.class_embedding"), token, &error));
+    must(evaluator_refresh(evaluator, &error));
+    must(evaluator_task(evaluator, 0, 0, NULL, &error));
+    assert_memory_not_equal(before, evaluator->sets[0].routed.features, sizeof before);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
 /* --- Runs --- */
 
 static status run_once(struct small_run *run, const char *ffn, const char *database, struct backend_spy *spy)
@@ -423,6 +443,7 @@ int main(void)
         cmocka_unit_test(experts_are_averaged_after_every_step),
         cmocka_unit_test(what_overflows_is_told_by_its_name),
         cmocka_unit_test(answers_are_those_of_the_experts),
+        cmocka_unit_test(the_tower_under_experts_is_not_taken_as_unchanged),
         cmocka_unit_test(stopping_is_not_seen_in_the_weights),
         cmocka_unit_test(a_file_holds_experts_in_place_of_the_mlp),
         cmocka_unit_test(results_of_a_mixture_agree),
