@@ -126,6 +126,11 @@ static status load_from(struct experiment *e, const struct vit_file *file, const
         return error_set(error, ERROR_ARGUMENT,
                          "model.weights: %s has %zu experts in a block, but adapter.experts is %zu",
                          e->settings.weights, found.experts, s->experts);
+    if (found.place.banks != s->place.banks)
+        return error_set(error, ERROR_ARGUMENT,
+                         "model.weights: the experts of %s were trained with adapter.share_across_blocks %zu, but the "
+                         "suite's is %zu",
+                         e->settings.weights, found.place.banks, s->place.banks);
     TRY(check_blocks(e, file, &found.place, error));
     return adapters_load(e->model.adapters, opened, "", ADAPTER_ROUTERS_OPTIONAL, error);
 }

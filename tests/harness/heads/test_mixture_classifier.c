@@ -409,6 +409,7 @@ static void a_file_that_does_not_fit_is_refused(void **state)
     expect_refused(&run, path, mixtures[1], "adapter.experts=3", WORDS("4 experts", "adapter.experts is 3"));
     expect_refused(&run, path, mixtures[1], "adapter.blocks=all", WORDS("an MLP in block 0", "set adapter.blocks"));
     expect_refused(&run, path, mixtures[1], "adapter.blocks=0", WORDS("block 0"));
+    expect_refused(&run, path, mixtures[1], "adapter.share_across_blocks=1", WORDS("share_across_blocks 0", "is 1"));
     expect_refused(&run, path, mixtures[1], "head.pool=mean_patches", WORDS("head.pool=class_token"));
     expect_refused(&run, path, mixtures[1], "model.resolution=32", WORDS("resolution is 32", "16", "2 x 2"));
     expect_refused(&run, path, mixtures[1], "model.share_groups=1", WORDS("share_groups is 1", "0 in"));
