@@ -9,15 +9,15 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
-#include "harness/methods/methods.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
+#include "harness/train/services/merging.h"
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
 
-enum { BLOCKS = 2, STEPS = 3, WORDS = 16 };
+enum { BLOCKS = 2, STEPS = 3, WORDS = 24 };
 
 /* --- Scores are norms in the first steps of a task's training --- */
 
@@ -93,20 +93,43 @@ static void scores_are_of_the_first_steps(void **state)
 
 /* --- A run --- */
 
+/* What a run is, besides its blocks, and what it leaves. */
+static const struct kind {
+    const char *words[WORDS], *saved;
+    size_t tasks;
+} sequence_kind = {{"run.log_every=2"}, "adapters.safetensors", SMALL_RUN_TASKS},
+  classifier_kind = {/* its tower is trained, too, but not in the steps that score */
+                     {"head.name=linear", "method.name=supervised", "method.ffn=rmoe", "data.order=third",
+                      "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64",
+                      "model.blocks=2", "adapter.experts=3", "adapter.top_k=1", "adapter.bottleneck=64"},
+                     "weights.safetensors",
+                     1};
+static const struct kind *kind;
+
 static struct stop interruption;
 
 static status interrupt(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
 {
-    interruption.signal = task->index == 1 && iteration == 3 ? 2 : 0;
-    return method_moe_adapters.after_step(run, task, iteration, failure);
+    interruption.signal = task->index == kind->tasks / 2 && iteration == 3 ? 2 : 0;
+    return merging_after_step(run, task, iteration, failure);
 }
 
-/* As the program does; interrupted: in the second task. */
+static int set_up(void **state)
+{
+    (void)state;
+    kind = &sequence_kind;
+    return 0;
+}
+
+/* As the program does; interrupted: in the second of several tasks, or in the only one. */
 static status run_once(struct small_run *run, const char *blocks, const char *database, bool interrupted)
 {
+    const char *words[WORDS] = {blocks};
     struct store *store;
-    struct method watched = method_moe_adapters;
-    small_run_reopen(run, 1, (const char *const[]){blocks, "run.log_every=2", NULL});
+    add_words(words, 1, kind->words);
+    small_run_reopen(run, 1, words);
+    const struct method *method = run->experiment->settings.method;
+    struct method watched = *method;
     watched.after_step = interrupt;
     interruption = (struct stop){0};
     if (interrupted)
@@ -114,7 +137,7 @@ static status run_once(struct small_run *run, const char *blocks, const char *da
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
     struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = &interruption};
     status result = sequence_run(&sequence, &error);
-    run->experiment->settings.method = &method_moe_adapters;
+    run->experiment->settings.method = method;
     store_close(store);
     return result;
 }
@@ -146,9 +169,11 @@ static void best_blocks(const char *path, size_t best[TOWERS])
     for (int t = 0; t < TOWERS; t++) {
         const struct safetensor *tensor;
         double sums[BLOCKS] = {0};
-        must(safetensors_expect(file, names[t], SAFETENSOR_F64, 2, (size_t[]){SMALL_RUN_TASKS, BLOCKS}, &tensor,
-                                &error));
-        for (size_t i = 0; i < SMALL_RUN_TASKS * BLOCKS; i++)
+        best[t] = best[TOWER_IMAGE];
+        if (kind == &classifier_kind && t == TOWER_TEXT)
+            continue;
+        must(safetensors_expect(file, names[t], SAFETENSOR_F64, 2, (size_t[]){kind->tasks, BLOCKS}, &tensor, &error));
+        for (size_t i = 0; i < kind->tasks * BLOCKS; i++)
             sums[i % BLOCKS] += ((const double *)tensor->data)[i];
         best[t] = sums[1] > sums[0];
     }
@@ -185,9 +210,9 @@ static void exchange_blocks(const char *path)
     must(safetensors_write(path, tensors, TOWERS, metadata, 2, &error));
 }
 
-static struct bytes saved_adapters(const struct small_run *run)
+static struct bytes saved_file(const struct small_run *run)
 {
-    char *folder = run_folder(run->experiment), *path = path_format("%s/adapters.safetensors", folder);
+    char *folder = run_folder(run->experiment), *path = path_format("%s/%s", folder, kind->saved);
     struct bytes bytes;
     must(file_read(path, FILE_LIMIT, &bytes, &error));
     free(path);
@@ -200,37 +225,51 @@ static void expect_blocks(const struct small_run *run, const char *database, con
     char sql[160];
     for (int t = 0; t < TOWERS; t++) {
         const char *name = t == TOWER_IMAGE ? "image" : "text";
+        if (kind == &classifier_kind && t == TOWER_TEXT)
+            continue;
         snprintf(sql, sizeof sql, "SELECT count(*) > 0 AND min(block = %zu) FROM expert_counts WHERE encoder = '%s'",
                  best[t], name);
         assert_int_equal(number(run, database, sql), 1);
     }
 }
 
+static void expect_same_bytes(struct bytes found, const struct bytes *expected)
+{
+    assert_int_equal(found.size, expected->size);
+    assert_memory_equal(found.data, expected->data, found.size);
+    bytes_free(&found);
+}
+
+/* The file that a run leaves is that of a run whose suite names these blocks, also when it was stopped. */
 static void runs_have_the_best_blocks(void **state)
 {
     (void)state;
-    struct small_run run;
-    size_t best[TOWERS];
-    char words[64], *sql;
-    small_run_open(&run, 1, NULL);
-    must(run_once(&run, "adapter.blocks=by_score_1", "scored.db", false));
-    char *path = scores_file(&run);
-    best_blocks(path, best);
-    assert_true(best[TOWER_IMAGE] == 0 || best[TOWER_TEXT] == 0); /* not those that are last anyway */
-    expect_blocks(&run, "scored.db", best);
-    sql = path_format("SELECT count(*) FROM artifacts WHERE kind = 'layer_scores' AND path = '%s'", path);
-    assert_int_equal(number(&run, "scored.db", sql), 1);
-    free(sql);
-    struct bytes scored = saved_adapters(&run);
-    choice_words(best, words);
-    must(run_once(&run, words, "listed.db", false));
-    struct bytes listed = saved_adapters(&run);
-    assert_int_equal(listed.size, scored.size);
-    assert_memory_equal(listed.data, scored.data, listed.size);
-    bytes_free(&scored);
-    bytes_free(&listed);
-    free(path);
-    small_run_close(&run);
+    static const struct kind *const kinds[] = {&sequence_kind, &classifier_kind};
+    for (size_t i = 0; i < 2; i++) {
+        struct small_run run;
+        size_t best[TOWERS];
+        char words[64];
+        kind = kinds[i];
+        small_run_open(&run, 1, NULL);
+        must(run_once(&run, "adapter.blocks=by_score_1", "scored.db", false));
+        char *path = scores_file(&run),
+             *sql = path_format("SELECT count(*) FROM artifacts WHERE kind = 'layer_scores' AND path = '%s'", path);
+        best_blocks(path, best);
+        assert_true(best[TOWER_IMAGE] == 0 || best[TOWER_TEXT] == 0); /* not those that are last anyway */
+        expect_blocks(&run, "scored.db", best);
+        assert_int_equal(number(&run, "scored.db", sql), 1);
+        struct bytes scored = saved_file(&run);
+        assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", true), ERROR_STOPPED);
+        must(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false));
+        expect_same_bytes(saved_file(&run), &scored);
+        choice_words(best, words);
+        must(run_once(&run, words, "listed.db", false));
+        expect_same_bytes(saved_file(&run), &scored);
+        bytes_free(&scored);
+        free(sql);
+        free(path);
+        small_run_close(&run);
+    }
 }
 
 static void a_stop_keeps_the_choice(void **state)
@@ -240,7 +279,7 @@ static void a_stop_keeps_the_choice(void **state)
     size_t best[TOWERS];
     small_run_open(&run, 1, NULL);
     must(run_once(&run, "adapter.blocks=by_score_1", "whole.db", false));
-    struct bytes whole = saved_adapters(&run);
+    struct bytes whole = saved_file(&run);
     char *path = scores_file(&run);
     best_blocks(path, best);
     assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", true), ERROR_STOPPED);
@@ -250,10 +289,7 @@ static void a_stop_keeps_the_choice(void **state)
     assert_int_equal(unlink(path), 0); /* they can be computed again */
     must(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false));
     expect_blocks(&run, "stopped.db", best);
-    struct bytes stopped = saved_adapters(&run);
-    assert_int_equal(stopped.size, whole.size);
-    assert_memory_equal(stopped.data, whole.data, whole.size);
-    bytes_free(&stopped);
+    expect_same_bytes(saved_file(&run), &whole);
     bytes_free(&whole);
     free(path);
     small_run_close(&run);
@@ -303,8 +339,8 @@ static void nothing_trains_without_a_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_are_of_the_first_steps),   cmocka_unit_test(runs_have_the_best_blocks),
-        cmocka_unit_test(a_stop_keeps_the_choice),         cmocka_unit_test(the_file_decides),
+        cmocka_unit_test(scores_are_of_the_first_steps),         cmocka_unit_test(runs_have_the_best_blocks),
+        cmocka_unit_test_setup(a_stop_keeps_the_choice, set_up), cmocka_unit_test_setup(the_file_decides, set_up),
         cmocka_unit_test(nothing_trains_without_a_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
