@@ -2,18 +2,12 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "adapters/files/adapter_file.h"
 #include "adapters/files/classifier_file.h"
 #include "harness/run/weights.h"
 
 /* --- The dense model --- */
-
-static bool has(const struct safetensors *file, const char *timm, const char *huggingface)
-{
-    return safetensors_find(file, timm) != NULL || safetensors_find(file, huggingface) != NULL;
-}
 
 /* The CLIP lies in the step's memory until its tower is copied. */
 static status take_tower(struct mixture *m, const struct mixture_settings *s, struct error *error)
@@ -35,22 +29,15 @@ static status load_dense(struct mixture *m, const struct mixture_settings *s, st
     const struct vit_stated stated = {.heads = s->stated.config.image_heads,
                                       .activation = s->stated.config.activation,
                                       .by = "--heads or --activation"};
-    struct safetensors *file;
-    char *path = weights_path(s->weights);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "convert: no memory for a path");
-    status result = safetensors_open_header(&file, path, error);
-    if (result == OK) {
-        bool vit = has(file, "cls_token", "vit.embeddings.cls_token"),
-             head = has(file, "head.weight", "classifier.weight");
-        safetensors_close(file);
-        result = vit ? vit_load(&m->vit, m->backend, &m->memory, path, PARAMETERS_FROZEN, &stated, error)
-                     : take_tower(m, s, error);
-        if (vit && head)
-            NEXT(result, vit_load_head(&m->head, m->backend, &m->memory, path, PARAMETERS_FROZEN, error));
-    }
-    free(path);
-    return result;
+    struct vit_file file;
+    bool is_vit;
+    TRY(vit_weights_look(&file, &is_vit, s->weights, &stated, error));
+    if (!is_vit)
+        return take_tower(m, s, error);
+    TRY(vit_weights_load(&m->vit, m->backend, &m->memory, s->weights, PARAMETERS_FROZEN, &stated, NULL, error));
+    if (file.classes == 0)
+        return OK;
+    return vit_load_head(&m->head, m->backend, &m->memory, s->weights, PARAMETERS_FROZEN, error);
 }
 
 /* --- The mixture --- */
@@ -96,6 +83,7 @@ void mixture_close(struct mixture *m)
 {
     adapters_destroy(m->adapters);
     linear_head_destroy(m->head);
+    clip_destroy(m->written);
     clip_destroy(m->vit);
     if (m->backend != NULL) {
         m->backend->ops->arena_destroy(m->backend, &m->step);
@@ -104,13 +92,12 @@ void mixture_close(struct mixture *m)
     }
 }
 
-status mixture_write(struct mixture *m, const char *path, struct error *error)
+static status read_experts(struct mixture *m, const char *path, struct error *error)
 {
     struct safetensors *file;
     struct adapters *read = NULL;
-    TRY(classifier_save(m->vit, m->head, m->adapters, path, error));
-    TRY(safetensors_open(&file, path, error));
     const int router = 0;
+    TRY(safetensors_open(&file, path, error));
     status result = adapters_open(&read, m->backend, &m->memory, &m->vit->dimensions, file, &router, 1, error);
     safetensors_close(file);
     TRY(result);
@@ -119,9 +106,17 @@ status mixture_write(struct mixture *m, const char *path, struct error *error)
     return OK;
 }
 
+status mixture_write(struct mixture *m, const char *path, struct error *error)
+{
+    const struct vit_stated with_experts = {.experts = true};
+    TRY(classifier_save(m->vit, m->head, m->adapters, path, error));
+    TRY(vit_load(&m->written, m->backend, &m->memory, path, PARAMETERS_FROZEN, &with_experts, error));
+    return read_experts(m, path, error);
+}
+
 /* --- Both on the same images --- */
 
-/* features: [count, width] on the host, from malloc. */
+/* features [count, width], on the host */
 static status encode(struct mixture *m, const uint8_t *pixels, size_t count, bool experts, float *features,
                      struct error *error)
 {
@@ -139,7 +134,7 @@ static status encode(struct mixture *m, const uint8_t *pixels, size_t count, boo
     }
     TRY(tensor_take(&batch.images, &m->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
     TRY(m->backend->ops->upload(m->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
-    TRY(clip_encode_images(m->vit, &encoding, &batch, &pass, &output, error));
+    TRY(clip_encode_images(experts ? m->written : m->vit, &encoding, &batch, &pass, &output, error));
     TRY(m->backend->ops->download(m->backend, features, output.data, tensor_bytes(&output), error));
     size_t n = tensor_elements(&output);
     return not_finite_at(features, n) == n ? OK

@@ -23,18 +23,19 @@ struct mixture_settings {
 struct mixture {
     struct backend *backend;
     struct arena memory, step;
-    struct clip *vit;
-    struct linear_head *head; /* NULL: the file has none */
+    struct clip *vit, *written; /* the dense model; the tower of the file */
+    struct linear_head *head;   /* NULL: the file has none */
     struct adapters *adapters;
 };
 
 status mixture_open(struct mixture *mixture, const struct mixture_settings *settings, struct error *error);
 void mixture_close(struct mixture *mixture);
 
-/* Writes the file, and takes the experts from it from now on. */
+/* Writes the file, and reads tower and experts from it, once. */
 status mixture_write(struct mixture *mixture, const char *path, struct error *error);
 
-/* Largest magnitude of a feature of the dense model, and largest difference of the mixture's from it, so far: zeros at first. */
+/* Largest magnitude of a feature of the dense model, and largest difference of the written one's from it, so far: zeros at
+ * first. */
 struct deviation {
     double largest, difference;
 };
