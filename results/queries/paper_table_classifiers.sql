@@ -53,7 +53,7 @@
     JOIN published_classifiers USING (dataset, scratch)
     WHERE ?12
 )
-SELECT suite, dataset, classifier, seeds, parameters, accuracy, accuracy_variance AS "accuracy ±", pairs, difference,
+SELECT suite, dataset, classifier, seeds, parameters AS trained_parameters, accuracy, accuracy_variance AS "accuracy ±", pairs, difference,
        difference_variance AS "difference ±", NULL AS direction
 FROM lines
 ORDER BY min(number) FILTER (WHERE printed = 0) OVER (PARTITION BY suite), suite,

@@ -108,7 +108,7 @@ static void rows_stand_against_the_dense_one(void **state)
     expect_real(cell(&table, "cifar100", "EWA", "accuracy"), (62 + 65 + 68 + 99) / 4.0);
     assert_int_equal(cell(&table, "cifar100", "EWA", "seeds")->integer, 4);
     assert_int_equal(cell(&table, "cifar100", "EWA", "pairs")->integer, 3);
-    assert_int_equal(cell(&table, "cifar100", "EWA", "parameters")->integer, 12345);
+    assert_int_equal(cell(&table, "cifar100", "EWA", "trained_parameters")->integer, 12345);
     expect_real(cell(&table, "cifar100", "EWA", "difference"), 3);
     expect_real(cell(&table, "cifar100", "EWA", "difference ±"), t_2 / sqrt(3));
     assert_string_equal(cell(&table, "cifar100", "EWA", "direction")->text, "above");
