@@ -18,7 +18,7 @@ typedef enum status {
     ERROR_IO,       /* the operating system refused: missing file, full disk, permissions */
     ERROR_FORMAT,   /* a file does not conform to its format */
     ERROR_MEMORY,   /* an allocation failed */
-    ERROR_DEVICE,   /* a GPU or its driver refused */
+    ERROR_DEVICE,   /* a GPU or its driver refused, or a processor lacks a unit */
     ERROR_BUSY,     /* another process holds the resource */
     ERROR_STOPPED   /* the user asked to stop; nothing is wrong */
 } status;

@@ -81,28 +81,18 @@ status backend_gpus(struct gpus *gpus, struct error *error)
     return cuda_gpus(gpus, error);
 }
 
-/* why: what kept `auto` from a GPU, or NULL. */
-static status open_cpu(struct backend **backend, const struct backend_settings *settings, const char *why,
-                       struct error *error)
-{
-    if (settings->precision == PRECISION_F32)
-        return cpu_backend_open(backend, settings->threads, error);
-    return error_set(error, ERROR_ARGUMENT,
-                     "backend: precision bf16 needs a GPU, the CPU computes in f32%s%s; set run.precision=f32",
-                     why != NULL ? "; " : "", why != NULL ? why : "");
-}
-
 static status open_by_name(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
     struct gpus gpus;
     struct error none;
     if (strcmp(settings->name, "cpu") == 0)
-        return open_cpu(backend, settings, NULL, error);
+        return cpu_backend_open(backend, settings->threads, settings->precision, error);
     if (strcmp(settings->name, "cuda") == 0)
         return cuda_backend_open(backend, settings, error);
     if (strcmp(settings->name, "auto") == 0)
-        return backend_gpus(&gpus, &none) == OK ? cuda_backend_open(backend, settings, error)
-                                                : open_cpu(backend, settings, none.message, error);
+        return backend_gpus(&gpus, &none) == OK
+                   ? cuda_backend_open(backend, settings, error)
+                   : cpu_backend_open(backend, settings->threads, settings->precision, error);
     return error_set(error, ERROR_ARGUMENT, "backend: expected cpu, cuda or auto, found \"%s\"", settings->name);
 }
 

@@ -487,8 +487,8 @@ struct backend_settings {
     size_t device;  /* number of the GPU, counted from 0 */
 };
 
-/* A table with a missing operation is refused here, not in step 900. ERROR_DEVICE where cuda has no GPU, ERROR_ARGUMENT
- * for a precision that the backend does not have. */
+/* A table with a missing operation is refused here, not in step 900. ERROR_DEVICE where cuda has no GPU, or
+ * the processor no unit for the precision. */
 status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
 
 /* Keys of commands that open a backend, beside its other options, with their defaults, and what they say; threads are left to
@@ -503,7 +503,7 @@ status backend_open(struct backend **backend, const struct backend_settings *set
          .type = OPTION_CHOICE,                                                                                        \
          .choices = "auto|f32|bf16",                                                                                   \
          .fallback = (precision_),                                                                                     \
-         .help = "of matrix products; auto is f32, bf16 is faster and needs cuda"},                                    \
+         .help = "of matrix products; auto is f32, bf16 is faster and needs a GPU, AMX or AVX-512 BF16"},              \
     {                                                                                                                  \
         .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = (device_),            \
         .help = "number of the GPU, from 0; results do not depend on it"                                               \

@@ -25,15 +25,15 @@ static void print_row(const struct command_call *call, const char *name, const c
 }
 
 /* Only opening one shows whether it works. */
-static void print_backend(const struct command_call *call, const char *name)
+static void print_backend(const struct command_call *call, const char *row, const char *name, enum precision precision)
 {
     struct backend *backend;
     struct error error;
-    if (backend_open(&backend, &(struct backend_settings){.name = name}, &error) != OK) {
-        print_row(call, name, error.message);
+    if (backend_open(&backend, &(struct backend_settings){.name = name, .precision = precision}, &error) != OK) {
+        print_row(call, row, error.message);
         return;
     }
-    print_row(call, name, backend->description);
+    print_row(call, row, backend->description);
     backend_close(backend);
 }
 
@@ -66,8 +66,9 @@ static void print_program(const struct command_call *call)
 #elif defined(__SANITIZE_THREAD__)
     print_row(call, "sanitizer", "thread");
 #endif
-    print_backend(call, "cpu");
-    print_backend(call, "cuda");
+    print_backend(call, "cpu", "cpu", PRECISION_F32);
+    print_backend(call, "cpu in bf16", "cpu", PRECISION_BF16);
+    print_backend(call, "cuda", "cuda", PRECISION_F32);
 }
 
 /* __builtin_cpu_supports takes a literal alone, hence the macro. */

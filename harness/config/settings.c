@@ -271,10 +271,6 @@ static status check(const struct settings *s, struct error *error)
     if (s->task_count > SETTINGS_TASKS)
         return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count,
                          SETTINGS_TASKS);
-    if (s->backend.precision != PRECISION_F32 && strcmp(s->backend.name, "cpu") == 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: run.precision %s needs run.backend cuda; the cpu backend computes in f32",
-                         precision_name(s->backend.precision));
     if (s->method->alone && s->label_space == LABEL_SPACE_SEEN)
         return error_set(
             error, ERROR_ARGUMENT,

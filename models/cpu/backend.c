@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/cpu/cpu.h"
+#include "models/cpu/instructions.h"
 
 status cpu_scratch(struct cpu *cpu, size_t bytes, void **memory, struct error *error)
 {
@@ -95,26 +96,57 @@ static const struct backend_ops cpu_ops = {
     .close = close_cpu,
 };
 
-status cpu_backend_open(struct backend **backend, size_t threads, struct error *error)
+static void describe(struct cpu *cpu)
+{
+    char library[48], kernels[64];
+    product_library(library, sizeof library);
+    if (cpu->bf16 != NULL)
+        snprintf(kernels, sizeof kernels, "%s, bf16 on %s", cpu->vector->name, cpu->bf16->name);
+    else
+        snprintf(kernels, sizeof kernels, "%s", cpu->vector->name);
+    snprintf(cpu->description, sizeof cpu->description, "cpu (%s, %zu thread%s, %s)", kernels,
+             threads_count(cpu->threads), threads_count(cpu->threads) == 1 ? "" : "s", library);
+    snprintf(cpu->arithmetic, sizeof cpu->arithmetic, "cpu %s %s%s%s", cpu->vector->name, library,
+             cpu->bf16 != NULL ? " " : "", cpu->bf16 != NULL ? cpu->bf16->name : "");
+}
+
+static status choose_kernels(struct cpu *cpu, enum precision precision, struct error *error)
+{
+    struct cpu_instructions chosen;
+    TRY(cpu_instructions_choose(&chosen, error));
+    if (precision == PRECISION_BF16 && chosen.bf16 == NULL)
+        return error_set(error, ERROR_DEVICE,
+                         "cpu backend: precision bf16 needs a processor with AMX or AVX-512 BF16, %s %s; set "
+                         "run.precision=f32",
+                         chosen.limited ? "and MTIL_ISA allows no more than" : "and the best that this one has is",
+                         chosen.name);
+    if (chosen.limited)
+        product_limit(chosen.vector->name);
+    cpu->vector = chosen.vector;
+    cpu->bf16 = precision == PRECISION_BF16 ? chosen.bf16 : NULL;
+    return OK;
+}
+
+status cpu_backend_open(struct backend **backend, size_t threads, enum precision precision, struct error *error)
 {
     struct cpu *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return error_set(error, ERROR_MEMORY, "cpu backend: no memory for its context");
-    cpu->backend = (struct backend){
-        .ops = &cpu_ops, .context = cpu, .description = cpu->description, .arithmetic = cpu->arithmetic};
-    cpu->vector = vector_kernels_at(0);
-    status result = threads_create(&cpu->threads, threads, error);
+    cpu->backend = (struct backend){.ops = &cpu_ops,
+                                    .context = cpu,
+                                    .description = cpu->description,
+                                    .arithmetic = cpu->arithmetic,
+                                    .precision = precision};
+    status result = choose_kernels(cpu, precision, error);
+    if (result == OK)
+        result = threads_create(&cpu->threads, threads, error);
     if (result == OK)
         result = arena_create(&cpu->scratch, 0, "scratch", error);
     if (result != OK) {
         close_cpu(&cpu->backend);
         return result;
     }
-    char library[48];
-    product_library(library, sizeof library);
-    snprintf(cpu->description, sizeof cpu->description, "cpu (%s, %zu thread%s, %s)", cpu->vector->name,
-             threads_count(cpu->threads), threads_count(cpu->threads) == 1 ? "" : "s", library);
-    snprintf(cpu->arithmetic, sizeof cpu->arithmetic, "cpu %s %s", cpu->vector->name, library);
+    describe(cpu);
     *backend = &cpu->backend;
     return OK;
 }

@@ -6,13 +6,15 @@
 
 #include "core/threads.h"
 #include "models/backend.h"
+#include "models/cpu/bf16.h"
 #include "models/cpu/vector.h"
 
 struct cpu {
     struct backend backend;
     struct threads *threads;
     const struct vector_kernels *vector;
-    struct arena scratch; /* of one operation; every operation leaves it as it was */
+    const struct bf16_kernels *bf16; /* NULL in f32 */
+    struct arena scratch;            /* of one operation; every operation leaves it as it was */
     atomic_bool product_failed;
     char description[128], arithmetic[128];
 };
@@ -26,6 +28,20 @@ static inline float *row_of(struct matrix matrix, size_t row)
 {
     return (float *)matrix.data + row * matrix.stride;
 }
+
+/* Values of either type, a few at a time. n values of a row from a column on as floats: where they lie, or widened into
+ * buffer. */
+enum { CPU_PIECE = 1024 };
+const float *cpu_floats(const struct cpu *cpu, struct matrix matrix, size_t row, size_t column, size_t n,
+                        float *buffer);
+/* Where to compute them: where they belong, or in buffer, from where cpu_store rounds them. */
+float *cpu_room(struct matrix matrix, size_t row, size_t column, float *buffer);
+void cpu_store(const struct cpu *cpu, struct matrix matrix, size_t row, size_t column, size_t n, const float *room);
+/* The most columns at a time: all of a row of floats. */
+size_t cpu_piece(size_t columns, enum tensor_type first, enum tensor_type second, enum tensor_type third);
+void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct matrix to, size_t at);
+/* to += scale · from */
+void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t row, struct matrix to, size_t at);
 
 /* Shares out rows in chunks that are worth a thread's while. body must write only what belongs to rows [first,
  * last). */
@@ -46,6 +62,7 @@ struct product {
 void product_run(struct cpu *cpu, const struct product *product);
 status products_finish(struct cpu *cpu, struct error *error); /* of an operation: did every product find its memory? */
 void product_library(char *text, size_t capacity);            /* "oneDNN 2.6.3" */
+void product_limit(const char *instructions); /* no better ones than "avx2", from the first product on */
 
 #define DECLARE(operation) status cpu_##operation(struct backend *, const struct operation *, struct error *);
 BACKEND_OPERATIONS(DECLARE)
@@ -73,7 +90,13 @@ status cpu_all_reduce(struct backend *, const struct all_reduce *, struct error 
 void cpu_process_group_abort(struct backend *, struct process_group *);
 void cpu_process_group_destroy(struct backend *, struct process_group *);
 
+/* In bf16 precision, where the product is not exact (gemm_bf16.c). */
+status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *gemm, struct error *error);
+status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *gemm, struct error *error);
+status cpu_attention_bf16(struct cpu *cpu, const struct attention *operation, struct error *error);
+status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backward *operation, struct error *error);
+
 /* Opens the backend; see backend_open. */
-status cpu_backend_open(struct backend **backend, size_t threads, struct error *error);
+status cpu_backend_open(struct backend **backend, size_t threads, enum precision precision, struct error *error);
 
 #endif

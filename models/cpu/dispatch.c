@@ -282,14 +282,19 @@ static size_t slots_of(const struct dispatch *dispatch)
     return (size_t)dispatch->offsets[dispatch->experts];
 }
 
+/* A row per sample or slot. */
+static struct matrix values_of(enum tensor_type type, const void *data, size_t values)
+{
+    return (struct matrix){(void *)data, type, 0, values, values};
+}
+
 static void gather_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct dispatch_gather *o = operation;
     size_t values = o->rows_per_sample * o->width;
     for (size_t s = first; s < last; s++)
-        memcpy((float *)o->out + s * values, (const float *)o->x + (size_t)o->dispatch->sample[s] * values,
-               values * sizeof(float));
+        cpu_copy_row(cpu, values_of(o->x_type, o->x, values), (size_t)o->dispatch->sample[s],
+                     values_of(o->out_type, o->out, values), s);
 }
 
 status cpu_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)
@@ -308,8 +313,8 @@ static void combine_samples(struct cpu *cpu, const void *operation, size_t first
             int32_t slot = o->dispatch->slot[b * top_k + k];
             float weight = o->scale * (o->weights != NULL ? o->weights[b * top_k + k] : 1.0f);
             if (slot >= 0)
-                cpu->vector->axpy(values, weight, (const float *)o->rows + (size_t)slot * values,
-                                  (float *)o->y + b * values);
+                cpu_add_row(cpu, weight, values_of(o->rows_type, o->rows, values), (size_t)slot,
+                            values_of(TENSOR_F32, o->y, values), b);
         }
 }
 
@@ -327,9 +332,18 @@ static void drop_slots(struct cpu *cpu, const void *operation, size_t first, siz
     const uint32_t key[2] = {(uint32_t)o->state->seed, (uint32_t)(o->state->seed >> 32)};
     const uint32_t counter[2] = {o->state->step, philox_stream(RNG_DROPOUT, o->state->task)};
     uint32_t threshold = (uint32_t)((double)o->probability * 4294967296.0);
+    struct matrix hidden = values_of(o->type, o->hidden, values);
+    float buffer[CPU_PIECE];
+    size_t piece = cpu_piece(values, o->type, TENSOR_F32, TENSOR_F32);
     for (size_t s = first; s < last; s++)
-        cpu->vector->dropout(values / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values) / 4, key, counter,
-                             threshold, 1.0f / (1.0f - o->probability), (float *)o->hidden + s * values);
+        for (size_t j = 0, n; j < values; j += n) {
+            n = values - j < piece ? values - j : piece;
+            float *room = cpu_room(hidden, s, j, buffer);
+            cpu_floats(cpu, hidden, s, j, n, room);
+            cpu->vector->dropout(n / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values + j) / 4, key, counter,
+                                 threshold, 1.0f / (1.0f - o->probability), room);
+            cpu_store(cpu, hidden, s, j, n, room);
+        }
 }
 
 status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
@@ -354,27 +368,52 @@ static size_t expert_of_slot(const struct dispatch *dispatch, size_t slot)
     return (size_t)dispatch->chosen[dispatch->choice[slot]];
 }
 
+/* The sums of a slot's gradients over its rows. */
+static void sum_rows(struct cpu *cpu, const struct expert_gate_backward *o, size_t slot, float *sums)
+{
+    struct matrix dy = {(void *)o->dy, o->type, 0, o->width, o->width}, out = matrix_rows(sums, 1, o->width);
+    memset(sums, 0, o->width * sizeof *sums);
+    for (size_t l = 0; l < o->rows_per_sample; l++)
+        cpu_add_row(cpu, 1.0f, dy, slot * o->rows_per_sample + l, out, 0);
+}
+
+/* A slot's hidden units, a piece at a time: returns h · dh, then dh ← weight / keep · dh ⊙ act'(before), h ← weight · h. */
+static float gate_units(struct cpu *cpu, const struct expert_gate_backward *o, size_t s, float weight)
+{
+    size_t values = o->rows_per_sample * o->hidden, piece = cpu_piece(values, o->type, TENSOR_F32, TENSOR_F32);
+    struct matrix hs = values_of(o->type, o->h, values), dhs = values_of(o->type, o->dh, values),
+                  befores = values_of(o->type, o->before, values);
+    float buffers[3][CPU_PIECE], total = 0;
+    for (size_t j = 0, n; j < values; j += n) {
+        n = values - j < piece ? values - j : piece;
+        float *h = cpu_room(hs, s, j, buffers[0]), *dh = cpu_room(dhs, s, j, buffers[1]);
+        cpu_floats(cpu, hs, s, j, n, h);
+        cpu_floats(cpu, dhs, s, j, n, dh);
+        float product = cpu->vector->dot(n, h, dh);
+        total = j == 0 ? product : total + product;
+        cpu->vector->scale(n, weight / o->keep, dh, dh);
+        if (o->before != NULL)
+            cpu->vector->activate_backward(o->activation, n, cpu_floats(cpu, befores, s, j, n, buffers[2]), dh, dh);
+        else
+            cpu->vector->activate_backward(ACTIVATION_RELU, n, h, dh, dh);
+        cpu->vector->scale(n, weight, h, h);
+        cpu_store(cpu, dhs, s, j, n, dh);
+        cpu_store(cpu, hs, s, j, n, h);
+    }
+    return total;
+}
+
 static void gate_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct gate_run *run = operation;
     const struct expert_gate_backward *o = run->o;
-    size_t values = o->rows_per_sample * o->hidden;
     for (size_t s = first; s < last; s++) {
-        const float *dy = (const float *)o->dy + s * o->rows_per_sample * o->width;
-        float *h = (float *)o->h + s * values, *dh = (float *)o->dh + s * values, *sums = run->sums + s * o->width;
-        memset(sums, 0, o->width * sizeof *sums);
-        for (size_t l = 0; l < o->rows_per_sample; l++)
-            cpu->vector->axpy(o->width, 1.0f, dy + l * o->width, sums);
+        float *sums = run->sums + s * o->width;
         int32_t choice = o->dispatch->choice[s];
         const float *up_bias = (const float *)o->up_bias + expert_of_slot(o->dispatch, s) * o->width;
-        o->dgates[choice] = o->scale * (cpu->vector->dot(values, h, dh) + cpu->vector->dot(o->width, up_bias, sums));
-        float weight = o->scale * o->dispatch->gates[choice];
-        cpu->vector->scale(values, weight / o->keep, dh, dh);
-        if (o->before != NULL)
-            cpu->vector->activate_backward(o->activation, values, (const float *)o->before + s * values, dh, dh);
-        else
-            cpu->vector->activate_backward(ACTIVATION_RELU, values, h, dh, dh);
-        cpu->vector->scale(values, weight, h, h);
+        sum_rows(cpu, o, s, sums);
+        float units = gate_units(cpu, o, s, o->scale * o->dispatch->gates[choice]);
+        o->dgates[choice] = o->scale * (units + cpu->vector->dot(o->width, up_bias, sums));
     }
 }
 

@@ -192,6 +192,8 @@ static void multiply_tile(void *context, size_t job, size_t worker)
 status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
 {
     struct cpu *cpu = cpu_of(backend);
+    if (cpu->bf16 != NULL && !operation->exact)
+        return cpu_gemm_bf16(cpu, operation, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gemm g = *operation;
     TRY(turn_operand(cpu, &g, error));
@@ -231,8 +233,9 @@ struct grouped_run {
 };
 
 /* A tile of GROUPED_ROWS is one sample: how many others chose its expert must not change its bits. Single rows that
- * share tiles come in those of one height, the last one padded to it. */
-enum { GROUP_WEIGHT_ROWS = 64, SHARED_ROWS = 32 };
+ * share tiles come in those of one height, the last one padded to it; a multiple of the 4 and 6 rows that oneDNN's AVX2
+ * kernels take at a time, of which the rest goes another way. */
+enum { GROUP_WEIGHT_ROWS = 64, SHARED_ROWS = 48 };
 
 static size_t padded_values(const struct grouped_gemm *g)
 {
@@ -335,6 +338,8 @@ static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
 status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, struct error *error)
 {
     struct cpu *cpu = cpu_of(backend);
+    if (cpu->bf16 != NULL)
+        return cpu_grouped_gemm_bf16(cpu, g, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct grouped_run run = {.cpu = cpu, .gemm = g, .count = list_tiles(g, NULL)};
     void *memory;

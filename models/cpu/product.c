@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "models/cpu/cpu.h"
 
@@ -36,6 +37,13 @@ status products_finish(struct cpu *cpu, struct error *error)
         return OK;
     return error_set(error, ERROR_MEMORY,
                      "memory: oneDNN found none for a matrix product's packed operands; lower the batch size");
+}
+
+void product_limit(const char *instructions)
+{
+    bool avx2 = strcmp(instructions, "avx2") == 0, avx512 = strcmp(instructions, "avx512") == 0;
+    /* The later call of a second backend is refused, as the limit is set then. */
+    (void)dnnl_set_max_cpu_isa(avx512 ? dnnl_cpu_isa_avx512_core : avx2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41);
 }
 
 void product_library(char *text, size_t capacity)

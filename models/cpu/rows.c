@@ -28,18 +28,57 @@ void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body
     threads_run(cpu->threads, (rows + chunk - 1) / chunk, run_chunk, &run);
 }
 
+const float *cpu_floats(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, float *buffer)
+{
+    if (m.type == TENSOR_F32)
+        return row_of(m, row) + column;
+    cpu->vector->widen(n, (const uint16_t *)m.data + row * m.stride + column, buffer);
+    return buffer;
+}
+
+float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
+{
+    return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
+}
+
+void cpu_store(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, const float *room)
+{
+    if (m.type == TENSOR_BF16)
+        cpu->vector->round(n, room, (uint16_t *)m.data + row * m.stride + column);
+}
+
+size_t cpu_piece(size_t columns, enum tensor_type first, enum tensor_type second, enum tensor_type third)
+{
+    bool floats = first == TENSOR_F32 && second == TENSOR_F32 && third == TENSOR_F32;
+    return floats || columns < CPU_PIECE ? columns : CPU_PIECE;
+}
+
+enum { NORM_COLUMNS = 8192 }; /* of bf16: a row is kept in floats on a thread's stack */
+
 static void layer_norm_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct layer_norm *o = operation;
+    float buffer[NORM_COLUMNS];
     for (size_t i = first; i < last; i++) {
-        float unused[2], *statistics = o->statistics != NULL ? (float *)o->statistics + 2 * i : unused;
-        cpu->vector->layer_norm(o->x.columns, row_of(o->x, i), o->gain, o->bias, row_of(o->y, i), statistics);
+        float unused[2], *statistics = o->statistics != NULL ? (float *)o->statistics + 2 * i : unused,
+                         *y = cpu_room(o->y, i, 0, buffer);
+        cpu->vector->layer_norm(o->x.columns, row_of(o->x, i), o->gain, o->bias, y, statistics);
+        cpu_store(cpu, o->y, i, 0, o->y.columns, y);
     }
+}
+
+static status check_norm(struct matrix bf16, struct error *error)
+{
+    if (bf16.type == TENSOR_F32 || bf16.columns <= NORM_COLUMNS)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "layer norm: in bf16 the CPU takes at most %d columns, found %zu; set run.precision=f32",
+                     NORM_COLUMNS, bf16.columns);
 }
 
 status cpu_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
 {
-    (void)error;
+    TRY(check_norm(o->y, error));
     cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_rows, o);
     return OK;
 }
@@ -47,29 +86,32 @@ status cpu_layer_norm(struct backend *backend, const struct layer_norm *o, struc
 static void layer_norm_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct layer_norm_backward *o = operation;
+    float buffer[NORM_COLUMNS];
     for (size_t i = first; i < last; i++)
-        cpu->vector->layer_norm_backward(o->x.columns, row_of(o->x, i), row_of(o->dy, i), o->gain,
+        cpu->vector->layer_norm_backward(o->x.columns, row_of(o->x, i),
+                                         cpu_floats(cpu, o->dy, i, 0, o->x.columns, buffer), o->gain,
                                          (const float *)o->statistics + 2 * i, row_of(o->dx, i));
 }
 
 /* Columns [16 · job, …): all rows in order, so that the sum does not depend on threads. */
 static void layer_norm_gain_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct layer_norm_backward *o = operation;
-    float *dgain = o->dgain, *dbias = o->dbias;
+    size_t from = first * 16, to = last * 16 < o->x.columns ? last * 16 : o->x.columns;
+    float *dgain = o->dgain, *dbias = o->dbias, buffer[NORM_COLUMNS];
     for (size_t i = 0; i < o->x.rows; i++) {
-        const float *x = row_of(o->x, i), *dy = row_of(o->dy, i), *statistics = (const float *)o->statistics + 2 * i;
-        for (size_t j = first * 16; j < last * 16 && j < o->x.columns; j++) {
-            dgain[j] += dy[j] * ((x[j] - statistics[0]) * statistics[1]);
-            dbias[j] += dy[j];
+        const float *x = row_of(o->x, i) + from, *dy = cpu_floats(cpu, o->dy, i, from, to - from, buffer),
+                    *statistics = (const float *)o->statistics + 2 * i;
+        for (size_t j = from; j < to; j++, x++, dy++) {
+            dgain[j] += *dy * ((*x - statistics[0]) * statistics[1]);
+            dbias[j] += *dy;
         }
     }
 }
 
 status cpu_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
 {
-    (void)error;
+    TRY(check_norm(o->dy, error));
     cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_backward_rows, o);
     if (o->dgain != NULL)
         cpu_run_rows(cpu_of(backend), (o->x.columns + 15) / 16, o->x.rows * 16, layer_norm_gain_columns, o);
@@ -79,8 +121,15 @@ status cpu_layer_norm_backward(struct backend *backend, const struct layer_norm_
 static void activate_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct activate *o = operation;
+    float from[CPU_PIECE], to[CPU_PIECE];
+    size_t piece = cpu_piece(o->x.columns, o->x.type, o->out.type, TENSOR_F32);
     for (size_t i = first; i < last; i++)
-        cpu->vector->activate(o->activation, o->x.columns, row_of(o->x, i), row_of(o->out, i));
+        for (size_t j = 0, n; j < o->x.columns; j += n) {
+            n = o->x.columns - j < piece ? o->x.columns - j : piece;
+            float *out = cpu_room(o->out, i, j, to);
+            cpu->vector->activate(o->activation, n, cpu_floats(cpu, o->x, i, j, n, from), out);
+            cpu_store(cpu, o->out, i, j, n, out);
+        }
 }
 
 status cpu_activate(struct backend *backend, const struct activate *o, struct error *error)
@@ -93,9 +142,16 @@ status cpu_activate(struct backend *backend, const struct activate *o, struct er
 static void activate_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct activate_backward *o = operation;
+    float x[CPU_PIECE], dy[CPU_PIECE], to[CPU_PIECE];
+    size_t piece = cpu_piece(o->x.columns, o->x.type, o->dy.type, o->dx.type);
     for (size_t i = first; i < last; i++)
-        cpu->vector->activate_backward(o->activation, o->x.columns, row_of(o->x, i), row_of(o->dy, i),
-                                       row_of(o->dx, i));
+        for (size_t j = 0, n; j < o->x.columns; j += n) {
+            n = o->x.columns - j < piece ? o->x.columns - j : piece;
+            float *dx = cpu_room(o->dx, i, j, to);
+            cpu->vector->activate_backward(o->activation, n, cpu_floats(cpu, o->x, i, j, n, x),
+                                           cpu_floats(cpu, o->dy, i, j, n, dy), dx);
+            cpu_store(cpu, o->dx, i, j, n, dx);
+        }
 }
 
 status cpu_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
@@ -131,12 +187,38 @@ status cpu_spread_positions(struct backend *backend, const struct spread_positio
     return OK;
 }
 
+void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct matrix to, size_t at)
+{
+    size_t size = tensor_type_size(from.type);
+    const void *x = (const char *)from.data + row * from.stride * size;
+    void *y = (char *)to.data + at * to.stride * tensor_type_size(to.type);
+    if (from.type == to.type)
+        memcpy(y, x, to.columns * size);
+    else if (to.type == TENSOR_BF16)
+        cpu->vector->round(to.columns, x, y);
+    else
+        cpu->vector->widen(to.columns, x, y);
+}
+
+void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t row, struct matrix to, size_t at)
+{
+    float x[CPU_PIECE], y[CPU_PIECE];
+    size_t piece = cpu_piece(from.columns, from.type, to.type, TENSOR_F32);
+    for (size_t j = 0, n; j < from.columns; j += n) {
+        n = from.columns - j < piece ? from.columns - j : piece;
+        float *sum = cpu_room(to, at, j, y);
+        if (sum == y)
+            cpu_floats(cpu, to, at, j, n, y);
+        cpu->vector->axpy(n, scale, cpu_floats(cpu, from, row, j, n, x), sum);
+        cpu_store(cpu, to, at, j, n, sum);
+    }
+}
+
 static void gather_some(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct gather_rows *o = operation;
     for (size_t i = first; i < last; i++)
-        memcpy(row_of(o->out, i), row_of(o->x, (size_t)o->rows[i]), o->out.columns * sizeof(float));
+        cpu_copy_row(cpu, o->x, (size_t)o->rows[i], o->out, i);
 }
 
 status cpu_gather_rows(struct backend *backend, const struct gather_rows *o, struct error *error)
@@ -150,7 +232,7 @@ static void scatter_some(struct cpu *cpu, const void *operation, size_t first, s
 {
     const struct scatter_rows *o = operation;
     for (size_t i = first; i < last; i++)
-        cpu->vector->axpy(o->x.columns, 1.0f, row_of(o->x, i), row_of(o->out, (size_t)o->rows[i]));
+        cpu_add_row(cpu, 1.0f, o->x, i, o->out, (size_t)o->rows[i]);
 }
 
 status cpu_scatter_rows(struct backend *backend, const struct scatter_rows *o, struct error *error)
@@ -164,8 +246,13 @@ static void sum_columns(struct cpu *cpu, const void *operation, size_t first, si
 {
     const struct column_sum *o = operation;
     size_t from = first * 64, to = last * 64 < o->x.columns ? last * 64 : o->x.columns;
+    float buffer[CPU_PIECE];
+    size_t piece = cpu_piece(to - from, o->x.type, TENSOR_F32, TENSOR_F32);
     for (size_t i = 0; i < o->x.rows; i++)
-        cpu->vector->axpy(to - from, 1.0f, row_of(o->x, i) + from, (float *)o->out + from);
+        for (size_t j = from, n; j < to; j += n) {
+            n = to - j < piece ? to - j : piece;
+            cpu->vector->axpy(n, 1.0f, cpu_floats(cpu, o->x, i, j, n, buffer), (float *)o->out + j);
+        }
 }
 
 status cpu_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)

@@ -460,6 +460,68 @@ static void add_noise(size_t n, float epsilon, const float *u, const float *nois
     }
 }
 
+static uint16_t bf16_of(float x)
+{
+    uint32_t bits = bits_of(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffffu) > INFINITE_BITS ? bits >> 16 | 0x40 : rounded);
+}
+
+static void round_values(size_t n, const float *restrict x, uint16_t *restrict y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = bf16_of(x[i]);
+}
+
+static void widen(size_t n, const uint16_t *restrict x, float *restrict y)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+}
+
+enum { GROUP_WORDS = 16 };
+
+static void pair(size_t n, const uint16_t *restrict a, const uint16_t *restrict b, uint32_t *restrict y, size_t stride)
+{
+    for (size_t i = 0; i < n; i += GROUP_WORDS, y += stride)
+        for (size_t j = 0; j < GROUP_WORDS; j++)
+            y[j] = a[i + j] | (uint32_t)b[i + j] << 16;
+}
+
+typedef uint32_t words __attribute__((vector_size(GROUP_WORDS * sizeof(uint32_t))));
+
+/* Swaps the off-diagonal blocks of side s in every square of side 2s. */
+#define FIRST(s, j) (((j) & (s)) != 0 ? GROUP_WORDS + (j) - (s) : (j))
+#define SECOND(s, j) (((j) & (s)) != 0 ? GROUP_WORDS + (j) : (j) + (s))
+#define ALL(of, s)                                                                                                     \
+    of(s, 0), of(s, 1), of(s, 2), of(s, 3), of(s, 4), of(s, 5), of(s, 6), of(s, 7), of(s, 8), of(s, 9), of(s, 10),     \
+        of(s, 11), of(s, 12), of(s, 13), of(s, 14), of(s, 15)
+#define SWAP_BLOCKS(row, s)                                                                                            \
+    do {                                                                                                               \
+        for (int i_ = 0; i_ < GROUP_WORDS; i_++)                                                                       \
+            if ((i_ & (s)) == 0) {                                                                                     \
+                words a_ = (row)[i_], b_ = (row)[i_ + (s)];                                                            \
+                (row)[i_] = __builtin_shufflevector(a_, b_, ALL(FIRST, s));                                            \
+                (row)[i_ + (s)] = __builtin_shufflevector(a_, b_, ALL(SECOND, s));                                     \
+            }                                                                                                          \
+    } while (0)
+
+static void turn(size_t n, const uint32_t *restrict x, size_t x_stride, uint32_t *restrict y, size_t y_stride)
+{
+    for (size_t j = 0; j < n; j += GROUP_WORDS) {
+        words row[GROUP_WORDS];
+        for (size_t i = 0; i < GROUP_WORDS; i++)
+            memcpy(&row[i], x + i * x_stride + j, sizeof row[i]);
+        SWAP_BLOCKS(row, 8);
+        SWAP_BLOCKS(row, 4);
+        SWAP_BLOCKS(row, 2);
+        SWAP_BLOCKS(row, 1);
+        for (size_t i = 0; i < GROUP_WORDS; i++)
+            memcpy(y + (j + i) * y_stride, &row[i], sizeof row[i]);
+    }
+}
+
 const struct vector_kernels VECTOR_TABLE = {
     .name = VECTOR_NAME,
     .dot = dot,
@@ -483,4 +545,8 @@ const struct vector_kernels VECTOR_TABLE = {
     .dropout = dropout,
     .normals = normals,
     .add_noise = add_noise,
+    .round = round_values,
+    .widen = widen,
+    .pair = pair,
+    .turn = turn,
 };

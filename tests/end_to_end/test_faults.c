@@ -420,8 +420,6 @@ static const struct fault {
      {.arguments = RUN "training.on_nan=skip merge.policy=similar"},
      {"training.on_nan=skip", "similar", "on_nan=stop"}},
     {NULL, {.arguments = RUN "adapter.bottleneck=10"}, {"adapter.bottleneck", "10"}},
-    {NULL, {.arguments = RUN "run.backend=cpu run.precision=bf16"}, {"precision", "bf16"}},
-    {NULL, {.arguments = RUN "--backend cpu --precision bf16"}, {"precision", "bf16"}},
     {NULL, {.arguments = RUN "--backend gpu"}, {"backend", "gpu", "cuda"}},
     /* results */
     {database_is_text, {.arguments = RUN}, {"results.db"}},

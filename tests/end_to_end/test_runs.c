@@ -167,11 +167,28 @@ static void a_run_is_repeated_to_the_bit(void **state)
     workshop_close(&w);
 }
 
+/* With plain C for the unit, which any machine has. */
+static void runs_in_bf16_have_the_same_bits_on_any_threads(void **state)
+{
+    (void)state;
+    struct workshop w;
+    workshop_open(&w);
+    const char *script = "export MTIL_ISA=portable; for n in 1 2; do \"$MTIL\" " RUN
+                         "--precision bf16 run.threads=$n run.folder=$n run.database=$n.db >out.txt || exit 1; done; "
+                         "cmp 1/*/seed1/adapters.safetensors 2/*/seed1/adapters.safetensors";
+    assert_int_equal(workshop_shell(&w, script), 0);
+    rows_expect(&w, "1.db", "SELECT backend, precision, status FROM runs", "cpu,bf16,finished\n");
+    workshop_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_and_files_of_a_run_go),    cmocka_unit_test(a_run_that_goes_on_stays),
-        cmocka_unit_test(other_folders_are_not_touched), cmocka_unit_test(what_does_not_hold_is_named),
+        cmocka_unit_test(runs_in_bf16_have_the_same_bits_on_any_threads),
+        cmocka_unit_test(rows_and_files_of_a_run_go),
+        cmocka_unit_test(a_run_that_goes_on_stays),
+        cmocka_unit_test(other_folders_are_not_touched),
+        cmocka_unit_test(what_does_not_hold_is_named),
         cmocka_unit_test(a_run_is_repeated_to_the_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -444,7 +444,6 @@ static void values_that_do_not_fit_together(void **state)
         "freeze: none}\nselector: {kind: none}\n",
         NULL, (const char *const[]){"random_uniform", "share_routing=0", NULL});
     expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
-    expect_refused("run: {backend: cpu, precision: bf16}\n", NULL, (const char *const[]){"bf16", "cpu", NULL});
     expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
     expect_refused("merge: {noise: 0.5}\n", NULL, (const char *const[]){"noise is 0.5", "target=noise", NULL});
     expect_refused("merge: {least_fall: 0.5}\n", NULL, (const char *const[]){"least_fall", "every", "plateau", NULL});

@@ -165,8 +165,18 @@ static void doctor_knows_its_libraries(void **state)
     expect_answer("doctor", "oneDNN");
     expect_answer("doctor", "OpenBLAS");
     expect_answer("doctor", "  cpu            cpu (");
-    expect_answer("doctor", "  cuda           "); /* a device, or why there is none */
+    expect_answer("doctor", "  cpu in bf16    cpu"); /* its unit, or that there is none */
+    expect_answer("doctor", "  cuda           ");    /* a device, or why there is none */
     expect_error("doctor --data /no/such/folder", 1, "/no/such/folder");
+    setenv("MTIL_ISA", "baseline", 1);
+    expect_answer("doctor", "  cpu            cpu (baseline, ");
+    expect_answer("doctor",
+                  "bf16 needs a processor with AMX or AVX-512 BF16, and MTIL_ISA allows no more than baseline");
+    setenv("MTIL_ISA", "portable", 1);
+    expect_answer("doctor", "  cpu in bf16    cpu (baseline, bf16 on portable, ");
+    setenv("MTIL_ISA", "avx9", 1);
+    expect_answer("doctor", "MTIL_ISA: expected an instruction set of this machine");
+    unsetenv("MTIL_ISA");
     expect_error("data mini /dev/null/mini", 1, "/dev/null");
 }
 

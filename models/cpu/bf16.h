@@ -1,0 +1,51 @@
+/* Products of bf16 matrices, summed in f32, on the units that the processor has for them.
+ *
+ *     const struct bf16_kernels *bf16 = bf16_kernels_at(0);
+ *     bf16->multiply(&(struct bf16_product){.m = 197, .n = 64, .k = 224, .a = a, .lda = 224, .b = b, .c = c, .ldc = 64});
+ *
+ * A value of the result is the sum over pairs of depths in their order, whatever else is multiplied with it: its bits
+ * depend neither on the tile nor on the batch that it comes with. The right operand comes in strips of 16 columns, each
+ * the pairs (b[2p, j], b[2p + 1, j]) for p below k / 2 and 16 columns j: what AMX and AVX-512 BF16 both read. Depths are
+ * padded with zeros to a multiple of BF16_DEPTH, and columns of the right operand to a multiple of BF16_SIDE. Values below
+ * the smallest normal number count as 0.
+ */
+#ifndef MTIL_MODELS_CPU_BF16_H
+#define MTIL_MODELS_CPU_BF16_H
+
+#include "models/cpu/vector.h"
+
+enum { BF16_SIDE = 16, BF16_DEPTH = 32 };
+
+struct bf16_product {
+    size_t m, n, k; /* n and k as padded */
+    const uint16_t *a;
+    size_t lda;
+    const uint32_t *b; /* strips of k / 2 · 16 pairs */
+    float *c;          /* [m, padded to a multiple of BF16_SIDE: the rows beyond m receive anything] */
+    size_t ldc;
+    bool accumulate; /* adds to c */
+};
+
+struct bf16_kernels {
+    const char *name; /* "amx" */
+    void (*multiply)(const struct bf16_product *product);
+};
+
+/* Those that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
+ * past it. */
+const struct bf16_kernels *bf16_kernels_at(size_t index);
+
+static inline size_t bf16_padded(size_t n, size_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+/* op(a)'s rows [first, first + count) as bf16, `stride` values apart, zeros up to the padded depth. */
+void bf16_pack_left(const struct vector_kernels *vector, struct matrix a, bool transpose, size_t first, size_t count,
+                    uint16_t *to, size_t stride);
+
+/* Strips [first, last) of op(b). */
+void bf16_pack_right(const struct vector_kernels *vector, struct matrix b, bool transpose, size_t first, size_t last,
+                     uint32_t *to);
+
+#endif

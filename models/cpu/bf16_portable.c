@@ -1,0 +1,34 @@
+/* In plain C: for tests of what is around the products, and of the products themselves on any machine. */
+#include <string.h>
+
+#include "models/cpu/bf16.h"
+
+extern const struct bf16_kernels bf16_kernels_portable;
+
+static inline float widened(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void multiply(const struct bf16_product *p)
+{
+    enum { SIDE = BF16_SIDE };
+    for (size_t j = 0; j < p->n; j += SIDE)
+        for (size_t i = 0; i < p->m; i++) {
+            const uint16_t *a = p->a + i * p->lda;
+            const uint32_t *b = p->b + j * (p->k / 2);
+            float *c = p->c + i * p->ldc + j, sum[SIDE] = {0};
+            if (p->accumulate)
+                memcpy(sum, c, sizeof sum);
+            for (size_t k = 0; k < p->k; k += 2, b += SIDE) {
+                float even = widened((uint32_t)a[k] << 16), odd = widened((uint32_t)a[k + 1] << 16);
+                for (size_t t = 0; t < SIDE; t++)
+                    sum[t] += even * widened(b[t] << 16) + odd * widened(b[t] & 0xffff0000u);
+            }
+            memcpy(c, sum, sizeof sum);
+        }
+}
+
+const struct bf16_kernels bf16_kernels_portable = {.name = "portable", .multiply = multiply};

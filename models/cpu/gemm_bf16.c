@@ -1,0 +1,372 @@
+/* Matrix products in bf16. Operands are rounded and packed first, by all threads; then tiles are multiplied. As no value
+ * depends on its tile (bf16.h), tiles are as large as caches like them. */
+#include <assert.h>
+
+#include "models/cpu/cpu.h"
+
+enum { TILE_ROWS = 128, TILE_COLUMNS = 512, PACK_ROWS = 64 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static status take(struct cpu *cpu, size_t count, size_t size, void *memory, struct error *error)
+{
+    return cpu_scratch(cpu, array_size(count, size), memory, error);
+}
+
+struct left {
+    const uint16_t *data;
+    size_t stride;
+};
+
+struct operand {
+    struct matrix matrix;
+    bool transpose;
+    uint16_t *left;
+    uint32_t *right;
+    size_t depth; /* padded */
+};
+
+static void pack_left_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct operand *o = operation;
+    size_t rows = o->transpose ? o->matrix.columns : o->matrix.rows, from = first * PACK_ROWS,
+           to = smaller(last * PACK_ROWS, rows);
+    bf16_pack_left(cpu->vector, o->matrix, o->transpose, from, to - from, o->left + from * o->depth, o->depth);
+}
+
+/* A matrix that is stored as it is read is not copied. */
+static status prepare_left(struct cpu *cpu, struct matrix a, bool transpose, struct left *left, struct error *error)
+{
+    size_t rows = transpose ? a.columns : a.rows, depth = transpose ? a.rows : a.columns;
+    if (a.type == TENSOR_BF16 && !transpose && depth % BF16_DEPTH == 0) {
+        *left = (struct left){a.data, a.stride};
+        return OK;
+    }
+    struct operand o = {a, transpose, .depth = bf16_padded(depth, BF16_DEPTH)};
+    TRY(take(cpu, rows * o.depth, sizeof *o.left, &o.left, error));
+    cpu_run_rows(cpu, divide_up(rows, PACK_ROWS), PACK_ROWS * depth, pack_left_rows, &o);
+    *left = (struct left){o.left, o.depth};
+    return OK;
+}
+
+enum { PACK_STRIPS = 4 };
+
+static void pack_right_strips(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct operand *o = operation;
+    size_t columns = o->transpose ? o->matrix.rows : o->matrix.columns, strips = divide_up(columns, BF16_SIDE);
+    bf16_pack_right(cpu->vector, o->matrix, o->transpose, first * PACK_STRIPS, smaller(last * PACK_STRIPS, strips),
+                    o->right);
+}
+
+static status prepare_right(struct cpu *cpu, struct matrix b, bool transpose, const uint32_t **right,
+                            struct error *error)
+{
+    size_t columns = transpose ? b.rows : b.columns, depth = transpose ? b.columns : b.rows;
+    struct operand o = {b, transpose, .depth = bf16_padded(depth, BF16_DEPTH)};
+    TRY(take(cpu, bf16_padded(columns, BF16_SIDE) * (o.depth / 2), sizeof *o.right, &o.right, error));
+    cpu_run_rows(cpu, divide_up(columns, PACK_STRIPS * BF16_SIDE), PACK_STRIPS * BF16_SIDE * depth, pack_right_strips,
+                 &o);
+    *right = o.right;
+    return OK;
+}
+
+/* One row of a tile: c [n] → out, and before. */
+static void finish_row(const struct cpu *cpu, const struct gemm *g, size_t row, size_t column, size_t n, float *c)
+{
+    const struct vector_kernels *vector = cpu->vector;
+    float buffer[TILE_COLUMNS];
+    if (g->scale != 0 && g->scale != 1)
+        vector->scale(n, g->scale, c, c);
+    if (g->bias != NULL)
+        vector->add(n, c, (const float *)g->bias + column, c);
+    if (g->addend.data != NULL)
+        vector->add(n, c, cpu_floats(cpu, g->addend, row, column, n, buffer), c);
+    if (g->backward)
+        vector->activate_backward(g->activation, n, cpu_floats(cpu, g->before, row, column, n, buffer), c, c);
+    else if (g->before.data != NULL && g->before.type == TENSOR_F32)
+        vector->scale(n, 1.0f, c, row_of(g->before, row) + column);
+    else if (g->before.data != NULL)
+        cpu_store(cpu, g->before, row, column, n, c);
+    if (!g->backward && g->activation != ACTIVATION_NONE)
+        vector->activate(g->activation, n, c, c);
+    if (g->accumulate)
+        vector->add(n, c, cpu_floats(cpu, g->out, row, column, n, buffer), c);
+    if (g->out.type == TENSOR_F32)
+        vector->scale(n, 1.0f, c, row_of(g->out, row) + column);
+    else
+        cpu_store(cpu, g->out, row, column, n, c);
+}
+
+struct gemm_run {
+    struct cpu *cpu;
+    const struct gemm *gemm;
+    struct left left;
+    const uint32_t *right;
+    size_t depth, rows, row_tiles; /* rows of a tile */
+    float *rooms;                  /* one tile's sums for each worker */
+};
+
+static void multiply_tile(void *context, size_t job, size_t worker)
+{
+    const struct gemm_run *run = context;
+    const struct gemm *g = run->gemm;
+    size_t row = job % run->row_tiles * run->rows, column = job / run->row_tiles * TILE_COLUMNS,
+           rows = smaller(g->out.rows - row, run->rows), columns = smaller(g->out.columns - column, TILE_COLUMNS);
+    float *c = run->rooms + worker * TILE_ROWS * TILE_COLUMNS;
+    run->cpu->bf16->multiply(&(struct bf16_product){.m = rows,
+                                                    .n = bf16_padded(columns, BF16_SIDE),
+                                                    .k = run->depth,
+                                                    .a = run->left.data + row * run->left.stride,
+                                                    .lda = run->left.stride,
+                                                    .b = run->right + column * (run->depth / 2),
+                                                    .c = c,
+                                                    .ldc = TILE_COLUMNS});
+    for (size_t i = 0; i < rows; i++)
+        finish_row(run->cpu, g, row + i, column, columns, c + i * TILE_COLUMNS);
+}
+
+/* Lower tiles where there would be too few to share out evenly. */
+static size_t rows_of_tiles(const struct cpu *cpu, struct matrix out)
+{
+    enum { EACH = 8, LOWEST = 32 };
+    size_t rows = TILE_ROWS, columns = divide_up(out.columns, TILE_COLUMNS), threads = threads_count(cpu->threads);
+    while (threads > 1 && rows > LOWEST && divide_up(out.rows, rows) * columns < EACH * threads)
+        rows /= 2;
+    return rows;
+}
+
+static status take_rooms(struct cpu *cpu, float **rooms, struct error *error)
+{
+    return take(cpu, threads_count(cpu->threads) * TILE_ROWS * TILE_COLUMNS, sizeof **rooms, rooms, error);
+}
+
+status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
+{
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    size_t depth = g->transpose_a ? g->a.rows : g->a.columns;
+    struct gemm_run run = {
+        .cpu = cpu, .gemm = g, .depth = bf16_padded(depth, BF16_DEPTH), .rows = rows_of_tiles(cpu, g->out)};
+    run.row_tiles = divide_up(g->out.rows, run.rows);
+    assert(depth == (g->transpose_b ? g->b.columns : g->b.rows));
+    assert(g->out.rows == (g->transpose_a ? g->a.columns : g->a.rows));
+    assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
+    TRY(prepare_left(cpu, g->a, g->transpose_a, &run.left, error));
+    TRY(prepare_right(cpu, g->b, g->transpose_b, &run.right, error));
+    TRY(take_rooms(cpu, &run.rooms, error));
+    threads_run(cpu->threads, run.row_tiles * divide_up(g->out.columns, TILE_COLUMNS), multiply_tile, &run);
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+/* --- Products grouped by expert --- */
+
+/* An expert that has rows. */
+struct group {
+    size_t index, first, rows;
+    size_t depth; /* of GROUPED_WEIGHTS: rows of those before it, as padded */
+};
+
+struct group_job {
+    size_t group, piece; /* rows of the product, or columns to pack, from piece · TILE_ROWS on */
+};
+
+struct grouped_run {
+    struct cpu *cpu;
+    const struct grouped_gemm *gemm;
+    struct group *groups;
+    struct group_job *jobs;
+    size_t count, jobs_count, depth;
+    size_t m, n; /* rows and columns of a group's product in GROUPED_WEIGHTS */
+    struct left left;
+    uint16_t *turned;
+    uint32_t *right;
+    float *rooms;
+};
+
+static status list_groups(struct grouped_run *run, struct error *error)
+{
+    const struct grouped_gemm *g = run->gemm;
+    TRY(take(run->cpu, g->groups, sizeof *run->groups, &run->groups, error));
+    for (size_t e = 0; e < g->groups; e++) {
+        size_t first = (size_t)g->offsets[e] * g->rows_per_slot, last = (size_t)g->offsets[e + 1] * g->rows_per_slot;
+        if (first == last || (g->kind == GROUPED_WEIGHTS && g->frozen != NULL && g->frozen[e]))
+            continue;
+        run->groups[run->count++] = (struct group){e, first, last - first, run->depth};
+        run->depth += bf16_padded(last - first, BF16_DEPTH);
+    }
+    return OK;
+}
+
+/* As many jobs as pieces of TILE_ROWS; size 0: the group's rows. */
+static status list_jobs(struct grouped_run *run, size_t size, struct error *error)
+{
+    run->jobs_count = 0;
+    for (size_t i = 0; i < run->count; i++)
+        run->jobs_count += divide_up(size > 0 ? size : run->groups[i].rows, TILE_ROWS);
+    TRY(take(run->cpu, run->jobs_count, sizeof *run->jobs, &run->jobs, error));
+    size_t at = 0;
+    for (size_t i = 0; i < run->count; i++)
+        for (size_t piece = 0; piece < divide_up(size > 0 ? size : run->groups[i].rows, TILE_ROWS); piece++)
+            run->jobs[at++] = (struct group_job){i, piece};
+    return OK;
+}
+
+/* --- by rows --- */
+
+static size_t packed_weights(const struct grouped_gemm *g)
+{
+    return bf16_padded(g->out.columns, BF16_SIDE) * (bf16_padded(g->a.columns, BF16_DEPTH) / 2);
+}
+
+static void pack_group_weights(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct grouped_run *run = context;
+    const struct grouped_gemm *g = run->gemm;
+    struct group_job piece = run->jobs[job];
+    size_t n = g->out.columns, k = g->a.columns;
+    float *weights = (float *)g->b.data + run->groups[piece.group].index * n * k;
+    enum { STRIPS = TILE_ROWS / BF16_SIDE };
+    bf16_pack_right(run->cpu->vector, g->transpose_b ? matrix_rows(weights, n, k) : matrix_rows(weights, k, n),
+                    g->transpose_b, piece.piece * STRIPS, smaller((piece.piece + 1) * STRIPS, divide_up(n, BF16_SIDE)),
+                    run->right + piece.group * packed_weights(g));
+}
+
+static void multiply_group_rows(void *context, size_t job, size_t worker)
+{
+    const struct grouped_run *run = context;
+    const struct grouped_gemm *g = run->gemm;
+    const struct group *group = &run->groups[run->jobs[job].group];
+    size_t n = g->out.columns, depth = bf16_padded(g->a.columns, BF16_DEPTH), from = run->jobs[job].piece * TILE_ROWS,
+           rows = smaller(group->rows - from, TILE_ROWS);
+    const float *bias = g->bias != NULL ? (const float *)g->bias + group->index * n : NULL;
+    const struct gemm finish = {.bias = bias, .activation = g->activation, .out = g->out};
+    float *c = run->rooms + worker * TILE_ROWS * TILE_COLUMNS;
+    for (size_t column = 0; column < n; column += TILE_COLUMNS) {
+        size_t columns = smaller(n - column, TILE_COLUMNS);
+        run->cpu->bf16->multiply(
+            &(struct bf16_product){.m = rows,
+                                   .n = bf16_padded(columns, BF16_SIDE),
+                                   .k = depth,
+                                   .a = run->left.data + (group->first + from) * run->left.stride,
+                                   .lda = run->left.stride,
+                                   .b = run->right + run->jobs[job].group * packed_weights(g) + column * (depth / 2),
+                                   .c = c,
+                                   .ldc = TILE_COLUMNS});
+        for (size_t i = 0; i < rows; i++)
+            finish_row(run->cpu, &finish, group->first + from + i, column, columns, c + i * TILE_COLUMNS);
+    }
+}
+
+static status multiply_rows(struct grouped_run *run, struct error *error)
+{
+    const struct grouped_gemm *g = run->gemm;
+    struct cpu *cpu = run->cpu;
+    struct matrix a = g->a;
+    a.rows = smaller(a.rows, (size_t)g->offsets[g->groups] * g->rows_per_slot);
+    TRY(prepare_left(cpu, a, false, &run->left, error));
+    TRY(take(cpu, run->count * packed_weights(g), sizeof *run->right, &run->right, error));
+    TRY(list_jobs(run, g->out.columns, error));
+    threads_run(cpu->threads, run->jobs_count, pack_group_weights, run);
+    TRY(list_jobs(run, 0, error));
+    threads_run(cpu->threads, run->jobs_count, multiply_group_rows, run);
+    return OK;
+}
+
+/* --- of weights --- */
+
+static struct matrix rows_of_group(struct matrix m, const struct group *group)
+{
+    m.data = (char *)m.data + group->first * m.stride * tensor_type_size(m.type);
+    m.rows = group->rows;
+    return m;
+}
+
+static void pack_group_left(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    const struct grouped_run *run = context;
+    const struct group *group = &run->groups[run->jobs[job].group];
+    size_t depth = bf16_padded(group->rows, BF16_DEPTH), from = run->jobs[job].piece * TILE_ROWS;
+    bf16_pack_left(run->cpu->vector, rows_of_group(run->gemm->a, group), true, from, smaller(run->m - from, TILE_ROWS),
+                   run->turned + group->depth * run->m + from * depth, depth);
+}
+
+static void pack_group_right(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    enum { STRIPS = TILE_ROWS / BF16_SIDE };
+    const struct grouped_run *run = context;
+    const struct group *group = &run->groups[run->jobs[job].group];
+    size_t piece = run->jobs[job].piece, padded = bf16_padded(run->n, BF16_SIDE);
+    bf16_pack_right(run->cpu->vector, rows_of_group(run->gemm->b, group), false, piece * STRIPS,
+                    smaller((piece + 1) * STRIPS, padded / BF16_SIDE), run->right + group->depth / 2 * padded);
+}
+
+static void add_column_sums(const struct grouped_run *run, const struct group *group, size_t column, size_t n)
+{
+    float buffer[TILE_ROWS], *sums = (float *)run->gemm->column_sums + group->index * run->m + column;
+    for (size_t i = 0; i < group->rows; i++)
+        run->cpu->vector->axpy(n, 1.0f, cpu_floats(run->cpu, run->gemm->a, group->first + i, column, n, buffer), sums);
+}
+
+static void multiply_group_weights(void *context, size_t job, size_t worker)
+{
+    const struct grouped_run *run = context;
+    const struct group *group = &run->groups[run->jobs[job].group];
+    size_t depth = bf16_padded(group->rows, BF16_DEPTH), row = run->jobs[job].piece * TILE_ROWS,
+           rows = smaller(run->m - row, TILE_ROWS), padded = bf16_padded(run->n, BF16_SIDE);
+    float *c = run->rooms + worker * TILE_ROWS * TILE_COLUMNS,
+          *out = (float *)run->gemm->out.data + (group->index * run->m + row) * run->n;
+    for (size_t column = 0; column < run->n; column += TILE_COLUMNS) {
+        size_t columns = smaller(run->n - column, TILE_COLUMNS);
+        run->cpu->bf16->multiply(
+            &(struct bf16_product){.m = rows,
+                                   .n = bf16_padded(columns, BF16_SIDE),
+                                   .k = depth,
+                                   .a = run->turned + group->depth * run->m + row * depth,
+                                   .lda = depth,
+                                   .b = run->right + group->depth / 2 * padded + column * (depth / 2),
+                                   .c = c,
+                                   .ldc = TILE_COLUMNS});
+        for (size_t i = 0; i < rows; i++)
+            run->cpu->vector->axpy(columns, 1.0f, c + i * TILE_COLUMNS, out + i * run->n + column);
+    }
+    if (run->gemm->column_sums != NULL)
+        add_column_sums(run, group, row, rows);
+}
+
+static status multiply_weights(struct grouped_run *run, struct error *error)
+{
+    struct cpu *cpu = run->cpu;
+    run->m = run->gemm->a.columns;
+    run->n = run->gemm->b.columns;
+    TRY(take(cpu, run->depth * run->m, sizeof *run->turned, &run->turned, error));
+    TRY(take(cpu, run->depth / 2 * bf16_padded(run->n, BF16_SIDE), sizeof *run->right, &run->right, error));
+    TRY(list_jobs(run, run->n, error));
+    threads_run(cpu->threads, run->jobs_count, pack_group_right, run);
+    TRY(list_jobs(run, run->m, error));
+    threads_run(cpu->threads, run->jobs_count, pack_group_left, run);
+    threads_run(cpu->threads, run->jobs_count, multiply_group_weights, run);
+    return OK;
+}
+
+status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *g, struct error *error)
+{
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct grouped_run run = {.cpu = cpu, .gemm = g};
+    TRY(list_groups(&run, error));
+    TRY(take_rooms(cpu, &run.rooms, error));
+    TRY(g->kind == GROUPED_ROWS ? multiply_rows(&run, error) : multiply_weights(&run, error));
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
