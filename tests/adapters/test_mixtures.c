@@ -184,6 +184,87 @@ static void without_a_router_the_mean_of_the_experts_answers(void **state)
     small_adapters_close(&s, adapters);
 }
 
+static void expect_mean_to_the_bit(struct small *s, const struct adapters *adapters)
+{
+    const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+    size_t tensors[EXPERT_PARTS], experts = adapters->settings.experts;
+    float *mean[EXPERT_PARTS];
+    must(adapters_mean(adapters, TOWER_IMAGE, 1, mean, &error));
+    expert_tensors(adapters, TOWER_IMAGE, 1, tensors);
+    for (size_t part = 0; part < EXPERT_PARTS; part++) {
+        const struct parameter *p = &tower->parameters->list[tensors[part]];
+        size_t n = p->size / experts;
+        const float *values = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *values);
+        float *expected = from_device(&s->d, mean[part], n * sizeof *expected);
+        for (size_t i = 0; i < n; i++) {
+            double sum = 0;
+            for (size_t e = 0; e < experts; e++)
+                sum += (double)values[e * n + i];
+            expected[i] = (float)(sum / (double)experts);
+        }
+        expect_floats(&s->d, "mean of the experts", mean[part], expected, n);
+    }
+}
+
+/* Once for all batches, and anew after a step: what is written over it stays until then. */
+static void the_mean_is_computed_after_a_change_alone(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = ewa_settings();
+    settings.place.towers = ADAPT_IMAGE;
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    size_t bytes = adapters->towers[TOWER_IMAGE].width * sizeof(float);
+    float *mean[EXPERT_PARTS];
+    small_encode(&s);
+    expect_mean_to_the_bit(&s, adapters);
+    const float *before = from_device(&s.d, s.features[TOWER_IMAGE].data, tensor_bytes(&s.features[TOWER_IMAGE]));
+    must(adapters_mean(adapters, TOWER_IMAGE, 1, mean, &error));
+    const float *kept = from_device(&s.d, mean[3], bytes);
+    must(s.d.ops->zero(s.d.backend, mean[3], bytes, &error));
+    small_encode(&s);
+    const float *after = from_device(&s.d, s.features[TOWER_IMAGE].data, tensor_bytes(&s.features[TOWER_IMAGE]));
+    assert_memory_not_equal(before, after, tensor_bytes(&s.features[TOWER_IMAGE]));
+    small_loss(&s, true);
+    must(adapters_step(adapters, s.state, &small_rule, &error));
+    small_encode(&s);
+    expect_mean_to_the_bit(&s, adapters);
+    must(adapters_mean(adapters, TOWER_IMAGE, 1, mean, &error));
+    assert_memory_not_equal(kept, from_device(&s.d, mean[3], bytes), bytes);
+    small_adapters_close(&s, adapters);
+}
+
+/* Of the last block the features need few rows. The others are cut into groups with them, so that each has the expert that it
+ * has where all are computed. */
+static void rows_that_nobody_needs_are_dealt_out_all_the_same(void **state)
+{
+    (void)state;
+    enum { EXPERTS = 5 };
+    for (int t = 0; t < TOWERS; t++) {
+        struct small s;
+        struct adapter_settings settings = ewa_settings();
+        settings.place.towers = t == TOWER_IMAGE ? ADAPT_IMAGE : ADAPT_TEXT;
+        struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+        const struct adapter_tower *tower = &adapters->towers[t];
+        const struct dispatch *dispatch = &tower->passes[1].routed.dispatch;
+        int32_t counts[2][EXPERTS];
+        float losses[2];
+        size_t samples[2];
+        for (int whole = 0; whole < 2; whole++) {
+            tower->hooks[1].whole = whole != 0;
+            must(adapters_begin_task(adapters, SMALL_TASK, &error));
+            losses[whole] = small_loss(&s, false);
+            samples[whole] = dispatch->samples;
+            must(adapters_read_counts(adapters, (enum tower)t, 1, counts[whole], &error));
+        }
+        assert_int_equal(samples[0], t == TOWER_IMAGE ? SMALL_IMAGES : 2 * SMALL_PROMPTS);
+        assert_in_range(samples[1], samples[0] + 1, 1000);
+        assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
+        assert_true(fabs((double)losses[0] - (double)losses[1]) <= rounded(&s.d, 1e-6) * fabs((double)losses[1]));
+        small_adapters_close(&s, adapters);
+    }
+}
+
 static const float *expert_values(struct small *s, const struct adapters *adapters, size_t part, size_t expert,
                                   size_t *n)
 {
@@ -240,6 +321,8 @@ int main(void)
         cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
         cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),
         cmocka_unit_test(without_a_router_the_mean_of_the_experts_answers),
+        cmocka_unit_test(the_mean_is_computed_after_a_change_alone),
+        cmocka_unit_test(rows_that_nobody_needs_are_dealt_out_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
