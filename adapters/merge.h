@@ -63,6 +63,7 @@ enum merge_moment { MERGE_AFTER_STEP, MERGE_AFTER_TASK };
 struct merge_call {
     enum merge_moment moment;
     size_t iteration, iterations;  /* of the task, from 1; 0 after the task */
+    size_t before, all;            /* iterations of the tasks before this one; of all tasks */
     const struct options *options; /* the policy's; NULL: its defaults */
     struct rng rng;
     void *state; /* the policy's own, of both towers */

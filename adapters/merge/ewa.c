@@ -3,13 +3,14 @@
  *
  *     W_i ← (1 − β) W_i + β / (N − 1) · Σ_{j ≠ i} W_j
  *
- * Frozen experts neither move nor count. β is the share rate r, or rises linearly over the iterations of a task, to r at
- * the last one: β = r · i / I. With fewer than two free experts nothing moves. There is no target and no schedule, and
- * the optimizer's moments stay. The paper averages the experts of a dense model that was split, over one training, without a
- * router; here the router stays, and β rises anew in every task. */
+ * Frozen experts neither move nor count. β is the share rate r, or rises linearly to r at the last iteration of a task, β =
+ * r · i / I, or of the run, as the paper has it, whose run is one task. After the share `until` of a task's iterations nothing
+ * moves (Table 5, of mixtures with a router: 0.5, β constant), nor with fewer than two free experts. There is no target and no
+ * schedule, and the optimizer's moments stay. The paper averages the experts of a dense model that was split, without a
+ * router; here any router stays. */
 #include "adapters/merge/policies.h"
 
-enum { CONSTANT, LINEAR };
+enum { CONSTANT, LINEAR, RUN };
 
 static const struct option options[] = {{.name = "rate",
                                          .type = OPTION_REAL,
@@ -19,9 +20,17 @@ static const struct option options[] = {{.name = "rate",
                                          .help = "share rate: how far experts move towards the others' mean at a step"},
                                         {.name = "ramp",
                                          .type = OPTION_CHOICE,
-                                         .choices = "constant|linear",
+                                         .choices = "constant|linear|run",
                                          .fallback = "linear",
-                                         .help = "constant, or from 0 to the share rate within each task"},
+                                         .help = "constant, or linear from 0 to the share rate: within each task, or "
+                                                 "over the run of all tasks"},
+                                        {.name = "until",
+                                         .type = OPTION_REAL,
+                                         .minimum = 0.001,
+                                         .maximum = 1,
+                                         .fallback = "1",
+                                         .help = "share of a task's iterations after which experts are no longer "
+                                                 "averaged"},
                                         {0}};
 
 /* One of the stacked tensors of a block: [E, n]. */
@@ -39,11 +48,25 @@ static status average(struct adapter_tower *tower, size_t block, const struct pa
         error);
 }
 
+/* β of an iteration. */
+static float rate_of(const struct merge_call *call)
+{
+    double rate = options_real(call->options, "rate"), iteration = (double)call->iteration;
+    if (iteration > options_real(call->options, "until") * (double)call->iterations)
+        return 0;
+    switch (options_choice(call->options, "ramp")) {
+    case LINEAR:
+        return (float)(rate * (iteration / (double)call->iterations));
+    case RUN:
+        return (float)(rate * (((double)call->before + iteration) / (double)call->all));
+    default:
+        return (float)rate;
+    }
+}
+
 static status after_step(struct adapters *adapters, const struct merge_call *call, struct error *error)
 {
-    bool rises = options_choice(call->options, "ramp") == LINEAR;
-    double part = rises ? (double)call->iteration / (double)call->iterations : 1;
-    float rate = (float)(options_real(call->options, "rate") * part);
+    float rate = rate_of(call);
     for (int t = 0; rate > 0 && t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
         for (size_t b = 0; b < tower->blocks; b++) {

@@ -190,8 +190,9 @@ const struct suite_section settings_sections[] = {
      .options = merge_options,
      .chooser = "policy",
      .chosen = merge_policy_keys,
-     .incidental = "schedule=every|target=least_used|noise=0.01|least_fall=0.01" /* what runs did before these keys */
-                   "|analysis",
+     .incidental =
+         "schedule=every|target=least_used|noise=0.01|least_fall=0.01|until=1" /* what runs did before these keys */
+         "|analysis",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
      .used = method_reads},

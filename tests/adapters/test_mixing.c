@@ -50,7 +50,7 @@ static void expect_near(const char *what, const float *found, const float *expec
 }
 
 /* frozen: of every block, in turns. */
-static void check_average(const char *ramp, size_t iteration, double beta)
+static void check_average(const char *ramp, const char *until, size_t iteration, double beta)
 {
     static const int32_t frozen[4][EXPERTS] = {{0}, {0, 1, 0, 0, 1}, {1, 1, 1, 0, 1}, {0, 0, 1, 0, 0}};
     struct small s;
@@ -60,6 +60,7 @@ static void check_average(const char *ramp, size_t iteration, double beta)
     must(options_create(&options, policy->options, &error));
     must(options_set(options, "rate", "0.4", "test", &error));
     must(options_set(options, "ramp", ramp, "test", &error));
+    must(options_set(options, "until", until, "test", &error));
     for (size_t i = 0; i < 4; i++)
         must(adapters_write_frozen(adapters, (enum tower)(i / 2), i % 2, frozen[i], &error));
     float *old[TOWERS], *expected[TOWERS];
@@ -73,8 +74,9 @@ static void check_average(const char *ramp, size_t iteration, double beta)
                 average(adapters, (enum tower)t, tensors[k], frozen[2 * t + (int)b], beta, old[t], expected[t]);
         }
     }
-    must(policy->after_step(adapters, &(struct merge_call){.iteration = iteration, .iterations = 8, .options = options},
-                            &error));
+    const struct merge_call call = {
+        .iteration = iteration, .iterations = 8, .before = 4, .all = 20, .options = options};
+    must(policy->after_step(adapters, &call, &error));
     for (int t = 0; t < TOWERS; t++) {
         size_t n = adapters->towers[t].parameters->values_count, changed = 0;
         float *found = read_values(&s, adapters->towers[t].parameters);
@@ -84,7 +86,7 @@ static void check_average(const char *ramp, size_t iteration, double beta)
             if (expected[t][i] == old[t][i])
                 assert_true(found[i] == old[t][i]); /* frozen experts, routers: to the bit */
         }
-        assert_true(changed > 0);
+        assert_true((changed > 0) == (beta > 0));
     }
     options_destroy(options);
     small_adapters_close(&s, adapters);
@@ -93,9 +95,14 @@ static void check_average(const char *ramp, size_t iteration, double beta)
 static void free_experts_move_towards_the_others(void **state)
 {
     (void)state;
-    check_average("constant", 1, 0.4);
-    check_average("linear", 2, 0.1); /* of 8 iterations */
-    check_average("linear", 8, 0.4);
+    check_average("constant", "1", 1, 0.4);
+    check_average("linear", "1", 2, 0.1); /* of 8 iterations */
+    check_average("linear", "1", 8, 0.4);
+    check_average("run", "1", 1, 0.1); /* the fifth of 20 */
+    check_average("constant", "0.5", 4, 0.4);
+    check_average("constant", "0.5", 5, 0);
+    check_average("linear", "0.3", 2, 0.1);
+    check_average("linear", "0.3", 3, 0);
 }
 
 /* --- Noise --- */

@@ -96,9 +96,16 @@ status merging_begin_task(struct method_run *run, const struct task *task, bool 
 static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)
 {
     const struct experiment *e = run->experiment;
+    size_t before = 0, all = 0;
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        before += k < task->index ? e->data.tasks[k].settings.iterations : 0;
+        all += e->data.tasks[k].settings.iterations;
+    }
     return (struct merge_call){.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
                                .iteration = iteration,
                                .iterations = task->settings.iterations,
+                               .before = before,
+                               .all = all,
                                .options = e->settings.merge.policy_options,
                                .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
                                .state = ((struct merging *)run->state)->policy};
