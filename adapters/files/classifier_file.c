@@ -1,6 +1,13 @@
 #include "adapters/files/classifier_file.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/experts/expert.h"
 #include "adapters/files/adapter_file.h"
+#include "adapters/routers/router.h"
+#include "models/files/vit_names.h"
 
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
                        const char *path, struct error *error)
@@ -13,6 +20,67 @@ status classifier_save(const struct clip *vit, const struct linear_head *head, c
                                                        .metadata = content.metadata,
                                                        .metadata_count = VIT_METADATA},
                                path, error));
+    vit_content_free(&content);
+    return result;
+}
+
+bool classifier_is_dense(const struct clip *vit, const struct adapters *adapters)
+{
+    return router_kind_of(&adapters->settings)->averages && vit->run == 1;
+}
+
+static const struct vit_tensor *find_name(const struct vit_content *content, const char *own)
+{
+    const struct vit_tensor *name = content->names;
+    while (strcmp(name->own, own) != 0)
+        name++;
+    return name;
+}
+
+/* One tensor of a block's mean, in the room of the MLP's. */
+static status add_mean(struct vit_content *content, const struct clip *vit, const char *own, const float *mean,
+                       const char *path, struct error *error)
+{
+    const struct parameter *p = parameters_find(vit->parameters, own);
+    const struct vit_tensor *name = find_name(content, own);
+    struct safetensor *out = &content->tensors[content->tensor_count++];
+    float *values = content->values[0] + p->offset;
+    *out = (struct safetensor){.name = name->names[0], .type = SAFETENSOR_F32, .rank = p->rank, .data = values};
+    memcpy(out->shape, p->shape, (size_t)p->rank * sizeof *p->shape);
+    TRY(vit->backend->ops->download(vit->backend, values, mean, p->size * sizeof *values, error));
+    if (not_finite_at(values, p->size) < p->size)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: the mean of the experts for tensor '%s' is not finite; nothing is "
+                         "written",
+                         path, p->name);
+    return OK;
+}
+
+static status add_means(struct vit_content *content, const struct clip *vit, const struct adapters *adapters,
+                        const char *path, struct error *error)
+{
+    static const char *const parts[EXPERT_PARTS] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+    const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+    for (size_t i = 0; i < tower->adapted; i++) {
+        float *mean[EXPERT_PARTS];
+        TRY(adapters_mean(adapters, TOWER_IMAGE, tower->passes[i].bank, mean, error));
+        for (int k = 0; k < EXPERT_PARTS; k++) {
+            char own[VIT_NAME];
+            snprintf(own, sizeof own, "visual.transformer.resblocks.%zu.mlp.%s", tower->passes[i].block, parts[k]);
+            TRY(add_mean(content, vit, own, mean[k], path, error));
+        }
+    }
+    return OK;
+}
+
+status classifier_save_dense(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
+                             const char *path, struct error *error)
+{
+    struct vit_content content;
+    assert(classifier_is_dense(vit, adapters));
+    status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
+    NEXT(result, add_means(&content, vit, adapters, path, error));
+    NEXT(result, safetensors_write(path, content.tensors, content.tensor_count, content.metadata, VIT_METADATA, error));
     vit_content_free(&content);
     return result;
 }

@@ -14,4 +14,10 @@
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
                        const char *path, struct error *error);
 
+/* The same as a dense model, for adapters whose router averages and towers that share no MLP: the mean of a block's experts
+ * (adapters_mean) is its MLP, under timm's names. What reads it computes what evaluation does, to the last bit. */
+bool classifier_is_dense(const struct clip *vit, const struct adapters *adapters);
+status classifier_save_dense(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
+                             const char *path, struct error *error);
+
 #endif

@@ -92,6 +92,8 @@ static status save(const struct experiment *e, const char *path, struct error *e
 {
     if (e->model.adapters == NULL)
         return vit_save(e->model.clip, head_of(e), VIT_TIMM, path, error);
+    if (classifier_is_dense(e->model.clip, e->model.adapters))
+        return classifier_save_dense(e->model.clip, head_of(e), e->model.adapters, path, error);
     return classifier_save(e->model.clip, head_of(e), e->model.adapters, path, error);
 }
 

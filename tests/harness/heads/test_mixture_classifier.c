@@ -321,6 +321,74 @@ static void reopen_from(struct small_run *run, const char *path, const char *ffn
     free(weights);
 }
 
+/* The tensors of the experts of block 1, and what timm calls the MLP's. */
+static const struct {
+    const char *expert, *timm;
+} expert_parts[] = {{"1.c_fc.weight", "blocks.1.mlp.fc1.weight"},
+                    {"1.c_fc.bias", "blocks.1.mlp.fc1.bias"},
+                    {"1.c_proj.weight", "blocks.1.mlp.fc2.weight"},
+                    {"1.c_proj.bias", "blocks.1.mlp.fc2.bias"}};
+enum { PARTS = sizeof expert_parts / sizeof *expert_parts };
+
+static float *mean_of_experts(const struct small_run *run, size_t part, size_t *n)
+{
+    const struct parameters *group = run->experiment->model.adapters->towers[TOWER_IMAGE].parameters;
+    const struct parameter *p = parameters_find(group, expert_parts[part].expert);
+    float *values = values_of(run, group), *mean = malloc(p->size * sizeof *mean);
+    *n = p->size / EXPERTS;
+    for (size_t i = 0; i < *n; i++) {
+        double sum = 0;
+        for (size_t e = 0; e < EXPERTS; e++)
+            sum += (double)values[p->offset + e * *n + i];
+        mean[i] = (float)(sum / EXPERTS);
+    }
+    free(values);
+    return mean;
+}
+
+/* What EWA leaves is a dense model: a ViT under timm's names whose MLPs are the means of the experts. It answers as the experts
+ * did together, and fine-tuning starts each expert from the mean. */
+static void averaged_experts_become_a_dense_model(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct safetensors *file;
+    float *mean[PARTS];
+    size_t n[PARTS];
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, "method.ffn=ewa", "a.db", NULL));
+    char *path = weights_path_of(&run);
+    float *features = test_features(&run);
+    must(safetensors_open(&file, path, &error));
+    for (size_t i = 0; i < safetensors_count(file); i++)
+        assert_null(strstr(safetensors_at(file, i)->name, "adapt"));
+    for (size_t i = 0; i < PARTS; i++) {
+        mean[i] = mean_of_experts(&run, i, &n[i]);
+        const struct safetensor *tensor = safetensors_find(file, expert_parts[i].timm);
+        assert_non_null(tensor);
+        assert_memory_equal(tensor->data, mean[i], n[i] * sizeof **mean);
+    }
+    safetensors_close(file);
+    reopen_from(&run, path, "method.ffn=dense", NULL);
+    float *dense = test_features(&run);
+    assert_memory_equal(dense, features, WIDTH * sizeof *dense);
+    reopen_from(&run, path, "method.ffn=ewa", NULL);
+    const struct parameters *experts = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters;
+    float *values = values_of(&run, experts);
+    for (size_t i = 0; i < PARTS; i++) {
+        for (size_t e = 0; e < EXPERTS; e++)
+            assert_memory_equal(values + parameters_find(experts, expert_parts[i].expert)->offset + e * n[i], mean[i],
+                                n[i] * sizeof *values);
+        free(mean[i]);
+    }
+    train(&run);
+    free(values);
+    free(dense);
+    free(features);
+    free(path);
+    small_run_close(&run);
+}
+
 /* What was trained and saved is where a run that names the file starts: tower, head, experts and routers. */
 static void training_goes_on_from_a_file(void **state)
 {
@@ -328,7 +396,7 @@ static void training_goes_on_from_a_file(void **state)
     struct small_run run;
     struct trained_group group;
     small_run_open(&run, 1, NULL);
-    for (size_t m = 0; m < MIXTURES; m++) {
+    for (size_t m = 1; m < MIXTURES; m++) { /* what EWA leaves is dense */
         float *trained[3];
         size_t groups = 0;
         must(run_once(&run, mixtures[m], "a.db", NULL));
@@ -448,6 +516,7 @@ int main(void)
         cmocka_unit_test(stopping_is_not_seen_in_the_weights),
         cmocka_unit_test(a_file_holds_experts_in_place_of_the_mlp),
         cmocka_unit_test(results_of_a_mixture_agree),
+        cmocka_unit_test(averaged_experts_become_a_dense_model),
         cmocka_unit_test(training_goes_on_from_a_file),
         cmocka_unit_test(experts_start_from_a_dense_file),
         cmocka_unit_test(a_file_that_does_not_fit_is_refused),
