@@ -116,6 +116,10 @@ bool adapters_in_tower(const struct adapters *adapters, enum tower tower);
 status adapters_initialize(struct adapters *adapters, const struct block *const blocks[TOWERS], uint64_t seed,
                            struct error *error);
 
+/* Blocks that share experts of a kind that starts as the model's MLP must have the same one: ERROR_ARGUMENT otherwise. */
+status adapters_check_start(const struct adapters *adapters, const struct block *const blocks[TOWERS],
+                            struct error *error);
+
 /* Trainable values of both towers; ViT-B/16 with 55 experts and 11 tasks: 127,649,280. */
 size_t adapters_values(const struct adapters *adapters);
 size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);

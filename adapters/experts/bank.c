@@ -213,6 +213,28 @@ status adapters_initialize(struct adapters *adapters, const struct block *const 
     return OK;
 }
 
+status adapters_check_start(const struct adapters *adapters, const struct block *const blocks[TOWERS],
+                            struct error *error)
+{
+    if (expert_kind_of(&adapters->settings)->place != REPLACES_MLP)
+        return OK;
+    for (int t = 0; t < TOWERS; t++) {
+        const struct adapter_tower *tower = &adapters->towers[t];
+        for (size_t i = 0; i < tower->adapted; i++) {
+            size_t block = tower->passes[i].block, first = tower->banks[tower->passes[i].bank].block;
+            if (blocks[t][block].c_fc.weight.value != blocks[t][first].c_fc.weight.value)
+                return error_set(
+                    error, ERROR_ARGUMENT,
+                    "adapter.share_across_blocks is %zu and adapter.kind %s, whose experts start as the MLP "
+                    "of their block, but blocks %zu and %zu of this model have different MLPs; set "
+                    "adapter.share_across_blocks=0 or adapter.kind=lora, or take a model whose blocks "
+                    "share (model.share_groups)",
+                    adapters->settings.place.banks, expert_kind_of(&adapters->settings)->name, first, block);
+        }
+    }
+    return OK;
+}
+
 bool adapters_in_tower(const struct adapters *adapters, enum tower tower)
 {
     return adapters->towers[tower].blocks > 0;

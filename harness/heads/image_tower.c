@@ -144,7 +144,8 @@ status image_tower_load_experts(struct experiment *e, struct error *error)
         return OK;
     TRY(image_tower_look(&file, &is_vit, &e->settings, error));
     if (!file.experts)
-        return OK;
+        return adapters_check_start(e->model.adapters,
+                                    (const struct block *[TOWERS]){e->model.clip->towers[TOWER_IMAGE].blocks}, error);
     TRY(safetensors_open(&opened, e->settings.weights, error));
     status result = load_from(e, &file, opened, error);
     safetensors_close(opened);

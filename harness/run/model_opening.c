@@ -12,7 +12,8 @@ static status start_adapters(struct experiment *e, struct error *error)
     const struct clip *clip = e->model.clip;
     const struct block *blocks[TOWERS] = {clip->towers[TOWER_IMAGE].blocks, clip->towers[TOWER_TEXT].blocks};
     TRY(adapters_initialize(e->model.adapters, blocks, e->seed, error));
-    return e->model.head->load_experts != NULL ? e->model.head->load_experts(e, error) : OK;
+    return e->model.head->load_experts != NULL ? e->model.head->load_experts(e, error)
+                                               : adapters_check_start(e->model.adapters, blocks, error);
 }
 
 static status replace_mlps(struct experiment *e, struct error *error)

@@ -515,6 +515,7 @@ static void a_mixture_brings_values(void **state)
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: widenet}"), NULL), OK);
     assert_int_equal(s.scratch.share_groups, 1);
     assert_int_equal(s.adapter.place.banks, 1);
+    assert_int_equal(s.adapter.place.decisions, 0);
     assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
     suite_destroy(suite);
 }

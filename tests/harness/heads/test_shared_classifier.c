@@ -1,0 +1,204 @@
+/* A classifier whose blocks share their mixture, as WideNet: its size, that a stop is not seen, its file, and which models
+ * it starts from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/run_folder.h"
+#include "harness/run/sequence.h"
+#include "harness/train/trained.h"
+#include "models/files/safetensors.h"
+#include "tests/harness/small_run.h"
+
+enum { BLOCKS = 4, CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 3 };
+
+#define FITTED                                                                                                         \
+    "head.name=linear", "method.name=supervised", "method.ffn=widenet", "data.order=third",                            \
+        "tasks.third.iterations=12", "adapter.experts=3", "adapter.router_noise=0.333", "adapter.bottleneck=64"
+#define SCRATCH                                                                                                        \
+    FITTED, "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=4"
+
+static const char *const sharings[][3] = {{"adapter.share_routing=0"},
+                                          {"adapter.share_routing=2"},
+                                          {"adapter.share_across_blocks=2", "adapter.share_routing=2"},
+                                          {"adapter.share_across_blocks=2", "model.share_groups=2"}};
+enum { SHARINGS = sizeof sharings / sizeof *sharings };
+
+static void reopen(struct small_run *run, const char *const *words)
+{
+    small_run_reopen(run, 1, (const char *const[]){SCRATCH, words[0], words[1], words[2], NULL});
+}
+
+static status run_once(struct small_run *run, const char *const *words, const char *database, struct backend_spy *spy)
+{
+    struct store *store;
+    reopen(run, words);
+    if (spy != NULL)
+        small_run_watch(run, spy);
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
+    status result = sequence_run(&sequence, &error);
+    store_close(store);
+    return result;
+}
+
+static char *weights_path_of(const struct small_run *run)
+{
+    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
+    free(folder);
+    return path;
+}
+
+/* One attention, one mixture and one router for all blocks, or for each half of them; norms of their own. */
+static void values_are_those_of_what_is_shared(void **state)
+{
+    (void)state;
+    size_t attention = 4 * WIDTH * WIDTH + 4 * WIDTH, mixture = EXPERTS * (2 * WIDTH * HIDDEN + HIDDEN + WIDTH + WIDTH),
+           rest =
+               BLOCKS * 4 * WIDTH + 3 * 8 * 8 * WIDTH + WIDTH + WIDTH + 5 * WIDTH + 2 * WIDTH + CLASSES * (WIDTH + 1);
+    const size_t expected[SHARINGS] = {attention + mixture + rest, attention + mixture + rest,
+                                       attention + 2 * mixture + rest, 2 * (attention + mixture) + rest};
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < SHARINGS; i++) {
+        reopen(&run, sharings[i]);
+        assert_int_equal(trained_values(run.experiment), expected[i]);
+    }
+    small_run_close(&run);
+}
+
+static void stopping_is_not_seen_in_the_weights(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < SHARINGS; i++) {
+        struct bytes expected, found;
+        struct stop stop = {0};
+        struct backend_spy spy = {.stop = &stop, .stop_at_update = 16};
+        must(run_once(&run, sharings[i], "whole.db", NULL));
+        char *path = weights_path_of(&run);
+        must(file_read(path, FILE_LIMIT, &expected, &error));
+        assert_int_equal(run_once(&run, sharings[i], "stopped.db", &spy), ERROR_STOPPED);
+        must(run_once(&run, sharings[i], "stopped.db", NULL));
+        must(file_read(path, FILE_LIMIT, &found, &error));
+        assert_int_equal(found.size, expected.size);
+        assert_memory_equal(found.data, expected.data, found.size);
+        bytes_free(&expected);
+        bytes_free(&found);
+        free(path);
+    }
+    small_run_close(&run);
+}
+
+static float *test_features(const struct small_run *run)
+{
+    struct evaluator *evaluator;
+    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
+    must(evaluator_task(evaluator, 0, 0, NULL, &error));
+    size_t size = evaluator->sets[0].n * WIDTH * sizeof(float);
+    float *features = malloc(size);
+    memcpy(features, evaluator->sets[0].routed.features, size);
+    evaluator_destroy(evaluator);
+    return features;
+}
+
+static void expect_refused(struct small_run *run, const char *path, const char *word, const char *other,
+                           const char *const *tells)
+{
+    char *weights = path_format("model.weights=%s", path);
+    assert_int_equal(small_run_try(run, 1, (const char *const[]){FITTED, weights, word, other, NULL}), ERROR_ARGUMENT);
+    error_tells(tells);
+    free(weights);
+}
+
+#define WORDS(...)                                                                                                     \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    } /* in a message */
+
+/* The experts once, under the first block's name; what is read computes what was trained. */
+static void a_file_holds_what_is_shared_once(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct safetensors *file;
+    small_run_open(&run, 1, NULL);
+    must(run_once(&run, sharings[1], "a.db", NULL));
+    float *trained = test_features(&run);
+    char *path = weights_path_of(&run), *weights = path_format("model.weights=%s", path);
+    must(safetensors_open(&file, path, &error));
+    size_t experts = 0;
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        const char *name = safetensors_at(file, i)->name;
+        assert_null(strstr(name, ".mlp."));
+        experts += strstr(name, "visual.transformer.resblocks.0.") != NULL;
+        assert_true(strstr(name, "visual.") == NULL || strstr(name, "resblocks.0.") != NULL);
+    }
+    assert_int_equal(experts, 4 * EXPERTS + 1);
+    assert_string_equal(safetensors_metadata_value(file, "share_across_blocks"), "1");
+    assert_string_equal(safetensors_metadata_value(file, "share_routing"), "2");
+    safetensors_close(file);
+    small_run_reopen(&run, 1, (const char *const[]){SCRATCH, weights, sharings[1][0], NULL});
+    float *read = test_features(&run);
+    assert_memory_equal(read, trained, WIDTH * sizeof *read);
+    expect_refused(&run, path, "adapter.share_across_blocks=0", "model.share_groups=1",
+                   WORDS("share_across_blocks 1", "suite's is 0"));
+    expect_refused(&run, path, "adapter.share_across_blocks=2", "model.share_groups=1",
+                   WORDS("share_across_blocks 1", "suite's is 2"));
+    must(run_once(&run, (const char *const[]){"adapter.share_across_blocks=0", NULL, NULL}, "b.db", NULL));
+    free(path);
+    path = weights_path_of(&run);
+    expect_refused(&run, path, "adapter.share_across_blocks=1", "model.share_groups=1",
+                   WORDS("share_across_blocks 0", "suite's is 1"));
+    free(read);
+    free(trained);
+    free(weights);
+    free(path);
+    small_run_close(&run);
+}
+
+static void open_dense(struct small_run *run, const char *sharing)
+{
+    small_run_reopen(run, 1,
+                     (const char *const[]){SCRATCH, "method.ffn=dense", "adapter.router_noise=0",
+                                           "head.pool=mean_patches", sharing, NULL});
+}
+
+/* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
+static void different_mlps_are_not_shared(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    assert_int_equal(small_run_try(&run, 1,
+                                   (const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
+                                                         "adapter.share_across_blocks=1", NULL}),
+                     ERROR_ARGUMENT);
+    error_tells(WORDS("blocks 0 and 1", "different MLPs", "adapter.kind=lora"));
+    open_dense(&run, "model.share_groups=0");
+    char *path = strdup(small_run_file(&run, "dense.safetensors"));
+    must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    expect_refused(&run, path, "model.share_groups=0", NULL, WORDS("different MLPs", "model.share_groups"));
+    open_dense(&run, "model.share_groups=1");
+    must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    char *weights = path_format("model.weights=%s", path);
+    small_run_reopen(&run, 1, (const char *const[]){SCRATCH, weights, NULL});
+    assert_int_equal(run.experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
+    free(weights);
+    free(path);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_those_of_what_is_shared),
+        cmocka_unit_test(stopping_is_not_seen_in_the_weights),
+        cmocka_unit_test(a_file_holds_what_is_shared_once),
+        cmocka_unit_test(different_mlps_are_not_shared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
