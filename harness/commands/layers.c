@@ -1,5 +1,6 @@
 /* mtil layers: which blocks gain most from experts. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
@@ -66,16 +67,19 @@ static status score(const struct command_call *call, const struct suite *suite, 
 
 static status run(const struct command_call *call, struct error *error)
 {
+    /* the suite's own blocks, and what they share, are of no matter */
+    static const char *const own[] = {"adapter.blocks=by_score_1", "adapter.share_across_blocks=0",
+                                      "adapter.share_routing=0"};
+    enum { OWN = sizeof own / sizeof *own };
     struct suite_words words;
     struct suite *suite = NULL;
     TRY(suite_words_read(&words, call, error));
-    const char **all = calloc(words.count + 1, sizeof *all);
+    const char **all = calloc(OWN + words.count, sizeof *all);
     status result = all != NULL ? OK : error_set(error, ERROR_MEMORY, "layers: no memory for %zu words", words.count);
     if (result == OK) {
-        all[0] = "adapter.blocks=by_score_1"; /* the suite's own blocks are of no matter */
-        for (size_t i = 0; i < words.count; i++)
-            all[i + 1] = words.list[i];
-        result = suite_load(&suite, call->arguments[0], settings_sections, all, words.count + 1, error);
+        memcpy(all, own, sizeof own);
+        memcpy(all + OWN, words.list, words.count * sizeof *all);
+        result = suite_load(&suite, call->arguments[0], settings_sections, all, OWN + words.count, error);
     }
     NEXT(result, settings_check_seeds(suite, error));
     NEXT(result, score(call, suite, error));

@@ -3,8 +3,9 @@
  *     TRY(layer_choice_settle(e, path, progress, &settled, error));     // e has adapters in the chosen blocks now
  *
  * Every task starts from the model as it is, with experts in all blocks, and takes the first adapter.score_steps steps of its
- * training, in which nothing but adapters and a trained head change. Where experts replace the MLPs, their output is aligned
- * and no capacity bounds it, so that the model that is scored starts as the dense one.
+ * training, in which nothing but adapters and a trained head change. Blocks share no experts then. Where
+ * experts replace the MLPs, their output is aligned and no capacity bounds it, so that the model that is scored starts as the
+ * dense one.
  */
 #ifndef MTIL_HARNESS_RUN_LAYER_CHOICE_H
 #define MTIL_HARNESS_RUN_LAYER_CHOICE_H

@@ -85,6 +85,8 @@ static void scores_are_of_the_first_steps(void **state)
                                                     "adapter.router=softmax_topk", "adapter.top_k=1",
                                                     "adapter.init_noise=0.01", NULL},
                               (const char *const[]){"adapter.aligned_output=true", NULL});
+    expect_scores_of_training((const char *const[]){"adapter.share_across_blocks=1", NULL},
+                              (const char *const[]){"adapter.share_across_blocks=0", NULL});
     expect_scores_of_training((const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
                                                     "adapter.router=softmax_topk", "adapter.aligned_output=true",
                                                     "adapter.routing=per_token", NULL},
