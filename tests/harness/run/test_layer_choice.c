@@ -9,6 +9,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
+#include "harness/run/opening.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "harness/train/services/merging.h"
@@ -17,7 +18,7 @@
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
 
-enum { BLOCKS = 2, STEPS = 3, WORDS = 24 };
+enum { BLOCKS = 2, STEPS = 3, WORDS = 32 };
 
 /* --- Scores are norms in the first steps of a task's training --- */
 
@@ -56,41 +57,52 @@ static void expect_scores_of_training(const char *const *choices, const char *co
     struct small_run run;
     struct layer_scores scores;
     add_words(words, add_words(words, add_words(words, 2, common), choices), NULL);
-    small_run_open(&run, 1, words);
+    small_run_open(&run, 1, NULL);
+    small_run_reopen(&run, 1, words);
     struct settings before = run.experiment->settings;
+    size_t tasks = run.experiment->data.task_count;
     must(layer_choice_score(run.experiment, NULL, &scores, &error));
     assert_memory_equal(&before, &run.experiment->settings, sizeof before);
-    must(layer_scores_create(&seen, SMALL_RUN_TASKS, scores.blocks, &error));
+    must(layer_scores_create(&seen, tasks, scores.blocks, &error));
     add_words(words, add_words(words, add_words(words, 0, common), choices), of_scoring);
-    for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
+    for (size_t task = 0; task < tasks; task++) {
         small_run_reopen(&run, 1, words);
+        unsigned groups = run.experiment->model.groups; /* without the tower, where it is trained */
+        must(experiment_reopen(run.experiment, groups & ~(unsigned)GROUPS_TOWERS, WITH_METHOD, &error));
         train_watched(&run, task);
     }
-    for (int t = 0; t < TOWERS; t++) {
-        assert_int_equal(scores.blocks[t], BLOCKS);
-        for (size_t i = 0; i < BLOCKS * SMALL_RUN_TASKS; i++)
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t i = 0; i < scores.blocks[t] * tasks; i++)
             if (!(scores.values[t][i] > 0) || scores.values[t][i] != seen.values[t][i])
                 fail_msg("tower %d, score %zu: %.17g, found %.17g", t, i, seen.values[t][i], scores.values[t][i]);
-    }
+    assert_int_equal(scores.blocks[TOWER_IMAGE], BLOCKS);
     layer_scores_free(&scores);
     layer_scores_free(&seen);
     small_run_close(&run);
 }
 
+#define FFN "adapter.kind=ffn", "adapter.bottleneck=64", "adapter.router=softmax_topk"
+#define CLASSIFIER                                                                                                     \
+    "head.name=linear", "method.name=supervised", "method.ffn=rmoe", "data.order=third", "model.weights=scratch",      \
+        "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2", "adapter.experts=3",               \
+        "adapter.top_k=1", "adapter.bottleneck=64"
+
+/* What a suite chooses, and what is otherwise while blocks are scored. */
 static void scores_are_of_the_first_steps(void **state)
 {
     (void)state;
-    expect_scores_of_training((const char *const[]){"adapter.balance_loss=cv", NULL}, NULL);
-    expect_scores_of_training((const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
-                                                    "adapter.router=softmax_topk", "adapter.top_k=1",
-                                                    "adapter.init_noise=0.01", NULL},
-                              (const char *const[]){"adapter.aligned_output=true", NULL});
-    expect_scores_of_training((const char *const[]){"adapter.share_across_blocks=1", NULL},
-                              (const char *const[]){"adapter.share_across_blocks=0", NULL});
-    expect_scores_of_training((const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
-                                                    "adapter.router=softmax_topk", "adapter.aligned_output=true",
-                                                    "adapter.routing=per_token", NULL},
-                              NULL);
+    static const struct {
+        const char *choices[WORDS / 2], *of_scoring[3];
+    } cases[] = {
+        {{"adapter.balance_loss=cv"}, {0}},
+        {{"adapter.share_across_blocks=1"}, {"adapter.share_across_blocks=0"}},
+        {{FFN, "adapter.top_k=1", "adapter.init_noise=0.01", "adapter.capacity=1"},
+         {"adapter.aligned_output=true", "adapter.capacity=0"}},
+        {{FFN, "adapter.aligned_output=true", "adapter.routing=per_token"}, {0}},
+        {{CLASSIFIER}, {"adapter.blocks=all", "adapter.aligned_output=true"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_scores_of_training(cases[i].choices, cases[i].of_scoring);
 }
 
 /* --- A run --- */
@@ -101,9 +113,7 @@ static const struct kind {
     size_t tasks;
 } sequence_kind = {{"run.log_every=2"}, "adapters.safetensors", SMALL_RUN_TASKS},
   classifier_kind = {/* its tower is trained, too, but not in the steps that score */
-                     {"head.name=linear", "method.name=supervised", "method.ffn=rmoe", "data.order=third",
-                      "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64",
-                      "model.blocks=2", "adapter.experts=3", "adapter.top_k=1", "adapter.bottleneck=64"},
+                     {CLASSIFIER},
                      "weights.safetensors",
                      1};
 static const struct kind *kind;
