@@ -9,18 +9,31 @@
 #include "adapters/routers/router.h"
 #include "models/files/vit_names.h"
 
+static status write_file(const struct vit_content *content, const struct adapters *adapters,
+                         const struct adapter_card_metadata *card, const char *path, struct error *error)
+{
+    struct safetensors_metadata metadata[VIT_METADATA + ADAPTER_CARD_KEYS];
+    struct adapter_extra extra = {.tensors = content->tensors,
+                                  .tensor_count = content->tensor_count,
+                                  .metadata = metadata,
+                                  .metadata_count = VIT_METADATA + card->count};
+    memcpy(metadata, content->metadata, sizeof content->metadata);
+    memcpy(metadata + VIT_METADATA, card->list, card->count * sizeof *card->list);
+    if (adapters != NULL)
+        return adapters_save(adapters, &extra, path, error);
+    return safetensors_write(path, extra.tensors, extra.tensor_count, metadata, extra.metadata_count, error);
+}
+
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                       const char *path, struct error *error)
+                       const struct adapter_card *card, const char *path, struct error *error)
 {
     struct vit_content content;
+    struct adapter_card_metadata said = {0};
+    TRY(card != NULL ? adapter_card_metadata(&said, card, error) : OK);
     status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
-    NEXT(result, adapters_save(adapters,
-                               &(struct adapter_extra){.tensors = content.tensors,
-                                                       .tensor_count = content.tensor_count,
-                                                       .metadata = content.metadata,
-                                                       .metadata_count = VIT_METADATA},
-                               path, error));
+    NEXT(result, write_file(&content, adapters, &said, path, error));
     vit_content_free(&content);
+    adapter_card_metadata_free(&said);
     return result;
 }
 
@@ -74,13 +87,16 @@ static status add_means(struct vit_content *content, const struct clip *vit, con
 }
 
 status classifier_save_dense(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                             const char *path, struct error *error)
+                             const struct adapter_card *card, const char *path, struct error *error)
 {
     struct vit_content content;
+    struct adapter_card_metadata said = {0};
     assert(classifier_is_dense(vit, adapters));
+    TRY(card != NULL ? adapter_card_metadata(&said, card, error) : OK);
     status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
     NEXT(result, add_means(&content, vit, adapters, path, error));
-    NEXT(result, safetensors_write(path, content.tensors, content.tensor_count, content.metadata, VIT_METADATA, error));
+    NEXT(result, write_file(&content, NULL, &said, path, error));
     vit_content_free(&content);
+    adapter_card_metadata_free(&said);
     return result;
 }

@@ -2,22 +2,24 @@
  * under timm's names, experts and routers under those of adapters (adapters/README.md), the metadata of both.
  *
  *     TRY(clip_replace_mlps(vit, TOWER_IMAGE, adapters_hooks(adapters, TOWER_IMAGE), error));
- *     TRY(classifier_save(vit, head, adapters, "weights.safetensors", error));
+ *     TRY(classifier_save(vit, head, adapters, &card, "weights.safetensors", error));
  */
 #ifndef MTIL_ADAPTERS_FILES_CLASSIFIER_FILE_H
 #define MTIL_ADAPTERS_FILES_CLASSIFIER_FILE_H
 
 #include "adapters/adapter.h"
+#include "adapters/files/adapter_card.h"
 #include "models/vit.h"
 
-/* head may be NULL. A value that is not finite is an error, and nothing is written. */
+/* head, adapters (a model without mixtures) and card (whose first task has the head's classes) may be NULL. A value
+ * that is not finite is an error, and nothing is written. */
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                       const char *path, struct error *error);
+                       const struct adapter_card *card, const char *path, struct error *error);
 
 /* The same as a dense model, for adapters whose router averages and towers that share no MLP: the mean of a block's experts
  * (adapters_mean) is its MLP, under timm's names. What reads it computes what evaluation does, to the last bit. */
 bool classifier_is_dense(const struct clip *vit, const struct adapters *adapters);
 status classifier_save_dense(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                             const char *path, struct error *error);
+                             const struct adapter_card *card, const char *path, struct error *error);
 
 #endif

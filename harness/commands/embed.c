@@ -16,7 +16,9 @@
 enum { BATCH = 64 };
 
 static const struct option options[] = {
-    {.name = "weights", .type = OPTION_TEXT, .help = "CLIP's safetensors file; mini: the small model that ships"},
+    {.name = "weights",
+     .type = OPTION_TEXT,
+     .help = "safetensors file of a CLIP, or of a classifier's image tower; mini: the small model that ships"},
     {.name = "vocab", .type = OPTION_TEXT, .help = "the tokenizer's vocabulary, for texts; mini has its own"},
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),

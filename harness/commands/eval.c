@@ -1,8 +1,11 @@
 /* mtil eval: tests a file of adapters or weights on a suite's datasets. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/file.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/output.h"
 #include "harness/commands/selector_trials.h"
 #include "harness/evaluate/evaluator.h"
@@ -18,7 +21,8 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     {.name = "weights",
      .type = OPTION_TEXT,
-     .help = "all weights of a CLIP with the dimensions of the suite's model, instead of adapters"},
+     .help = "all weights of a CLIP with the dimensions of the suite's model, or those of a classifier, instead of "
+             "adapters"},
     {.name = "selector",
      .type = OPTION_TEXT,
      .help = "selectors to try on the adapters that a run saved, as in text,gaussian (mtil list selectors)"},
@@ -36,9 +40,10 @@ struct evaluation {
     struct evaluator *evaluator;
     struct selector *selector; /* --router auto; otherwise NULL */
     struct adapter_choice choice;
-    int *routers;        /* [tasks] router of each; auto: none */
-    const char *weights; /* NULL: adapters */
-    size_t *zero_shot;   /* [tasks] correct answers of zero-shot CLIP */
+    int *routers;                        /* [tasks] router of each; auto: none */
+    const char *weights;                 /* NULL: adapters */
+    struct classifier_choice classifier; /* of these weights */
+    size_t *zero_shot;                   /* [tasks] correct answers of zero-shot CLIP */
 };
 
 static status own_router(const struct evaluation *v, const char *task, int *router, struct error *error)
@@ -116,8 +121,11 @@ static void report(const struct evaluation *v, const char *activity, size_t j)
                                                                 .steps = e->data.task_count});
 }
 
+/* A classifier has no answer before it is trained. */
 static status zero_shot_row(struct evaluation *v, struct error *error)
 {
+    if (v->classifier.is_one)
+        return OK;
     for (size_t j = 0; j < v->experiment->data.task_count; j++) {
         report(v, "zero-shot", j);
         TRY(evaluator_zero_shot(v->evaluator, j, v->call->stop, error));
@@ -129,6 +137,8 @@ static status zero_shot_row(struct evaluation *v, struct error *error)
 static status evaluate_task(struct evaluation *v, size_t j, struct error *error)
 {
     report(v, "evaluate", j);
+    if (v->experiment->model.adapters != NULL && v->classifier.is_one)
+        return evaluator_with_router(v->evaluator, j, 0, v->call->stop, error);
     if (v->weights != NULL)
         return evaluator_without_adapters(v->evaluator, j, v->call->stop, error);
     if (v->selector != NULL)
@@ -164,23 +174,43 @@ static status show(const struct evaluation *v, struct error *error)
     table_add_column(&table, &(struct table_column){.title = "images"});
     table_add_column(&table, &(struct table_column){.title = "correct"});
     table_add_column(&table, &(struct table_column){.title = "accuracy", .decimals = 2});
-    table_add_column(&table, &(struct table_column){.title = "zero-shot", .decimals = 2});
+    if (!v->classifier.is_one)
+        table_add_column(&table, &(struct table_column){.title = "zero-shot", .decimals = 2});
     for (size_t j = 0; j < v->experiment->data.task_count; j++) {
         const struct test_set *set = &v->evaluator->sets[j];
         table_add_text(&table, set->task->settings.name);
         table_add_integer(&table, (int64_t)set->n);
         table_add_integer(&table, (int64_t)set->correct);
         table_add_real(&table, percent(set->correct, set->n));
-        table_add_real(&table, percent(v->zero_shot[j], set->n));
+        if (!v->classifier.is_one)
+            table_add_real(&table, percent(v->zero_shot[j], set->n));
     }
-    add_averages(v, &table);
+    if (!v->classifier.is_one) /* which knows one dataset */
+        add_averages(v, &table);
     status result = output_table(v->call, &table, error);
     table_free(&table);
     return result;
 }
 
+/* As many classes of another dataset would get answers, too. */
+static status check_classes(const struct evaluation *v, struct error *error)
+{
+    const struct adapter_card *card = &v->classifier.card;
+    const struct task *task = &v->experiment->data.tasks[0];
+    for (size_t c = 0; card->task_count > 0 && c < card->tasks[0].classes.count; c++) {
+        const char *name = dataset_class_name(task->dataset, c), *own = card->tasks[0].classes.items[c];
+        if (strcmp(name, own) != 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: was trained for %s, whose class %zu is \"%s\", but that of %s is \"%s\"", v->weights,
+                             card->tasks[0].name, c, own, task->settings.name, name);
+    }
+    return OK;
+}
+
 static status evaluate(struct evaluation *v, struct error *error)
 {
+    if (v->classifier.is_one)
+        TRY(check_classes(v, error));
     v->zero_shot = calloc(v->experiment->data.task_count, sizeof *v->zero_shot);
     if (v->zero_shot == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", v->experiment->data.task_count);
@@ -188,7 +218,7 @@ static status evaluate(struct evaluation *v, struct error *error)
         TRY(open_adapters(v, error));
     TRY(evaluator_create(&v->evaluator, v->experiment, v->selector, error));
     TRY(zero_shot_row(v, error));
-    if (v->weights != NULL)
+    if (v->weights != NULL && !v->classifier.is_one)
         TRY(open_weights(v, error));
     for (size_t j = 0; j < v->experiment->data.task_count; j++)
         TRY(evaluate_task(v, j, error));
@@ -196,29 +226,72 @@ static status evaluate(struct evaluation *v, struct error *error)
     return show(v, error);
 }
 
-static status check_head(const struct suite *suite, struct error *error)
+static status check_head(const struct evaluation *v, const struct suite *suite, struct error *error)
 {
     struct settings settings;
     TRY(settings_read(&settings, suite, error));
-    if (settings.head->of_texts)
+    if (settings.head->of_texts || v->classifier.is_one)
         return OK;
-    return error_set(
-        error, ERROR_ARGUMENT,
-        "command line: eval: tests adapters and weights of a CLIP, but head.name is %s; the accuracy of such "
-        "a run is in its database (mtil query metrics)",
-        settings.head->name);
+    return error_set(error, ERROR_ARGUMENT,
+                     "command line: eval: head.name is %s, so that a classifier is tested, but %s is no file of one; "
+                     "expected --weights with what mtil classify saved",
+                     settings.head->name, v->weights != NULL ? v->weights : v->choice.file);
+}
+
+/* A classifier's file says what the suite's own words may add to: the model, and the dataset that it was trained for. */
+struct own_words {
+    const char *list[5];
+    size_t count;
+    char *weights, *order;
+};
+
+static status add_own_words(struct own_words *own, const struct evaluation *v, struct error *error)
+{
+    const struct vit_file *about = &v->classifier.about;
+    *own = (struct own_words){0};
+    if (!v->classifier.is_one)
+        return OK;
+    const char *task = v->classifier.card.task_count > 0 ? v->classifier.card.tasks[0].name : NULL;
+    own->weights = path_format("model.weights=%s", v->weights);
+    own->order = task != NULL ? path_format("data.order=%s", task) : NULL;
+    if (own->weights == NULL || (task != NULL && own->order == NULL))
+        return error_set(error, ERROR_MEMORY, "eval: no memory for a word");
+    own->list[own->count++] = "head.name=linear";
+    own->list[own->count++] = "method.name=supervised";
+    own->list[own->count++] = own->weights;
+    own->list[own->count++] =
+        about->settings.pool == POOL_CLASS_TOKEN ? "head.pool=class_token" : "head.pool=mean_patches";
+    if (own->order != NULL)
+        own->list[own->count++] = own->order;
+    return OK;
+}
+
+/* The suite with these words and, after them, those of the command line. */
+static status load_suite(struct evaluation *v, struct suite **suite, struct error *error)
+{
+    struct suite_words words = {0};
+    struct own_words own;
+    const char **list = NULL;
+    status result = add_own_words(&own, v, error);
+    NEXT(result, suite_words_read(&words, v->call, error));
+    if (result == OK && (list = calloc(own.count + words.count + 1, sizeof *list)) == NULL)
+        result = error_set(error, ERROR_MEMORY, "eval: no memory for %zu words", words.count);
+    for (size_t i = 0; result == OK && i < own.count + words.count; i++)
+        list[i] = i < own.count ? own.list[i] : words.list[i - own.count];
+    NEXT(result, suite_load(suite, v->call->arguments[0], settings_sections, list, own.count + words.count, error));
+    free(list);
+    suite_words_free(&words);
+    free(own.weights);
+    free(own.order);
+    return result;
 }
 
 static status evaluate_suite(struct evaluation *v, struct error *error)
 {
     const struct command_call *call = v->call;
     struct suite *suite;
-    struct suite_words words;
-    TRY(suite_words_read(&words, call, error));
-    status result = suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error);
-    suite_words_free(&words);
-    TRY(result);
-    result = check_head(suite, error);
+    TRY(load_suite(v, &suite, error));
+    status result = check_head(v, suite, error);
     NEXT(result, experiment_open_frozen(&v->experiment, suite, 0, call->log, error));
     if (result == OK) {
         log_info(call->log, "computing on %s", v->experiment->model.backend->description);
@@ -253,7 +326,10 @@ static status run(const struct command_call *call, struct error *error)
                          "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
                          adapters ? "both" : "neither");
     TRY(adapter_choice_read(&v.choice, call->options, ROUTER_WORDS_ALL, error));
-    status result = evaluate_suite(&v, error);
+    status result =
+        v.weights != NULL ? classifier_choice_read(&v.classifier, v.weights, &(struct clip_stated){0}, error) : OK;
+    NEXT(result, evaluate_suite(&v, error));
+    classifier_choice_free(&v.classifier);
     adapter_choice_free(&v.choice);
     return result;
 }
@@ -263,6 +339,7 @@ const struct command command_eval = {
     .arguments = "SUITE [key=value…] | DATABASE RUN --selector NAME,… [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
     .details =
+        "--weights FILE of mtil classify tests that classifier on the suite's dataset that it was trained for.\n\n"
         "Without --selector, nothing is trained and no database is written. The column zero-shot is the suite's own "
         "model\n"
         "without adapters.\n\n"

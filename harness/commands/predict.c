@@ -6,9 +6,11 @@
 
 #include "datasets/formats/strings.h"
 #include "harness/commands/inputs/adapter_choice.h"
+#include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output_stream.h"
 #include "harness/evaluate/predictor.h"
+#include "harness/heads/heads.h"
 #include "harness/run/model_choice.h"
 
 static const struct option options[] = {
@@ -38,7 +40,10 @@ static const struct option options[] = {
      .type = OPTION_TEXT,
      .fallback = "a photo of a {}.",
      .help = "prompt for the classes of --classes"},
-    {.name = "weights", .type = OPTION_TEXT, .fallback = "mini", .help = "CLIP's safetensors file, or mini"},
+    {.name = "weights",
+     .type = OPTION_TEXT,
+     .fallback = "mini",
+     .help = "safetensors file of a CLIP or a classifier, or mini"},
     {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the model's vocabulary: a file, or mini"},
     MODEL_CHOICE_OPTIONS,
     BACKEND_OPTIONS("auto", "auto", "0"),
@@ -53,6 +58,8 @@ static const struct option options[] = {
 struct work {
     const struct command_call *call;
     struct adapter_choice choice;
+    struct classifier_choice classifier;
+    struct clip_stated stated;
     struct adapter_card given; /* of --classes; empty: the adapters' classes */
     struct strings classes;
     struct image_paths *paths;
@@ -66,7 +73,9 @@ struct work {
 
 static const struct adapter_card *card_of(const struct work *work)
 {
-    return work->given.task_count > 0 ? &work->given : &work->choice.saved.card;
+    return work->given.task_count > 0 ? &work->given
+           : work->classifier.is_one  ? &work->classifier.card
+                                      : &work->choice.saved.card;
 }
 
 /* --- Classes of a file --- */
@@ -99,17 +108,42 @@ static status give_classes(struct work *work, const char *path, const char *temp
     return OK;
 }
 
+/* A classifier has a score for each of its classes, whatever they are called. */
+static status find_own_classes(struct work *work, const char *path, struct error *error)
+{
+    size_t classes = work->classifier.about.classes;
+    const char *weights = options_text(work->call->options, "weights");
+    if (options_given(work->call->options, "template"))
+        return error_set(error, ERROR_ARGUMENT, "command line: --template: %s is a classifier, which has no prompts",
+                         weights);
+    if (path == NULL && work->classifier.card.task_count == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: does not name its classes (another program wrote it); expected --classes FILE with it",
+                         weights);
+    if (path == NULL)
+        return OK;
+    TRY(give_classes(work, path, options_text(work->call->options, "template"), error));
+    if (work->classes.count == classes)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "%s: expected a name for each of the %zu classes of %s, found %zu", path,
+                     classes, weights, work->classes.count);
+}
+
 static status find_classes(struct work *work, struct error *error)
 {
     const struct options *given = work->call->options;
     const char *path = options_text(given, "classes");
+    if (work->classifier.is_one)
+        return find_own_classes(work, path, error);
     if (path != NULL)
         return give_classes(work, path, options_text(given, "template"), error);
     if (options_given(given, "template"))
         return error_set(error, ERROR_ARGUMENT, "command line: --template: expected --classes FILE with it");
     if (work->choice.file == NULL)
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: predict: expected --adapters FILE or --classes FILE, found neither");
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: predict: expected --adapters FILE, --classes FILE or --weights with the file of a "
+            "classifier, found none of them");
     if (work->choice.saved.card.task_count == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: does not name its tasks and their classes (another program wrote it, or an older mtil); "
@@ -138,7 +172,10 @@ static void add_router(const struct work *work, struct table *table, int router)
     char number[16];
     snprintf(number, sizeof number, "%d", router);
     bool named = !card->one_router && router >= 0 && (size_t)router < card->task_count;
-    table_add_text(table, router < 0 ? "none" : named ? card->tasks[router].name : number);
+    if (work->classifier.is_one)
+        table_add_empty(table);
+    else
+        table_add_text(table, router < 0 ? "none" : named ? card->tasks[router].name : number);
 }
 
 static void add_rows(const struct work *work, struct table *table, size_t i)
@@ -200,7 +237,7 @@ static status make_room(struct work *work, struct error *error)
                              error);
 }
 
-static status read_settings(struct predictor_settings *settings, const struct work *work, struct error *error)
+static void fill_settings(struct predictor_settings *settings, const struct work *work)
 {
     const struct options *given = work->call->options;
     size_t threads = (size_t)options_integer(given, "threads");
@@ -217,7 +254,20 @@ static status read_settings(struct predictor_settings *settings, const struct wo
                                     .top = work->top,
                                     .stop = work->call->stop};
     settings->model.backend.threads = threads;
-    return model_choice_read(&settings->model.stated, given, "--heads", "--activation", error);
+    settings->model.stated = work->stated;
+    settings->model.head = work->classifier.is_one ? &head_linear : NULL;
+}
+
+static status read_classifier(struct work *work, struct error *error)
+{
+    const struct options *given = work->call->options;
+    TRY(model_choice_read(&work->stated, given, "--heads", "--activation", error));
+    TRY(classifier_choice_read(&work->classifier, options_text(given, "weights"), &work->stated, error));
+    if (!work->classifier.is_one || work->choice.file == NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "command line: --adapters: adapters belong to a CLIP, but --weights %s is a classifier",
+                     options_text(given, "weights"));
 }
 
 static status predict(struct work *work, struct error *error)
@@ -230,9 +280,10 @@ static status predict(struct work *work, struct error *error)
                          "--help");
     TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, list, call->stop, error));
     TRY(adapter_choice_read(&work->choice, call->options, ROUTER_WORDS_AUTO, error));
+    TRY(read_classifier(work, error));
     TRY(find_classes(work, error));
     struct predictor_settings settings;
-    TRY(read_settings(&settings, work, error));
+    fill_settings(&settings, work);
     TRY(predictor_open(&work->predictor, &settings, call->log, error));
     log_info(call->log, "computing on %s", predictor_device(work->predictor));
     TRY(make_room(work, error));
@@ -250,6 +301,7 @@ static status run(const struct command_call *call, struct error *error)
     predictor_close(work.predictor);
     image_paths_close(work.paths);
     adapter_card_free(&work.given);
+    classifier_choice_free(&work.classifier);
     adapter_choice_free(&work.choice);
     strings_free(&work.classes);
     return result;
@@ -258,7 +310,7 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_predict = {
     .name = "predict",
     .arguments = "IMAGES…",
-    .summary = "classify images that belong to no suite, with a run's adapters",
+    .summary = "classify images that belong to no suite, with a run's adapters or classifier",
     .details =
         "IMAGES are files, folders (with all that is below them; images are recognised by content or extension), or "
         "@FILE,\n"
@@ -270,11 +322,13 @@ const struct command command_predict = {
         "              adapters chose from the classes of all tasks\n"
         "  confidence  softmax over these classes, with the scale of the evaluation (100)\n"
         "  error       the smallest reconstruction error of the selector's autoencoders\n\n"
+        "With --weights FILE of mtil classify that classifier answers: no texts, no router.\n\n"
         "A selector that decides per batch decides for that many consecutive images together. CSV and JSON are written "
         "while\n"
         "images are classified, the other forms as tables of 10,000 rows.\n",
     .example = "  mtil predict --adapters runs/mini-0123456789ab/seed1/adapters.safetensors photos\n"
                "  mtil predict --adapters adapters.safetensors --top 5 --format csv @photos.txt >answers.csv\n"
+               "  mtil predict --weights runs/mini_classify-0123456789ab/seed1/weights.safetensors photos\n"
                "  mtil predict --classes animals.txt --template \"a drawing of a {}.\" drawings\n",
     .options = options,
     .least = 0,

@@ -13,12 +13,36 @@ static status open_adapters(struct encoder *encoder, const struct encoder_settin
                                &encoder->adapters, error);
 }
 
+/* An image tower alone, with its experts. */
+static status open_tower(struct encoder *encoder, const struct encoder_settings *settings, const struct vit_file *file,
+                         struct error *error)
+{
+    struct vit_stated stated = vit_weights_stated(&settings->stated);
+    const char *needs = settings->adapters != NULL ? "adapters" : settings->vocabulary != NULL ? "texts" : NULL;
+    if (needs != NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: an image tower without a text tower, as of a classifier; %s need a CLIP",
+                         settings->weights, needs);
+    TRY(vit_weights_load(&encoder->clip, encoder->backend, &encoder->model, settings->weights, PARAMETERS_FROZEN,
+                         &stated, NULL, error));
+    encoder->router = file->experts ? 0 : ROUTER_NONE;
+    return file->experts
+               ? vit_weights_experts(&encoder->adapters, encoder->clip, &encoder->model, settings->weights, error)
+               : OK;
+}
+
 static status open_parts(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
 {
     TRY(backend_open(&encoder->backend, &settings->backend, error));
     const struct backend_ops *ops = encoder->backend->ops;
     TRY(ops->arena_create(encoder->backend, &encoder->model, 0, "model", error));
     TRY(ops->arena_create(encoder->backend, &encoder->step, 0, "step", error));
+    struct vit_stated stated = vit_weights_stated(&settings->stated);
+    struct vit_file file;
+    bool is_vit;
+    TRY(vit_weights_look(&file, &is_vit, settings->weights, &stated, error));
+    if (is_vit)
+        return open_tower(encoder, settings, &file, error);
     TRY(weights_load(&encoder->clip, encoder->backend, &encoder->model, settings->weights, PARAMETERS_FROZEN,
                      &settings->stated, NULL, error));
     if (settings->vocabulary != NULL)
@@ -50,7 +74,8 @@ void encoder_close(struct encoder *encoder)
 
 size_t encoder_width(const struct encoder *encoder)
 {
-    return encoder->clip->dimensions.embed;
+    const struct clip_dimensions *n = &encoder->clip->dimensions;
+    return n->embed > 0 ? n->embed : n->image_width;
 }
 
 /* The router of every sample and the hooks that apply it. */

@@ -1,4 +1,4 @@
-/* Loads a CLIP, its tokenizer and optionally adapters, and turns images and texts into normalised features.
+/* Loads a CLIP, its tokenizer and optionally adapters, or a classifier's image tower with its experts, and turns images and texts into normalised features.
  *
  *     struct encoder_settings settings = {.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE, .backend = {.name = "cpu"}};
  *     struct encoder encoder;

@@ -1,4 +1,5 @@
 #include "harness/evaluate/predictor.h"
+#include "harness/run/model_opening.h"
 #include "harness/run/opening.h"
 
 #include <math.h>
@@ -25,8 +26,11 @@ struct predictor {
 static status open_adapters(struct predictor *p, struct error *error)
 {
     const struct saved_adapters *saved = p->settings.adapters;
-    if (saved == NULL)
+    if (saved == NULL) { /* a classifier's file has its own */
+        p->routers = p->e->model.adapters != NULL ? p->e->model.adapters->settings.tasks : 0;
+        p->settings.router = p->routers > 0 ? 0 : ROUTER_NONE;
         return OK;
+    }
     TRY(saved_adapters_load(saved, p->e->model.clip, &p->e->model.memory, &p->settings.router, 1, &p->e->model.adapters,
                             error));
     p->routers = p->e->model.adapters->settings.tasks;
@@ -39,6 +43,7 @@ static status open_parts(struct predictor *p, const struct log *log, struct erro
     p->e->stop = p->settings.stop;
     TRY(open_adapters(p, error));
     TRY(tasks_open_named(p->e, p->settings.card, error));
+    TRY(model_open_head(p->e, error));
     TRY(feature_cache_create(&p->cache, p->e, error));
     p->labels.cache = p->cache;
     p->candidates = calloc(p->routers + 1, sizeof *p->candidates);
@@ -164,11 +169,12 @@ static status select_routers(struct predictor *p, const uint8_t *pixels, size_t 
                              struct error *error)
 {
     const struct clip_dimensions *d = &p->e->model.clip->dimensions;
-    size_t batch = experiment_evaluation_batch(p->e), bytes = d->resolution * d->resolution * 3;
+    size_t batch = experiment_evaluation_batch(p->e), embed = experiment_feature_width(p->e),
+           bytes = d->resolution * d->resolution * 3;
     for (size_t first = 0, count; first < n; first += count) {
         count = n - first < batch ? n - first : batch;
         TRY(stopped(p, error));
-        TRY(encode_frozen(p, pixels + first * bytes, count, f->frozen + first * d->embed,
+        TRY(encode_frozen(p, pixels + first * bytes, count, f->frozen + first * embed,
                           p->selector != NULL ? f->means + first * d->image_width : NULL, error));
     }
     if (p->selector == NULL)
@@ -258,7 +264,7 @@ static status compare(const struct predictor *p, int router, const struct tensor
     size_t count = classes->shape[0];
     arena_reset(&e->model.step_memory);
     TRY(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2,
-                    (size_t[]){n, e->model.clip->dimensions.embed}, error));
+                    (size_t[]){n, experiment_feature_width(e)}, error));
     TRY(e->model.backend->ops->upload(e->model.backend, images.data, features, tensor_bytes(&images), error));
     TRY(e->model.head->scores(e, &images, classes, &scores, error));
     float *logits = malloc(tensor_bytes(&scores));
@@ -293,7 +299,7 @@ static size_t list_items(const struct features *f, size_t n, int router)
 static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n, int router, struct features *f,
                             struct answer *answers, struct error *error)
 {
-    size_t embed = p->e->model.clip->dimensions.embed, batch = experiment_evaluation_batch(p->e),
+    size_t embed = experiment_feature_width(p->e), batch = experiment_evaluation_batch(p->e),
            all = list_items(f, n, router);
     struct tensor *classes;
     if (all == 0)
@@ -315,10 +321,10 @@ static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n
 static status take_features(struct features *f, const struct predictor *p, size_t n, struct error *error)
 {
     const struct clip_dimensions *d = &p->e->model.clip->dimensions;
-    size_t coders = p->selector != NULL ? p->selector->tasks + 1 : 0;
-    *f = (struct features){.frozen = malloc(array_size(n, d->embed * sizeof *f->frozen)),
+    size_t coders = p->selector != NULL ? p->selector->tasks + 1 : 0, embed = experiment_feature_width(p->e);
+    *f = (struct features){.frozen = malloc(array_size(n, embed * sizeof *f->frozen)),
                            .means = malloc(array_size(n, d->image_width * sizeof *f->means)),
-                           .routed = malloc(array_size(n, d->embed * sizeof *f->routed)),
+                           .routed = malloc(array_size(n, embed * sizeof *f->routed)),
                            .router = malloc(array_size(n, sizeof *f->router)),
                            .items = malloc(array_size(n, sizeof *f->items)),
                            .errors = calloc(coders + 1, sizeof *f->errors),

@@ -6,17 +6,9 @@
 #include "harness/run/model_choice.h"
 #include "harness/run/weights.h"
 
-static struct vit_stated stated_of(const struct settings *s)
-{
-    return (struct vit_stated){.heads = s->stated.config.image_heads,
-                               .activation = s->stated.config.activation,
-                               .by = "model.heads or model.activation",
-                               .experts = true};
-}
-
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *s, struct error *error)
 {
-    struct vit_stated stated = stated_of(s);
+    struct vit_stated stated = vit_weights_stated(&s->stated);
     return vit_weights_look(found, is_vit, s->weights, &stated, error);
 }
 
@@ -51,17 +43,25 @@ static status take_tower(struct experiment *e, enum pool pool, enum parameters_m
 
 static status read_tower(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
 {
-    struct vit_stated stated = stated_of(&e->settings);
+    struct vit_stated stated = vit_weights_stated(&e->settings.stated);
     TRY(vit_weights_load(&e->model.clip, e->model.backend, &e->model.memory, e->settings.weights, mode, &stated,
                          &e->model.weights_read, error));
     e->model.clip->pool = pool;
     return OK;
 }
 
+/* Nothing is trained: experts are there as the file has them. */
+static status open_experts(struct experiment *e, const struct vit_file *file, struct error *error)
+{
+    if (!file->experts || e->model.groups != GROUPS_NONE)
+        return OK;
+    return vit_weights_experts(&e->model.adapters, e->model.clip, &e->model.memory, e->settings.weights, error);
+}
+
 /* Without mixtures nobody would stand in for the MLPs that are not there. */
 static status check_replaced(const struct experiment *e, const struct vit_file *file, struct error *error)
 {
-    if (!file->experts || e->model.groups & GROUP_ADAPTERS)
+    if (!file->experts || e->model.groups & GROUP_ADAPTERS || e->model.groups == GROUPS_NONE)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
                      "model.weights: %s has experts in place of MLPs; train them on with method.ffn and the values of "
@@ -91,7 +91,21 @@ status image_tower_load(struct experiment *e, enum pool pool, enum parameters_mo
     TRY(check_pool(e, &file, pool, error));
     if (is_vit)
         TRY(model_choice_check(e->settings.model_options, &file.settings, error));
-    return (is_vit ? read_tower : take_tower)(e, pool, mode, error);
+    TRY((is_vit ? read_tower : take_tower)(e, pool, mode, error));
+    return open_experts(e, &file, error);
+}
+
+status image_tower_open(struct experiment *e, struct error *error)
+{
+    struct vit_file file;
+    bool is_vit;
+    TRY(image_tower_look(&file, &is_vit, &e->settings, error));
+    if (!is_vit)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected a vision transformer under the names of timm or Hugging Face's ViT",
+                         e->settings.weights);
+    TRY(read_tower(e, file.settings.pool, PARAMETERS_FROZEN, error));
+    return open_experts(e, &file, error);
 }
 
 /* --- Its experts and its head --- */

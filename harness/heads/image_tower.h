@@ -13,6 +13,9 @@
 
 status image_tower_load(struct experiment *experiment, enum pool pool, enum parameters_mode mode, struct error *error);
 
+/* As the file has it, pooling and experts included, of settings without a suite. */
+status image_tower_open(struct experiment *experiment, struct error *error);
+
 /* Experts and routers of the file. Routers that it lacks stay as they were started, and so do all where it has no experts.
  * ERROR_ARGUMENT where the blocks, the number or the kind of experts are not those of the suite. */
 status image_tower_load_experts(struct experiment *experiment, struct error *error);

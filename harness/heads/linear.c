@@ -8,6 +8,7 @@
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
 #include "harness/run/experiment.h"
+#include "harness/run/saved_adapters.h"
 #include "harness/run/weights.h"
 #include "models/vit.h"
 
@@ -54,7 +55,8 @@ static struct linear_head *head_of(const struct experiment *e)
 
 static status load(struct experiment *e, enum parameters_mode mode, struct error *error)
 {
-    return image_tower_load(e, pool_of(&e->settings), mode, error);
+    bool suite = e->settings.head_options != NULL;
+    return suite ? image_tower_load(e, pool_of(&e->settings), mode, error) : image_tower_open(e, error);
 }
 
 /* Of the file of weights, if it has a head for as many classes; otherwise zero. */
@@ -70,6 +72,9 @@ static status open_head(struct experiment *e, enum parameters_mode mode, struct 
                                      : error_set(error, ERROR_MEMORY, "model: no memory for a path");
         free(path);
         TRY(result);
+    } else if (e->model.groups == GROUPS_NONE) {
+        return error_set(error, ERROR_ARGUMENT, "%s: expected a head for %zu classes, found another one or none",
+                         e->settings.weights, classes);
     } else {
         TRY(linear_head_create(&head, e->model.backend, &e->model.memory, experiment_feature_width(e), classes, mode,
                                error));
@@ -88,13 +93,17 @@ static struct parameters *parameters(const struct experiment *e)
     return head_of(e)->parameters;
 }
 
+/* With the names of the classes. */
 static status save(const struct experiment *e, const char *path, struct error *error)
 {
-    if (e->model.adapters == NULL)
-        return vit_save(e->model.clip, head_of(e), VIT_TIMM, path, error);
-    if (classifier_is_dense(e->model.clip, e->model.adapters))
-        return classifier_save_dense(e->model.clip, head_of(e), e->model.adapters, path, error);
-    return classifier_save(e->model.clip, head_of(e), e->model.adapters, path, error);
+    const struct adapters *adapters = e->model.adapters;
+    bool dense = adapters != NULL && classifier_is_dense(e->model.clip, adapters);
+    struct adapter_card card;
+    status result = saved_classes(&card, e, error);
+    NEXT(result, (dense ? classifier_save_dense : classifier_save)(e->model.clip, head_of(e), adapters, &card, path,
+                                                                   error));
+    adapter_card_free(&card);
+    return result;
 }
 
 /* --- Training --- */

@@ -87,13 +87,30 @@ status saved_adapters_write(const struct experiment *e, const struct selector *s
     return result;
 }
 
+status saved_classes(struct adapter_card *card, const struct experiment *e, struct error *error)
+{
+    TRY(adapter_card_create(card, 1, error));
+    return describe_task(&card->tasks[0], &e->data.tasks[0], true, error);
+}
+
 /* --- Reading --- */
+
+/* A classifier's experts belong to its own tower. */
+static status refuse_classifier(const struct safetensors *file, struct error *error)
+{
+    if (safetensors_metadata_value(file, "pool") == NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: expected adapters, found the weights of a classifier; name them by --weights",
+                     safetensors_path(file));
+}
 
 status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error)
 {
     *saved = (struct saved_adapters){0};
     TRY(safetensors_open(&saved->file, path, error));
-    status result = adapter_card_read(&saved->card, saved->file, error);
+    status result = refuse_classifier(saved->file, error);
+    NEXT(result, adapter_card_read(&saved->card, saved->file, error));
     if (result != OK)
         saved_adapters_close(saved);
     return result;

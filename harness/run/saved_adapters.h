@@ -19,6 +19,9 @@
 status saved_adapters_write(const struct experiment *experiment, const struct selector *selector, size_t task,
                             const char *path, struct error *error);
 
+/* What the weights of a classifier say of its dataset: its name and classes. adapter_card_free also after a failure. */
+status saved_classes(struct adapter_card *card, const struct experiment *experiment, struct error *error);
+
 struct saved_adapters {
     struct safetensors *file;
     struct adapter_card card;

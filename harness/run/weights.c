@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/files/adapter_file.h"
 #include "core/file.h"
 
 static char *beside_program(const char *file)
@@ -87,6 +88,26 @@ status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, 
     NEXT(result, vit_file_look(found, is_vit, path, stated, error));
     free(path);
     return result;
+}
+
+status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,
+                           struct error *error)
+{
+    struct safetensors *file;
+    static const int router = 0;
+    TRY(safetensors_open(&file, name, error));
+    status result = adapters_open(experts, vit->backend, arena, &vit->dimensions, file, &router, 1, error);
+    safetensors_close(file);
+    return result;
+}
+
+struct vit_stated vit_weights_stated(const struct clip_stated *stated)
+{
+    bool command_line = stated->heads_by != NULL && stated->heads_by[0] == '-';
+    return (struct vit_stated){.heads = stated->config.image_heads,
+                               .activation = stated->config.activation,
+                               .by = command_line ? "--heads or --activation" : "model.heads or model.activation",
+                               .experts = true};
 }
 
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,

@@ -7,6 +7,7 @@
 #ifndef MTIL_HARNESS_RUN_WEIGHTS_H
 #define MTIL_HARNESS_RUN_WEIGHTS_H
 
+#include "adapters/adapter.h"
 #include "harness/run/file_digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
@@ -34,6 +35,13 @@ status vit_weights_load(struct clip **vit, struct backend *backend, struct arena
 /* Whether the weights are those of an image tower alone, of which found tells what is known without reading them. */
 status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
                         struct error *error);
+
+/* The experts in place of MLPs that the file of an image tower holds, for inference through router 0. */
+status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,
+                           struct error *error);
+
+/* What the command line states of an image tower by --heads and --activation, or a suite by model.heads. */
+struct vit_stated vit_weights_stated(const struct clip_stated *stated);
 
 /* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, knows another number of tokens. */
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,

@@ -1,6 +1,9 @@
 /* mtil classify trains one classifier for each dataset of a suite; each is a run like others. */
 #include "tests/end_to_end/rows.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #define WORDS " --quiet model.weights=scratch model.resolution=16 model.patch=8 model.width=64 model.blocks=1"
 #define LINEAR " head.name=linear method.name=supervised"
 
@@ -39,6 +42,51 @@ static void classifiers_are_compared_by_their_settings(void **state)
     workshop_close(&workshop);
 }
 
+/* An MLP in one of two blocks, experts in the other. */
+#define MIXTURE                                                                                                        \
+    " method.ffn=rmoe adapter.experts=3 adapter.top_k=1 adapter.blocks=last_1 adapter.bottleneck=64 "                  \
+    "adapter.capacity=0 model.blocks=2"
+
+/* The file knows its dataset: eval finds it in a suite of three, and its answer is the run's. */
+static void a_file_is_tested_and_answers(void **state)
+{
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    program_succeeds(&workshop, "classify tiny.yaml data.order=eurosat" WORDS MIXTURE);
+    program_succeeds(&workshop, "verify results.db --quiet");
+    rows_expect(&workshop, "results.db", "SELECT DISTINCT block FROM class_experts", "1\n");
+    char *found = workshop_find(&workshop, "runs/*/seed1/weights.safetensors"),
+         *saved = workshop_path(&workshop, "saved.safetensors");
+    assert_int_equal(rename(found, saved), 0);
+    struct text row = {0};
+    char *database = workshop_path(&workshop, "results.db");
+    rows_query(database, "SELECT name || ',' || images || ',' || correct FROM tasks JOIN evaluations USING (run, task)",
+               &row);
+    struct outcome outcome = program_ends(&workshop, "eval tiny.yaml --weights saved.safetensors --format csv", 0);
+    row.data[strcspn(row.data, "\n")] = 0;
+    assert_int_equal(words_count(outcome.out.data, row.data), 1);
+    outcome_free(&outcome);
+    program_fails(&workshop, &(struct launch){.arguments = "eval tiny.yaml --weights saved.safetensors data.order=dtd"},
+                  (const char *const[]){"saved.safetensors", "head", "classes", NULL});
+    outcome = program_ends(&workshop, "predict --weights saved.safetensors --format csv --quiet data/eurosat", 0);
+    assert_true(words_count(outcome.out.data, ",eurosat,,") > 1);
+    outcome_free(&outcome);
+    program_succeeds(&workshop,
+                     "embed --weights saved.safetensors --images data/eurosat/2750/River --out features --quiet");
+    program_fails(&workshop,
+                  &(struct launch){.arguments = "predict --weights saved.safetensors --adapters adapters.safetensors "
+                                                "--router 0 data/eurosat"},
+                  (const char *const[]){"saved.safetensors", "classifier", "--adapters", NULL});
+    program_fails(&workshop, &(struct launch){.arguments = "eval tiny.yaml --adapters saved.safetensors --router own"},
+                  (const char *const[]){"saved.safetensors", "expected adapters", "--weights", NULL});
+    text_free(&row);
+    free(database);
+    free(saved);
+    free(found);
+    workshop_close(&workshop);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
@@ -49,7 +97,7 @@ static void what_makes_no_sense_is_refused(void **state)
     program_fails(
         &workshop,
         &(struct launch){.arguments = "eval tiny.yaml --weights clip.safetensors data.order=mnist" WORDS LINEAR},
-        (const char *const[]){"eval", "head.name", "linear", "mtil query metrics", NULL});
+        (const char *const[]){"eval", "head.name", "linear", "mtil classify", NULL});
     program_fails(&workshop, &(struct launch){.arguments = "classify tiny.yaml method.name=lwf" WORDS},
                   (const char *const[]){"lwf", "class prompts", "supervised", NULL});
     workshop_close(&workshop);
@@ -77,9 +125,8 @@ static void heads_and_sizes_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dataset_has_a_run),
-        cmocka_unit_test(classifiers_are_compared_by_their_settings),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(every_dataset_has_a_run),      cmocka_unit_test(classifiers_are_compared_by_their_settings),
+        cmocka_unit_test(a_file_is_tested_and_answers), cmocka_unit_test(what_makes_no_sense_is_refused),
         cmocka_unit_test(heads_and_sizes_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static status read_experts(struct mixture *m, const char *path, struct error *er
 status mixture_write(struct mixture *m, const char *path, struct error *error)
 {
     const struct vit_stated with_experts = {.experts = true};
-    TRY(classifier_save(m->vit, m->head, m->adapters, path, error));
+    TRY(classifier_save(m->vit, m->head, m->adapters, NULL, path, error));
     TRY(vit_load(&m->written, m->backend, &m->memory, path, PARAMETERS_FROZEN, &with_experts, error));
     return read_experts(m, path, error);
 }

@@ -1,0 +1,28 @@
+/* Whether --weights names a classifier's file (an image tower, maybe with experts and a head) instead of a CLIP, and what it says
+ * of its dataset and classes.
+ *
+ *     struct classifier_choice choice;
+ *     TRY(classifier_choice_read(&choice, "weights.safetensors", &stated, error));
+ *     if (choice.is_one) … choice.about.classes … choice.card.tasks[0].name …
+ *     classifier_choice_free(&choice);
+ */
+#ifndef MTIL_HARNESS_COMMANDS_INPUTS_CLASSIFIER_CHOICE_H
+#define MTIL_HARNESS_COMMANDS_INPUTS_CLASSIFIER_CHOICE_H
+
+#include "adapters/files/adapter_card.h"
+#include "models/clip.h"
+#include "models/vit.h"
+
+struct classifier_choice {
+    bool is_one;
+    struct vit_file about;
+    struct safetensors *file; /* of the card's strings */
+    struct adapter_card card; /* one task; none where the file does not say */
+};
+
+/* stated: what a caller says of the model, zeros: nothing. After a failure there is nothing to free. */
+status classifier_choice_read(struct classifier_choice *choice, const char *weights, const struct clip_stated *stated,
+                              struct error *error);
+void classifier_choice_free(struct classifier_choice *choice); /* all zero is allowed */
+
+#endif

@@ -1,0 +1,193 @@
+/* What a classifier's file answers without its suite: the classes that the run's own test had, and the same features. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "datasets/loader.h"
+#include "harness/commands/inputs/classifier_choice.h"
+#include "harness/evaluate/encoder.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/evaluate/predictor.h"
+#include "harness/heads/heads.h"
+#include "harness/run/run_folder.h"
+#include "harness/run/sequence.h"
+#include "tests/harness/small_run.h"
+
+enum { CLASSES = 4, WIDTH = 64, IMAGES = 12, SIDE = 16 };
+
+#define SCRATCH                                                                                                        \
+    "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24",                     \
+        "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
+#define MIXTURE "adapter.blocks=every_2", "adapter.experts=4", "adapter.top_k=1", "adapter.bottleneck=64"
+
+static const char *const kinds[][6] = {
+    {"method.ffn=dense"},         {"method.ffn=dense", "head.pool=mean_patches", "model.share_groups=1"},
+    {"method.ffn=ewa", MIXTURE},  {"method.ffn=moe", MIXTURE},
+    {"method.ffn=rmoe", MIXTURE}, {"method.ffn=widenet", MIXTURE}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Trains and tests one; the path of its weights, which the caller frees. */
+static char *train(struct small_run *run, size_t kind)
+{
+    struct store *store;
+    const char *const *k = kinds[kind];
+    small_run_reopen(run, 1, (const char *const[]){SCRATCH, k[0], k[1], k[2], k[3], k[4], NULL});
+    char *database = path_format("%zu.db", kind);
+    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
+    must(sequence_run(&(struct sequence){.experiment = run->experiment, .store = store}, &error));
+    store_close(store);
+    free(database);
+    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
+    free(folder);
+    return path;
+}
+
+static void read_pixels(const struct task *task, uint8_t *pixels)
+{
+    struct loader *loader;
+    struct loader_settings settings = {
+        .dataset = task->dataset, .split = SPLIT_TEST, .resolution = SIDE, .batch = IMAGES};
+    size_t count;
+    must(loader_create(&loader, &settings, &error));
+    must(loader_read(loader, 0, pixels, NULL, NULL, &count, &error));
+    assert_int_equal(count, IMAGES);
+    loader_destroy(loader);
+}
+
+/* features [n, width], of length 1 afterwards */
+static void normalise(float *features, size_t n, size_t width)
+{
+    for (size_t i = 0; i < n; i++) {
+        double square = 0;
+        for (size_t c = 0; c < width; c++)
+            square += pow((double)features[i * width + c], 2);
+        for (size_t c = 0; c < width; c++)
+            features[i * width + c] /= (float)sqrt(square);
+    }
+}
+
+static void check_features(const char *path, const uint8_t *pixels, const struct test_set *set)
+{
+    struct encoder encoder;
+    float found[IMAGES * WIDTH], expected[IMAGES * WIDTH];
+    struct encoder_settings settings = {
+        .weights = path, .router = ROUTER_NONE, .backend = {.name = test_backend_name()}};
+    must(encoder_open(&encoder, &settings, &error));
+    assert_int_equal(encoder_width(&encoder), WIDTH);
+    must(encoder_images(&encoder, pixels, IMAGES, found, &error));
+    encoder_close(&encoder);
+    memcpy(expected, set->routed.features, sizeof expected);
+    normalise(expected, IMAGES, WIDTH);
+    for (size_t i = 0; i < IMAGES * WIDTH; i++)
+        assert_true(fabsf(found[i] - expected[i]) < 1e-5f);
+}
+
+/* The softmax of W f + b of an image at its class, by the weights that the run has. */
+static double confidence_of(const struct small_run *run, const float *feature, size_t class)
+{
+    const struct parameters *head = run->experiment->model.head->parameters(run->experiment);
+    float *values = small_run_values(run, head->values, head->values_count);
+    const float *weight = values + parameters_find(head, "head.weight")->offset,
+                *bias = values + parameters_find(head, "head.bias")->offset;
+    double sum = 0, own = 0;
+    for (size_t c = 0; c < CLASSES; c++) {
+        double logit = (double)bias[c];
+        for (size_t i = 0; i < WIDTH; i++)
+            logit += (double)weight[c * WIDTH + i] * (double)feature[i];
+        sum += exp(logit);
+        own = c == class ? exp(logit) : own;
+    }
+    free(values);
+    return own / sum;
+}
+
+static void check_answers(const struct small_run *run, const char *path, const uint8_t *pixels,
+                          const struct test_set *set)
+{
+    struct classifier_choice choice;
+    struct predictor *predictor;
+    struct answer answers[IMAGES];
+    struct answer_rank ranks[IMAGES];
+    must(classifier_choice_read(&choice, path, &(struct clip_stated){0}, &error));
+    assert_true(choice.is_one);
+    assert_int_equal(choice.about.classes, CLASSES);
+    assert_string_equal(choice.card.tasks[0].name, "third");
+    for (size_t c = 0; c < CLASSES; c++)
+        assert_string_equal(choice.card.tasks[0].classes.items[c], dataset_class_name(set->task->dataset, c));
+    struct predictor_settings settings = {
+        .model = {.weights = path, .head = &head_linear, .backend = {.name = test_backend_name()}},
+        .card = &choice.card,
+        .router = ROUTER_NONE,
+        .top = 1};
+    must(predictor_open(&predictor, &settings, NULL, &error));
+    assert_int_equal(predictor_resolution(predictor), SIDE);
+    for (size_t i = 0; i < IMAGES; i++)
+        answers[i].ranks = &ranks[i];
+    must(predictor_answer(predictor, pixels, IMAGES, answers, &error));
+    for (size_t i = 0; i < IMAGES; i++) {
+        assert_int_equal(ranks[i].class_index, set->predicted[i]);
+        double expected = confidence_of(run, set->routed.features + i * WIDTH, ranks[i].class_index);
+        assert_true(fabs(ranks[i].confidence - expected) < 1e-4);
+    }
+    predictor_close(predictor);
+    classifier_choice_free(&choice);
+}
+
+static void a_file_answers_as_its_run_did(void **state)
+{
+    (void)state;
+    uint8_t pixels[IMAGES * SIDE * SIDE * 3];
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        struct evaluator *evaluator;
+        char *path = train(&run, kind);
+        must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+        must(evaluator_task(evaluator, 0, 0, NULL, &error));
+        const struct test_set *set = &evaluator->sets[0];
+        assert_int_equal(set->n, IMAGES);
+        assert_true(set->correct > IMAGES / 2); /* it has learnt something */
+        read_pixels(set->task, pixels);
+        check_features(path, pixels, set);
+        check_answers(&run, path, pixels, set);
+        evaluator_destroy(evaluator);
+        free(path);
+    }
+    small_run_close(&run);
+}
+
+/* A file that was trained for other classes, and one that somebody takes for adapters. */
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct classifier_choice choice;
+    struct predictor *predictor;
+    struct saved_adapters adapters;
+    small_run_open(&run, 1, NULL);
+    char *path = train(&run, KINDS - 1);
+    must(classifier_choice_read(&choice, path, &(struct clip_stated){0}, &error));
+    struct predictor_settings settings = {
+        .model = {.weights = path, .head = &head_linear, .backend = {.name = test_backend_name()}},
+        .card = &choice.card,
+        .router = ROUTER_NONE,
+        .top = 1};
+    choice.card.tasks[0].classes.count = CLASSES - 1;
+    assert_int_equal(predictor_open(&predictor, &settings, NULL, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){path, "a head for 3 classes", NULL});
+    assert_int_equal(saved_adapters_open(&adapters, path, &error), ERROR_ARGUMENT);
+    error_tells((const char *const[]){path, "expected adapters", "--weights", NULL});
+    classifier_choice_free(&choice);
+    free(path);
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_answers_as_its_run_did),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
