@@ -1,13 +1,16 @@
 /* Which classes which expert serves: of each block, how often images of each class choose each expert in the last test. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "results/report/experts.h"
 
 enum { CLASSES_MOST = 128 }; /* of a task, in a figure */
 
-/* Of one run. Blocks of the text tower have no rows. */
+/* Blocks that decide: where they share experts, those of training are the first of each run. */
+static const char blocks_sql[] = "SELECT 'image', block, (SELECT max(expert) + 1 FROM expert_counts WHERE run = ?1), 1 "
+                                 "FROM class_experts WHERE run = ?1 GROUP BY block ORDER BY block";
+
+/* Of one run. */
 struct serving {
     const struct blocks *blocks;
     size_t tasks, rows;         /* rows: of value, classes of a task or tasks */
@@ -55,11 +58,6 @@ static status load(const struct section_call *call, const struct blocks *blocks,
                        run, take_class, s, error);
 }
 
-static bool is_shown(const struct blocks *blocks, size_t block)
-{
-    return strcmp(blocks->block[block].encoder, "image") == 0;
-}
-
 /* --- How much the class matters --- */
 
 /* exp of the entropy of what all images choose, and of what those of one class do, in the mean. */
@@ -89,8 +87,7 @@ static void show_effective(const struct section_call *call, const struct configu
     table_add_column(&table, &(struct table_column){.title = "experts of all images", .decimals = 1});
     table_add_column(&table, &(struct table_column){.title = "of one class", .decimals = 1});
     for (size_t i = 0; i < s->blocks->count; i++)
-        if (is_shown(s->blocks, i))
-            add_effective(s, i, &table);
+        add_effective(s, i, &table);
     html_table(call->page,
                &(struct html_table){
                    .table = &table,
@@ -133,21 +130,20 @@ static status draw(const struct section_call *call, struct serving *s, const cha
                    const char *caption, size_t first, struct error *error)
 {
     const struct blocks *blocks = s->blocks;
-    size_t panels = 0, experts = blocks->experts;
+    size_t experts = blocks->experts;
     struct figure_panel *panel = report_take(call->report, blocks->count, sizeof *panel);
     TRY(report_check(call->report, error));
     make_shares(s);
     for (size_t i = 0; i < blocks->count; i++)
-        if (is_shown(blocks, i))
-            panel[panels++] = (struct figure_panel){
-                .title = blocks->label[i], .value = s->value + i * s->rows * experts, .mark = (double)NAN};
+        panel[i] = (struct figure_panel){
+            .title = blocks->label[i], .value = s->value + i * s->rows * experts, .mark = (double)NAN};
     struct figure figure = {.name = name,
                             .title = title,
                             .caption = caption,
                             .kind = FIGURE_HEAT,
                             .x_title = "expert",
                             .panel = panel,
-                            .panels = panels,
+                            .panels = blocks->count,
                             .x_label = numbers(call->report, experts, 0),
                             .columns = experts,
                             .y_label = numbers(call->report, s->rows, first),
@@ -240,7 +236,7 @@ status section_classes(const struct section_call *call, struct error *error)
     for (size_t i = 0; i < call->board->shown; i++) {
         const struct configuration *configuration = call->board->configuration[i];
         struct serving serving;
-        TRY(blocks_load(call, configuration, blocks, error));
+        TRY(blocks_load_from(call, configuration->run[0].run, blocks_sql, blocks, error));
         if (blocks->count == 0)
             continue;
         TRY(load(call, blocks, configuration->run[0].run, &serving, error));

@@ -23,16 +23,22 @@ static void take_block(void *context, struct statement *row)
     blocks->block[blocks->count++] = block;
 }
 
-status blocks_load(const struct section_call *call, const struct configuration *configuration, struct blocks *blocks,
-                   struct error *error)
+status blocks_load_from(const struct section_call *call, int64_t run, const char *sql, struct blocks *blocks,
+                        struct error *error)
 {
     *blocks = (struct blocks){0};
     struct loading loading = {call->report, blocks};
-    TRY(report_rows(call->report,
-                    "SELECT encoder, block, max(expert) + 1, max(task) + 1 FROM expert_counts WHERE run = ?1 "
-                    "GROUP BY encoder, block ORDER BY encoder, block",
-                    configuration->run[0].run, take_block, &loading, error));
+    TRY(report_rows(call->report, sql, run, take_block, &loading, error));
     return report_check(call->report, error);
+}
+
+status blocks_load(const struct section_call *call, const struct configuration *configuration, struct blocks *blocks,
+                   struct error *error)
+{
+    return blocks_load_from(call, configuration->run[0].run,
+                            "SELECT encoder, block, max(expert) + 1, max(task) + 1 FROM expert_counts WHERE run = ?1 "
+                            "GROUP BY encoder, block ORDER BY encoder, block",
+                            blocks, error);
 }
 
 size_t blocks_find(const struct blocks *blocks, const char *encoder, int64_t block)

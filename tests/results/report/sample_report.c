@@ -132,12 +132,13 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
     return write_evaluations(store, run, kind, seed, task, error);
 }
 
-/* In block b images of each class choose b + 1 experts, other ones than those of the next class. */
+/* In block b images of each class choose b + 1 experts, other ones than those of the next class. The last block has none of
+ * its own, and is not counted in training. */
 static status write_classes(struct store *store, int64_t run, const struct kind *kind, struct error *error)
 {
     enum { CLASSES = 10 };
     for (int64_t task = 0; task < kind->tasks; task++)
-        for (int64_t block = 0; block < BLOCKS; block++) {
+        for (int64_t block = 0; block <= BLOCKS; block++) {
             uint64_t counts[CLASSES * EXPERTS] = {0};
             for (int64_t class = 0; class < CLASSES; class ++)
                 for (int64_t i = 0; i <= block; i++)
