@@ -103,6 +103,28 @@ static void what_makes_no_sense_is_refused(void **state)
     workshop_close(&workshop);
 }
 
+/* A suite with rows becomes a table with differences from the dense one, a block for each dataset. */
+static void rows_make_a_table(void **state)
+{
+    static const char rows[] =
+        "(cat tiny.yaml; printf 'rows:\\n  Dense: {}\\n  probe: {method.train: head}\\n') > rows.yaml";
+    (void)state;
+    struct workshop workshop;
+    workshop_open(&workshop);
+    assert_int_equal(workshop_shell(&workshop, rows), 0);
+    program_succeeds(&workshop, "sweep rows.yaml seed=1,2 data.order=mnist,eurosat" WORDS LINEAR);
+    struct outcome outcome = program_ends(&workshop, "query results.db paper-table --format csv", 0);
+    assert_int_equal(words_count(outcome.out.data, "rows,mnist,Dense,2,"), 1);
+    assert_int_equal(words_count(outcome.out.data, "rows,eurosat,probe,2,"), 1);
+    assert_int_equal(words_count(outcome.out.data, "not established") + words_count(outcome.out.data, "above") +
+                         words_count(outcome.out.data, "below"),
+                     2);
+    outcome_free(&outcome);
+    program_complains(&workshop, &(struct launch){.arguments = "query results.db paper-table --baseline Prob"},
+                      (const char *const[]){"baseline", "Prob", NULL});
+    workshop_close(&workshop);
+}
+
 static void expect_words(const struct workshop *workshop, const char *arguments, const char *const *words)
 {
     struct outcome outcome = program_ends(workshop, arguments, 0);
@@ -125,8 +147,11 @@ static void heads_and_sizes_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dataset_has_a_run),      cmocka_unit_test(classifiers_are_compared_by_their_settings),
-        cmocka_unit_test(a_file_is_tested_and_answers), cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(every_dataset_has_a_run),
+        cmocka_unit_test(classifiers_are_compared_by_their_settings),
+        cmocka_unit_test(a_file_is_tested_and_answers),
+        cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(rows_make_a_table),
         cmocka_unit_test(heads_and_sizes_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
