@@ -15,7 +15,7 @@ struct fixture {
 struct one_run {
     const char *row, *dataset;
     int64_t seed, correct; /* of 1000 */
-    const char *model, *hash;
+    const char *model, *hash, *images;
 };
 
 static void add_run(struct store *store, const struct one_run *one)
@@ -36,7 +36,9 @@ static void add_run(struct store *store, const struct one_run *one)
     assert_ok(store_run_start(store, &described, &start, &error));
     assert_ok(store_add_task(
         store, start.run,
-        &(struct task_row){.name = one->dataset, .classes = 2, .test_images = 1000, .test_digest = "0"}, &error));
+        &(struct task_row){
+            .name = one->dataset, .classes = 2, .test_images = 1000, .test_digest = one->images ? one->images : "0"},
+        &error));
     assert_ok(store_add_evaluation(store, start.run, &(struct evaluation_row){.correct = one->correct, .images = 1000},
                                    &error));
     assert_ok(store_run_end(store, start.run, RUN_FINISHED, NULL, &error));
@@ -51,10 +53,10 @@ static int create(void **state)
     static const int64_t dense[] = {600, 620, 640}, ewa[] = {620, 650, 680, 990}, wide[] = {570, 650, 640};
     for (int64_t seed = 1; seed <= 4; seed++) {
         if (seed < 4) {
-            add_run(fixture.store, &(struct one_run){"Dense", "cifar100", seed, dense[seed - 1], NULL, NULL});
-            add_run(fixture.store, &(struct one_run){"WideNet", "cifar100", seed, wide[seed - 1], NULL, NULL});
+            add_run(fixture.store, &(struct one_run){"Dense", "cifar100", seed, dense[seed - 1], NULL, NULL, NULL});
+            add_run(fixture.store, &(struct one_run){"WideNet", "cifar100", seed, wide[seed - 1], NULL, NULL, NULL});
         }
-        add_run(fixture.store, &(struct one_run){"EWA", "cifar100", seed, ewa[seed - 1], NULL, NULL});
+        add_run(fixture.store, &(struct one_run){"EWA", "cifar100", seed, ewa[seed - 1], NULL, NULL, NULL});
     }
     *state = &fixture;
     return 0;
@@ -129,15 +131,17 @@ static void another_row_is_the_baseline(void **state)
     table_free(&table);
 }
 
-/* Other datasets have a baseline of their own, or none; one seed has no interval. */
+/* Other datasets, or other images, have a baseline of their own, or none; one seed has no interval. */
 static void datasets_are_apart(void **state)
 {
     struct fixture *fixture = *state;
-    add_run(fixture->store, &(struct one_run){"EWA", "food", 1, 900, NULL, NULL});
-    add_run(fixture->store, &(struct one_run){"Dense", "dtd", 1, 500, NULL, NULL});
-    add_run(fixture->store, &(struct one_run){"EWA", "dtd", 1, 400, NULL, NULL});
+    add_run(fixture->store, &(struct one_run){"EWA", "food", 1, 900, NULL, NULL, NULL});
+    add_run(fixture->store, &(struct one_run){"Dense", "dtd", 1, 500, NULL, NULL, NULL});
+    add_run(fixture->store, &(struct one_run){"EWA", "dtd", 1, 400, NULL, NULL, NULL});
+    add_run(fixture->store, &(struct one_run){"WideNet", "dtd", 1, 400, NULL, NULL, "other images"});
     struct table table = ask(state, (struct query_filter){0});
     expect_real(cell(&table, "cifar100", "EWA", "difference"), 3);
+    assert_int_equal(cell(&table, "dtd", "WideNet", "difference")->kind, CELL_EMPTY);
     assert_int_equal(cell(&table, "food", "EWA", "difference")->kind, CELL_EMPTY);
     expect_real(cell(&table, "dtd", "EWA", "difference"), -10);
     assert_int_equal(cell(&table, "dtd", "EWA", "difference ±")->kind, CELL_EMPTY);
@@ -149,7 +153,7 @@ static void datasets_are_apart(void **state)
 static void two_baselines_are_none(void **state)
 {
     struct fixture *fixture = *state;
-    add_run(fixture->store, &(struct one_run){"Dense", "cifar100", 1, 500, NULL, "longer"});
+    add_run(fixture->store, &(struct one_run){"Dense", "cifar100", 1, 500, NULL, "longer", NULL});
     struct table table = ask(state, (struct query_filter){0});
     assert_int_equal(table_rows(&table), 4);
     assert_int_equal(cell(&table, "cifar100", "EWA", "difference")->kind, CELL_EMPTY);
@@ -165,8 +169,8 @@ static void published_rows_are_of_the_same_kind(void **state)
     assert_int_equal(table_rows(&table), 3);
     assert_non_null(strstr(table_cell_at(&table, 0, 2)->text, "(other data than in papers)"));
     table_free(&table);
-    add_run(fixture->store, &(struct one_run){"Dense", "cifar100", 1, 500, "ViT-B-16.safetensors", "tuned"});
-    add_run(fixture->store, &(struct one_run){"fine-tuned", "cifar100", 1, 500, "ViT-B-16.safetensors", "tuned"});
+    add_run(fixture->store, &(struct one_run){"Dense", "cifar100", 1, 500, "ViT-B-16.safetensors", "tuned", NULL});
+    add_run(fixture->store, &(struct one_run){"fine-tuned", "cifar100", 1, 500, "ViT-B-16.safetensors", "tuned", NULL});
     table = ask(state, (struct query_filter){.published = true});
     expect_real(cell(&table, "cifar100", "Dense ViT-B, published (EWA, arXiv 2308.06093)", "accuracy"), 90.71);
     expect_real(cell(&table, "cifar100", "EWA ViT-B, published (EWA, arXiv 2308.06093)", "accuracy"), 91.42);
