@@ -1,4 +1,4 @@
-/* mtil convert rmoe: what it writes, and what it says of it. */
+/* mtil convert rmoe: what it writes, what it says of it, and what is trained from it; and mtil layers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +165,53 @@ static void a_classifier_keeps_its_head(void **state)
     free(pattern);
 }
 
+#define CLASSIFY                                                                                                       \
+    "classify tiny.yaml --quiet data.order=mnist adapter.experts=3 adapter.top_k=1 adapter.bottleneck=64 "             \
+    "method.ffn=rmoe "
+
+/* An intermediate stage with aligned output, then the downstream one without: each from the file of the one before. */
+static void stages_start_from_one_another(void **state)
+{
+    (void)state;
+    char line[512];
+    convert("clip.safetensors converted.safetensors --experts 3 --blocks 1");
+    program_succeeds(&workshop, CLASSIFY "adapter.blocks=1 model.weights=converted.safetensors run.folder=first "
+                                         "adapter.aligned_output=true");
+    char *first = workshop_find(&workshop, "first/*/seed*/weights.safetensors");
+    assert_non_null(first);
+    snprintf(line, sizeof line, CLASSIFY "adapter.blocks=1 model.weights=%s run.folder=second", first);
+    program_succeeds(&workshop, line);
+    char *second = workshop_find(&workshop, "second/*/seed*/weights.safetensors");
+    assert_non_null(second);
+    snprintf(line, sizeof line, CLASSIFY "adapter.blocks=by_score_1 model.weights=%s", first);
+    program_complains(&workshop, &(struct launch){.arguments = line},
+                      (const char *const[]){"adapter.blocks", "experts", NULL});
+    free(first);
+    free(second);
+}
+
+/* The best first, for each tower. */
+static void layers_are_ranked(void **state)
+{
+    (void)state;
+    struct outcome outcome = program_ends(&workshop, "layers tiny.yaml --quiet --format csv adapter.score_steps=2", 0);
+    char tower[16], last_tower[16] = "";
+    double score, last = 0;
+    long rank, block, rows = 0;
+    for (const char *row = strchr(outcome.out.data, '\n'); row != NULL && row[1] != 0; row = strchr(row + 1, '\n')) {
+        if (sscanf(row, "\n%15[a-z],%ld,%ld,%lf", tower, &rank, &block, &score) != 4)
+            fail_msg("a row of: %s", outcome.out.data);
+        bool same = strcmp(tower, last_tower) == 0;
+        assert_true(score > 0 && (!same || score <= last));
+        assert_int_equal(rank == 1, !same);
+        snprintf(last_tower, sizeof last_tower, "%s", tower);
+        last = score;
+        rows++;
+    }
+    assert_int_equal(rows, 3); /* two blocks of the image tower, one of the text tower */
+    outcome_free(&outcome);
+}
+
 static void complains(const char *arguments, const char *const *words)
 {
     program_fails(&workshop, &(struct launch){.arguments = arguments}, words);
@@ -191,6 +238,8 @@ int main(void)
         cmocka_unit_test(noise_and_gates_are_what_deviates),
         cmocka_unit_test(the_file_is_a_classifiers),
         cmocka_unit_test(a_classifier_keeps_its_head),
+        cmocka_unit_test(stages_start_from_one_another),
+        cmocka_unit_test(layers_are_ranked),
         cmocka_unit_test(what_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
