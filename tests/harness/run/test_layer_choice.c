@@ -112,6 +112,7 @@ static const struct kind {
     const char *words[WORDS], *saved;
     size_t tasks;
 } sequence_kind = {{"run.log_every=2"}, "adapters.safetensors", SMALL_RUN_TASKS},
+  shared_kind = {{"run.gpus=2"}, "adapters.safetensors", SMALL_RUN_TASKS},
   classifier_kind = {/* its tower is trained, too, but not in the steps that score */
                      {CLASSIFIER},
                      "weights.safetensors",
@@ -141,7 +142,8 @@ static status run_once(struct small_run *run, const char *blocks, const char *da
     add_words(words, 1, kind->words);
     small_run_reopen(run, 1, words);
     const struct method *method = run->experiment->settings.method;
-    struct method watched = *method;
+    static struct method watched; /* replicas keep it */
+    watched = *method;
     watched.after_step = interrupt;
     interruption = (struct stop){0};
     if (interrupted)
@@ -256,8 +258,8 @@ static void expect_same_bytes(struct bytes found, const struct bytes *expected)
 static void runs_have_the_best_blocks(void **state)
 {
     (void)state;
-    static const struct kind *const kinds[] = {&sequence_kind, &classifier_kind};
-    for (size_t i = 0; i < 2; i++) {
+    static const struct kind *const kinds[] = {&sequence_kind, &classifier_kind, &shared_kind};
+    for (size_t i = 0; i < (small_run_gpus() < 2 ? 2 : 3); i++) {
         struct small_run run;
         size_t best[TOWERS];
         char words[64];
