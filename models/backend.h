@@ -40,9 +40,10 @@ struct step_state {
 struct gemm {
     struct matrix a, b, out;
     bool transpose_a, transpose_b, accumulate, backward;
-    bool exact;           /* in f32 whatever the precision: losses, selectors */
-    float scale;          /* 0 means 1 */
-    const void *bias;     /* [columns of out], NULL: none */
+    bool exact;       /* in f32 whatever the precision: losses, selectors */
+    bool frozen_b;    /* b is a frozen weight of parameters: the backend may keep it in a form of its own (see renew) */
+    float scale;      /* 0 means 1 */
+    const void *bias; /* [columns of out], NULL: none */
     struct matrix addend; /* like out; data NULL: none; may be out itself */
     enum activation activation;
     struct matrix before; /* forward: receives the value before the activation unless NULL; backward: holds it */
@@ -474,6 +475,9 @@ struct backend {
         *arithmetic; /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits; NULL: nothing
                               * is promised */
     enum precision precision;
+    /* Parameters' values [n] come here, are about to change or go: what the backend keeps of frozen ones holds no longer.
+     * NULL: it keeps nothing. */
+    void (*renew)(struct backend *, const float *values, size_t n);
 };
 
 /* How to store what only products, and the operations between two of them, read: TENSOR_BF16 in bf16 precision, else

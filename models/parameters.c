@@ -18,10 +18,17 @@ status parameters_create(struct parameters **result, struct backend *backend, st
     return OK;
 }
 
+static void renew(const struct parameters *group, size_t offset, size_t n)
+{
+    if (group->values != NULL && group->backend->renew != NULL)
+        group->backend->renew(group->backend, group->values + offset, n);
+}
+
 void parameters_destroy(struct parameters *group)
 {
     if (group == NULL)
         return;
+    renew(group, 0, group->values_count);
     for (size_t i = 0; i < group->count; i++)
         free(group->list[i].name);
     free(group->list);
@@ -123,6 +130,7 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
     TRY(take(group, arena, bytes, &memory, error));
     group->values = memory;
     group->version = 1;
+    renew(group, 0, group->values_count);
     if (mode == PARAMETERS_FROZEN)
         return OK;
     TRY(take(group, arena, bytes, &memory, error));
@@ -181,6 +189,7 @@ float *parameters_write(struct parameters *group, size_t offset, size_t n)
             group->writes[p->first_segment + s] += first < offset + n && offset < first + each;
         }
     }
+    renew(group, offset, n);
     return (float *)group->values + offset;
 }
 

@@ -61,7 +61,7 @@ struct update_rule {
 };
 
 status parameters_create(struct parameters **group, struct backend *backend, struct error *error);
-void parameters_destroy(struct parameters *group); /* the host's part; the arena owns the rest */
+void parameters_destroy(struct parameters *group); /* the host's part, before its backend; the arena owns the rest */
 
 /* Declares a tensor; segment i is governed by flag first_flag + i. Its number comes in *index. */
 status parameters_add(struct parameters *group, const char *name, int rank, const size_t *shape, size_t segments,

@@ -12,6 +12,7 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
                                              .activation = o->activation,
                                              .before = o->before,
                                              .exact = linear->exact,
+                                             .frozen_b = linear->weight.gradient == NULL,
                                              .out = o->y},
                               error);
 }
@@ -23,6 +24,7 @@ status linear_backward_input(struct backend *backend, const struct linear *linea
                               &(struct gemm){.a = dy,
                                              .b = matrix_rows(linear->weight.value, linear->out, linear->in),
                                              .exact = linear->exact,
+                                             .frozen_b = linear->weight.gradient == NULL,
                                              .out = dx},
                               error);
 }
@@ -37,6 +39,7 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
                                               .b = x,
                                               .out = matrix_rows(linear->weight.gradient, linear->out, linear->in),
                                               .exact = linear->exact,
+                                              .frozen_b = linear->weight.gradient == NULL,
                                               .accumulate = true},
                                error));
     if (linear->bias.gradient != NULL)
@@ -234,6 +237,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .out = dh,
                        .activation = block->activation,
                        .before = hidden,
+                       .frozen_b = block->c_proj.weight.gradient == NULL,
                        .backward = true},
         error));
     if (block_is_trained(block)) {

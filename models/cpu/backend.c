@@ -58,9 +58,15 @@ static status copy(struct backend *backend, void *to, const void *from, size_t b
 static void close_cpu(struct backend *backend)
 {
     struct cpu *cpu = cpu_of(backend);
+    cpu_weights_free(&cpu->weights);
     threads_destroy(cpu->threads);
     arena_destroy(&cpu->scratch);
     free(cpu);
+}
+
+static void renew(struct backend *backend, const float *values, size_t n)
+{
+    cpu_weights_renew(&cpu_of(backend)->weights, values, n);
 }
 
 static size_t memory_left(struct backend *backend)
@@ -136,7 +142,8 @@ status cpu_backend_open(struct backend **backend, size_t threads, enum precision
                                     .context = cpu,
                                     .description = cpu->description,
                                     .arithmetic = cpu->arithmetic,
-                                    .precision = precision};
+                                    .precision = precision,
+                                    .renew = renew};
     status result = choose_kernels(cpu, precision, error);
     if (result == OK)
         result = threads_create(&cpu->threads, threads, error);

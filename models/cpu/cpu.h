@@ -9,12 +9,24 @@
 #include "models/cpu/bf16.h"
 #include "models/cpu/vector.h"
 
+/* Frozen weights as products in bf16 read them, packed once (weights.c). */
+struct cpu_weights {
+    struct packed_weight *list;
+    size_t count, capacity;
+};
+const uint32_t *cpu_weights_find(const struct cpu_weights *weights, struct matrix b, bool transpose); /* NULL: absent */
+/* Where to pack b, so many pairs; NULL: no memory is left to keep it. */
+uint32_t *cpu_weights_add(struct cpu_weights *weights, struct matrix b, bool transpose, size_t pairs);
+void cpu_weights_renew(struct cpu_weights *weights, const float *values, size_t n);
+void cpu_weights_free(struct cpu_weights *weights);
+
 struct cpu {
     struct backend backend;
     struct threads *threads;
     const struct vector_kernels *vector;
     const struct bf16_kernels *bf16; /* NULL in f32 */
-    struct arena scratch;            /* of one operation; every operation leaves it as it was */
+    struct cpu_weights weights;
+    struct arena scratch; /* of one operation; every operation leaves it as it was */
     atomic_bool product_failed;
     char description[128], arithmetic[128];
 };
@@ -32,13 +44,35 @@ static inline float *row_of(struct matrix matrix, size_t row)
 /* Values of either type, a few at a time. n values of a row from a column on as floats: where they lie, or widened into
  * buffer. */
 enum { CPU_PIECE = 1024 };
-const float *cpu_floats(const struct cpu *cpu, struct matrix matrix, size_t row, size_t column, size_t n,
-                        float *buffer);
+static inline const float *cpu_floats(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n,
+                                      float *buffer)
+{
+    if (m.type == TENSOR_F32)
+        return row_of(m, row) + column;
+    cpu->vector->widen(n, (const uint16_t *)m.data + row * m.stride + column, buffer);
+    return buffer;
+}
+
 /* Where to compute them: where they belong, or in buffer, from where cpu_store rounds them. */
-float *cpu_room(struct matrix matrix, size_t row, size_t column, float *buffer);
-void cpu_store(const struct cpu *cpu, struct matrix matrix, size_t row, size_t column, size_t n, const float *room);
+static inline float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
+{
+    return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
+}
+
+static inline void cpu_store(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n,
+                             const float *room)
+{
+    if (m.type == TENSOR_BF16)
+        cpu->vector->round(n, room, (uint16_t *)m.data + row * m.stride + column);
+}
+
 /* The most columns at a time: all of a row of floats. */
-size_t cpu_piece(size_t columns, enum tensor_type first, enum tensor_type second, enum tensor_type third);
+static inline size_t cpu_piece(size_t columns, enum tensor_type first, enum tensor_type second, enum tensor_type third)
+{
+    bool floats = first == TENSOR_F32 && second == TENSOR_F32 && third == TENSOR_F32;
+    return floats || columns < CPU_PIECE ? columns : CPU_PIECE;
+}
+
 void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct matrix to, size_t at);
 /* to += scale · from */
 void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t row, struct matrix to, size_t at);

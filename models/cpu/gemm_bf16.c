@@ -67,12 +67,18 @@ static void pack_right_strips(struct cpu *cpu, const void *operation, size_t fir
                     o->right);
 }
 
-static status prepare_right(struct cpu *cpu, struct matrix b, bool transpose, const uint32_t **right,
-                            struct error *error)
+static status prepare_right(struct cpu *cpu, const struct gemm *g, const uint32_t **right, struct error *error)
 {
-    size_t columns = transpose ? b.rows : b.columns, depth = transpose ? b.columns : b.rows;
-    struct operand o = {b, transpose, .depth = bf16_padded(depth, BF16_DEPTH)};
-    TRY(take(cpu, bf16_padded(columns, BF16_SIDE) * (o.depth / 2), sizeof *o.right, &o.right, error));
+    size_t columns = g->out.columns, depth = g->transpose_b ? g->b.columns : g->b.rows;
+    struct operand o = {g->b, g->transpose_b, .depth = bf16_padded(depth, BF16_DEPTH)};
+    size_t pairs = bf16_padded(columns, BF16_SIDE) * (o.depth / 2);
+    *right = g->frozen_b ? cpu_weights_find(&cpu->weights, g->b, g->transpose_b) : NULL;
+    if (*right != NULL)
+        return OK;
+    if (g->frozen_b)
+        o.right = cpu_weights_add(&cpu->weights, g->b, g->transpose_b, pairs);
+    if (o.right == NULL)
+        TRY(take(cpu, pairs, sizeof *o.right, &o.right, error));
     cpu_run_rows(cpu, divide_up(columns, PACK_STRIPS * BF16_SIDE), PACK_STRIPS * BF16_SIDE * depth, pack_right_strips,
                  &o);
     *right = o.right;
@@ -160,7 +166,7 @@ status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
     assert(g->out.rows == (g->transpose_a ? g->a.columns : g->a.rows));
     assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
     TRY(prepare_left(cpu, g->a, g->transpose_a, &run.left, error));
-    TRY(prepare_right(cpu, g->b, g->transpose_b, &run.right, error));
+    TRY(prepare_right(cpu, g, &run.right, error));
     TRY(take_rooms(cpu, &run.rooms, error));
     threads_run(cpu->threads, run.row_tiles * divide_up(g->out.columns, TILE_COLUMNS), multiply_tile, &run);
     arena_release(&cpu->scratch, mark);

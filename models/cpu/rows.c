@@ -28,31 +28,6 @@ void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body
     threads_run(cpu->threads, (rows + chunk - 1) / chunk, run_chunk, &run);
 }
 
-const float *cpu_floats(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, float *buffer)
-{
-    if (m.type == TENSOR_F32)
-        return row_of(m, row) + column;
-    cpu->vector->widen(n, (const uint16_t *)m.data + row * m.stride + column, buffer);
-    return buffer;
-}
-
-float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
-{
-    return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
-}
-
-void cpu_store(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, const float *room)
-{
-    if (m.type == TENSOR_BF16)
-        cpu->vector->round(n, room, (uint16_t *)m.data + row * m.stride + column);
-}
-
-size_t cpu_piece(size_t columns, enum tensor_type first, enum tensor_type second, enum tensor_type third)
-{
-    bool floats = first == TENSOR_F32 && second == TENSOR_F32 && third == TENSOR_F32;
-    return floats || columns < CPU_PIECE ? columns : CPU_PIECE;
-}
-
 enum { NORM_COLUMNS = 8192 }; /* of bf16: a row is kept in floats on a thread's stack */
 
 static void layer_norm_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
