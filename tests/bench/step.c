@@ -1,8 +1,9 @@
 /* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate in the
  * same run.
  *
- *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16] [vit_b_16|mini] [images] [prompts] [experts]
+ *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [vit_b_16|mini] [images] [prompts] [experts]
  *
+ * Of both, how many times faster bf16 is in this run. The product rate is that of a weight that is packed already.
  * Nothing is asserted: the figures are for people. Weights are random; that changes no time. Images lie on the device
  * already: what feeding costs is seen in a run. A step is recorded where the backend can, as in training. */
 #include <stdio.h>
@@ -68,6 +69,8 @@ enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
 
 struct bench {
     const struct shape *shape;
+    size_t numbers[3]; /* images, prompts, experts; 0: the shape's */
+    bool both;
     size_t images, evaluated, prompts, experts;
     struct backend_settings settings;
     struct backend *backend;
@@ -295,7 +298,8 @@ static double product_seconds(struct bench *b)
     must(tensor_take(&y, &b->step, type, "y", 2, (size_t[]){rows, PRODUCT_N}, &error));
     must(b->backend->ops->zero(b->backend, x.data, tensor_bytes(&x), &error));
     must(b->backend->ops->zero(b->backend, w.data, tensor_bytes(&w), &error));
-    struct gemm gemm = {.a = matrix_of(&x), .b = matrix_of(&w), .transpose_b = true, .out = matrix_of(&y)};
+    struct gemm gemm = {
+        .a = matrix_of(&x), .b = matrix_of(&w), .transpose_b = true, .frozen_b = true, .out = matrix_of(&y)};
     must(b->backend->ops->gemm(b->backend, &gemm, &error));
     wait_for_it(b);
     double start = now();
@@ -324,7 +328,11 @@ static void print_memory(const struct bench *b)
     printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
 }
 
-static void report(struct bench *b)
+struct figures {
+    double step, evaluation; /* seconds */
+};
+
+static struct figures report(struct bench *b)
 {
     const struct clip_dimensions *n = &b->shape->dimensions;
     const struct cost_experts experts = adapters_cost(n, &b->adapters->settings);
@@ -347,11 +355,12 @@ static void report(struct bench *b)
     printf("  evaluation            %.1f images/s in batches of %zu, %.0f%% of the product rate\n",
            (double)b->evaluated / evaluation, b->evaluated, 100 * evaluation_cost / evaluation / rate);
     print_memory(b);
+    return (struct figures){step, evaluation};
 }
 
 /* --- Command line --- */
 
-static bool read_words(struct bench *b, int argc, char **argv, size_t numbers[3])
+static bool read_words(struct bench *b, int argc, char **argv)
 {
     size_t given = 0;
     for (int i = 1; i < argc; i++) {
@@ -364,13 +373,15 @@ static bool read_words(struct bench *b, int argc, char **argv, size_t numbers[3]
         if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc) {
             b->settings.name = argv[++i];
         } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
-            b->settings.precision = strcmp(argv[++i], "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
+            const char *precision = argv[++i];
+            b->both = strcmp(precision, "both") == 0;
+            b->settings.precision = strcmp(precision, "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
         } else if (!known) {
             char *end;
             size_t number = strtoul(argv[i], &end, 10);
             if (*end != 0 || number == 0 || given == 3)
                 return false;
-            numbers[given++] = number;
+            b->numbers[given++] = number;
         }
     }
     return true;
@@ -386,25 +397,37 @@ static void close_bench(struct bench *b)
     backend_close(b->backend);
 }
 
-int main(int argc, char **argv)
+static struct figures run_bench(struct bench b)
 {
-    struct bench b = {.shape = &shapes[0], .settings = {.name = "cpu"}};
-    size_t numbers[3] = {0};
-    if (!read_words(&b, argc, argv, numbers)) {
-        fprintf(stderr, "usage: step [--backend cpu|cuda] [--precision f32|bf16] [vit_b_16|mini] [images] [prompts] "
-                        "[experts]\n");
-        return 2;
-    }
     must(backend_open(&b.backend, &b.settings, &error));
     b.left = b.backend->ops->memory_left(b.backend);
     bool device = b.backend->asynchronous;
-    b.images = numbers[0] > 0 ? numbers[0] : device ? DEVICE_IMAGES : b.shape->images;
+    b.images = b.numbers[0] > 0 ? b.numbers[0] : device ? DEVICE_IMAGES : b.shape->images;
     b.evaluated = device ? DEVICE_EVALUATION : b.images;
-    b.prompts = numbers[1] > 0 ? numbers[1] : b.shape->prompts;
-    b.experts = numbers[2] > 0 ? numbers[2] : b.shape->experts;
+    b.prompts = b.numbers[1] > 0 ? b.numbers[1] : b.shape->prompts;
+    b.experts = b.numbers[2] > 0 ? b.numbers[2] : b.shape->experts;
     open_model(&b);
     open_batch(&b);
-    report(&b);
+    struct figures figures = report(&b);
     close_bench(&b);
+    return figures;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {.shape = &shapes[0], .settings = {.name = "cpu"}};
+    if (!read_words(&b, argc, argv)) {
+        fprintf(stderr,
+                "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [vit_b_16|mini] [images] [prompts] "
+                "[experts]\n");
+        return 2;
+    }
+    struct figures first = run_bench(b);
+    if (b.both) {
+        b.settings.precision = PRECISION_BF16;
+        struct figures second = run_bench(b);
+        printf("bf16 beside f32: the step %.2f times as fast, evaluation %.2f times\n", first.step / second.step,
+               first.evaluation / second.evaluation);
+    }
     return 0;
 }
