@@ -166,8 +166,8 @@ struct weight parameters_weight(const struct parameters *group, size_t index)
 {
     assert(index < group->count && group->values != NULL);
     size_t offset = group->list[index].offset;
-    return (struct weight){(float *)group->values + offset,
-                           group->gradients != NULL ? group->gradients + offset : NULL};
+    return (struct weight){(float *)group->values + offset, group->gradients != NULL ? group->gradients + offset : NULL,
+                           group->gradients == NULL};
 }
 
 const struct parameter *parameters_find(const struct parameters *group, const char *name)

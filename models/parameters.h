@@ -19,7 +19,8 @@
 #include "models/backend.h"
 
 struct weight {
-    float *value, *gradient; /* on the device; gradient NULL: frozen, no gradient is computed */
+    float *value, *gradient; /* on the device; gradient NULL: no gradient is computed */
+    bool frozen; /* of a group without gradients, which says when its values change (struct backend, renew) */
 };
 
 struct parameter {

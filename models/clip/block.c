@@ -12,7 +12,7 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
                                              .activation = o->activation,
                                              .before = o->before,
                                              .exact = linear->exact,
-                                             .frozen_b = linear->weight.gradient == NULL,
+                                             .frozen_b = linear->weight.frozen,
                                              .out = o->y},
                               error);
 }
@@ -24,7 +24,7 @@ status linear_backward_input(struct backend *backend, const struct linear *linea
                               &(struct gemm){.a = dy,
                                              .b = matrix_rows(linear->weight.value, linear->out, linear->in),
                                              .exact = linear->exact,
-                                             .frozen_b = linear->weight.gradient == NULL,
+                                             .frozen_b = linear->weight.frozen,
                                              .out = dx},
                               error);
 }
@@ -39,7 +39,6 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
                                               .b = x,
                                               .out = matrix_rows(linear->weight.gradient, linear->out, linear->in),
                                               .exact = linear->exact,
-                                              .frozen_b = linear->weight.gradient == NULL,
                                               .accumulate = true},
                                error));
     if (linear->bias.gradient != NULL)
@@ -237,7 +236,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .out = dh,
                        .activation = block->activation,
                        .before = hidden,
-                       .frozen_b = block->c_proj.weight.gradient == NULL,
+                       .frozen_b = block->c_proj.weight.frozen,
                        .backward = true},
         error));
     if (block_is_trained(block)) {

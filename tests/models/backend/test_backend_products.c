@@ -426,6 +426,12 @@ static void change_frozen_weights(struct device *d, const void *parameters)
     linear = frozen_linear(d, &d->memory, &group, third.host);
     assert_true(arena_mark(&d->memory).used == filled.used);
     expect_both_ways(d, &linear, third.host);
+
+    /* Weights of no group, as a mean of experts is: nobody says when they change. */
+    struct linear loose = {.in = IN, .out = OUT, .weight.value = second.device, .bias.value = linear.bias.value};
+    expect_both_ways(d, &loose, second.host);
+    must(d->ops->upload(d->backend, second.device, first.host, OUT * IN * sizeof(float), &error));
+    expect_both_ways(d, &loose, first.host);
     parameters_destroy(group);
 }
 
