@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-QUERIES = 12
+QUERIES = 13
 
 
 def section(readme, title):
