@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "results/metrics.h"
+#include "results/query.h"
 
 static bool varies(const struct grid_axis *axis)
 {
@@ -117,8 +118,42 @@ static void add_result_columns(const struct sweep *sweep, struct table *table)
     }
 }
 
+/* Whether the runs differ in their rows, and at most in the dataset besides. */
+static bool is_table_of_rows(const struct sweep *sweep)
+{
+    bool rows = false;
+    for (size_t i = 0; i < sweep->grid.count; i++) {
+        const struct grid_axis *axis = &sweep->grid.axes[i];
+        bool row = strcmp(axis->key, "run.row") == 0;
+        if (varies(axis) && !row && strcmp(axis->key, "data.order") != 0)
+            return false;
+        rows |= varies(axis) && row;
+    }
+    return rows;
+}
+
+/* The rows of a paper's table of classifiers, which have no sequence of tasks to measure. */
+static status add_classifiers(const struct sweep *sweep, struct store *store, struct table *table, bool *added,
+                              struct error *error)
+{
+    struct suite *suite;
+    *added = false;
+    if (!is_table_of_rows(sweep) || sweep_count(sweep, SWEEP_FINISHED) == 0)
+        return OK;
+    TRY(sweep_suite(sweep, 0, &suite, error));
+    const struct query_filter filter = {.suite = suite_name(suite), .method = "supervised"};
+    *added = strcmp(options_text(suite_options(suite, "method"), "name"), filter.method) == 0;
+    status result = *added ? query_named(store, "paper-table", &filter, table, error) : OK;
+    suite_destroy(suite);
+    return result;
+}
+
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error)
 {
+    bool classifiers;
+    TRY(add_classifiers(sweep, store, table, &classifiers, error));
+    if (classifiers)
+        return OK;
     add_result_columns(sweep, table);
     for (size_t i = 0; i < sweep->grid.combinations; i++) {
         struct spread spreads[METRICS] = {{0}};

@@ -112,8 +112,11 @@ static void rows_make_a_table(void **state)
     struct workshop workshop;
     workshop_open(&workshop);
     assert_int_equal(workshop_shell(&workshop, rows), 0);
-    program_succeeds(&workshop, "sweep rows.yaml seed=1,2 data.order=mnist,eurosat" WORDS LINEAR);
-    struct outcome outcome = program_ends(&workshop, "query results.db paper-table --format csv", 0);
+    struct outcome outcome =
+        program_ends(&workshop, "sweep rows.yaml --format csv seed=1,2 data.order=mnist,eurosat" WORDS LINEAR, 0);
+    assert_int_equal(words_count(outcome.out.data, "rows,mnist,Dense,2,"), 1);
+    outcome_free(&outcome);
+    outcome = program_ends(&workshop, "query results.db paper-table --format csv", 0);
     assert_int_equal(words_count(outcome.out.data, "rows,mnist,Dense,2,"), 1);
     assert_int_equal(words_count(outcome.out.data, "rows,eurosat,probe,2,"), 1);
     assert_int_equal(words_count(outcome.out.data, "not established") + words_count(outcome.out.data, "above") +
