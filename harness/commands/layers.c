@@ -67,7 +67,7 @@ static status score(const struct command_call *call, const struct suite *suite, 
 
 static status run(const struct command_call *call, struct error *error)
 {
-    /* the suite's own blocks, and what they share, are of no matter */
+    /* the suite's own blocks, and what they share, are of no matter, nor are those of the command line: the last word counts */
     static const char *const own[] = {"adapter.blocks=by_score_1", "adapter.share_across_blocks=0",
                                       "adapter.share_routing=0"};
     enum { OWN = sizeof own / sizeof *own };
@@ -77,8 +77,8 @@ static status run(const struct command_call *call, struct error *error)
     const char **all = calloc(OWN + words.count, sizeof *all);
     status result = all != NULL ? OK : error_set(error, ERROR_MEMORY, "layers: no memory for %zu words", words.count);
     if (result == OK) {
-        memcpy(all, own, sizeof own);
-        memcpy(all + OWN, words.list, words.count * sizeof *all);
+        memcpy(all, words.list, words.count * sizeof *all);
+        memcpy(all + words.count, own, sizeof own);
         result = suite_load(&suite, call->arguments[0], settings_sections, all, OWN + words.count, error);
     }
     NEXT(result, settings_check_seeds(suite, error));
