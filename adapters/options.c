@@ -1,5 +1,6 @@
 #include "adapters/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,15 +215,38 @@ static bool at_default(const struct options *options, const char *number)
     return strtod(options_as_text(options, number), NULL) == strtod(fallback_of(options, number), NULL);
 }
 
-/* What a kind of expert or a router has no use for would have no effect. */
+/* What a kind of expert or a router has no use for would have no effect. What a suite did not say, as it is one of the values
+ * that another key stands for, cannot be left out. */
 static status refuse_keys(const char *what, const char *name, const struct refused_key *refused,
                           const struct options *o, struct error *error)
 {
-    for (size_t i = 0; i < REFUSED_KEYS && refused[i].key != NULL; i++)
-        if (strcmp(options_as_text(o, refused[i].key), fallback_of(o, refused[i].key)) != 0)
-            return error_set(error, ERROR_ARGUMENT, "suite: adapter.%s is %s, but with adapter.%s %s %s; leave it out",
-                             refused[i].key, options_as_text(o, refused[i].key), what, name, refused[i].reason);
+    for (size_t i = 0; i < REFUSED_KEYS && refused[i].key != NULL; i++) {
+        const char *key = refused[i].key, *value = options_as_text(o, key), *fallback = fallback_of(o, key);
+        char remedy[128] = "leave it out";
+        if (strcmp(value, fallback) == 0)
+            continue;
+        if (!options_given(o, key))
+            snprintf(remedy, sizeof remedy, "set adapter.%s=%s", key, fallback);
+        return error_set(error, ERROR_ARGUMENT, "suite: adapter.%s is %s, but with adapter.%s %s %s; %s", key, value,
+                         what, name, refused[i].reason, remedy);
+    }
     return OK;
+}
+
+static status check_balance_weight(const struct adapter_settings *s, const struct options *o, struct error *error)
+{
+    char remedy[128] = "leave it out";
+    if (s->balance != BALANCE_NONE || at_default(o, "balance_weight"))
+        return OK;
+    if (!options_given(o, "balance_weight"))
+        snprintf(remedy, sizeof remedy, "set adapter.balance_weight=%s, its usual value",
+                 fallback_of(o, "balance_weight"));
+    else if (s->router->balances >> BALANCE_CV & 1)
+        snprintf(remedy, sizeof remedy, "set adapter.balance_loss=cv");
+    else if (s->router->balances >> BALANCE_LOSS_RMOE & 1)
+        snprintf(remedy, sizeof remedy, "set adapter.balance_loss=widenet, or rmoe");
+    return error_set(error, ERROR_ARGUMENT, "suite: adapter.balance_weight is %s, but there is no balance loss; %s",
+                     options_as_text(o, "balance_weight"), remedy);
 }
 
 static status read_blocks(struct block_choice *blocks, const struct options *o, struct error *error)
@@ -290,12 +314,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);
-    if (s->balance == BALANCE_NONE && !at_default(o, "balance_weight"))
-        return error_set(error, ERROR_ARGUMENT, "suite: adapter.balance_weight is %s, but there is no balance loss; %s",
-                         options_as_text(o, "balance_weight"),
-                         s->router->balances >> BALANCE_CV & 1          ? "set adapter.balance_loss=cv"
-                         : s->router->balances >> BALANCE_LOSS_RMOE & 1 ? "set adapter.balance_loss=widenet, or rmoe"
-                                                                        : "leave it out");
+    TRY(check_balance_weight(s, o, error));
     if (!(s->router->balances >> s->balance & 1))
         return error_set(error, ERROR_ARGUMENT,
                          "suite: adapter.balance_loss is %s, which router %s does not have; cv is that of noisy_topk, "

@@ -518,6 +518,9 @@ static void a_mixture_brings_values(void **state)
     assert_int_equal(s.adapter.place.decisions, 0);
     assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
     suite_destroy(suite);
+    static const char *const unbalanced[] = {"adapter.balance_loss=none", "adapter.balance_weight=0.01", NULL};
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"), unbalanced), OK);
+    suite_destroy(suite);
 }
 
 /* Without mixtures nothing of them is in a suite's hash, as before there were any. */
@@ -549,7 +552,11 @@ static void mixtures_that_contradict_are_refused(void **state)
     expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.freeze=most_used",
                    (const char *const[]){"freeze is most_used", "freeze=none", NULL});
     expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.router=random_uniform",
-                   (const char *const[]){"capacity is 1.05", "random_uniform", NULL});
+                   (const char *const[]){"capacity is 1.05", "random_uniform", "set adapter.capacity=0", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}") "adapter: {capacity: 2}\n",
+                   "adapter.router=random_uniform", (const char *const[]){"capacity is 2", "leave it out", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: rmoe}"), "adapter.balance_loss=none",
+                   (const char *const[]){"balance_weight is 0.0001", "set adapter.balance_weight=0.01", NULL});
     expect_refused(CLASSIFIER("{name: supervised, ffn: widenet}"), "adapter.experts=8",
                    (const char *const[]){"experts is 8", "router_noise=0.125", NULL});
     expect_refused(CLASSIFIER("{name: supervised, ffn: mixture}"), NULL,
