@@ -1,11 +1,13 @@
 /* The adapters' tensors: declaration, initialisation, counts, frozen set, steps. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
+#include "core/array.h"
 
 /* Of the update: the experts', the routers' and the shared expert's, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)
@@ -213,6 +215,35 @@ status adapters_initialize(struct adapters *adapters, const struct block *const 
     return OK;
 }
 
+static status compare_values(const struct adapters *adapters, const float *x, const float *y, size_t n, bool *same,
+                             struct error *error)
+{
+    float *a = malloc(array_size(n, 2 * sizeof *a)), *b = a + n;
+    struct backend *backend = adapters->backend;
+    if (a == NULL)
+        return error_set(error, ERROR_MEMORY, "adapters: no memory to compare %zu values", n);
+    status result = backend->ops->download(backend, a, x, n * sizeof *a, error);
+    NEXT(result, backend->ops->download(backend, b, y, n * sizeof *b, error));
+    *same = result == OK && memcmp(a, b, n * sizeof *a) == 0;
+    free(a);
+    return result;
+}
+
+/* Blocks have the same MLP in common, or each a copy, as a file with a tensor for each block leaves it. */
+static status compare_mlps(const struct adapters *adapters, const struct block *x, const struct block *y, bool *same,
+                           struct error *error)
+{
+    const struct linear *const pairs[][2] = {{&x->c_fc, &y->c_fc}, {&x->c_proj, &y->c_proj}};
+    *same = true;
+    for (size_t i = 0; *same && i < 2 && x->c_fc.weight.value != y->c_fc.weight.value; i++) {
+        const struct linear *a = pairs[i][0], *b = pairs[i][1];
+        TRY(compare_values(adapters, a->weight.value, b->weight.value, a->out * a->in, same, error));
+        if (*same)
+            TRY(compare_values(adapters, a->bias.value, b->bias.value, a->out, same, error));
+    }
+    return OK;
+}
+
 status adapters_check_start(const struct adapters *adapters, const struct block *const blocks[TOWERS],
                             struct error *error)
 {
@@ -222,7 +253,9 @@ status adapters_check_start(const struct adapters *adapters, const struct block 
         const struct adapter_tower *tower = &adapters->towers[t];
         for (size_t i = 0; i < tower->adapted; i++) {
             size_t block = tower->passes[i].block, first = tower->banks[tower->passes[i].bank].block;
-            if (blocks[t][block].c_fc.weight.value != blocks[t][first].c_fc.weight.value)
+            bool same;
+            TRY(compare_mlps(adapters, &blocks[t][block], &blocks[t][first], &same, error));
+            if (!same)
                 return error_set(
                     error, ERROR_ARGUMENT,
                     "adapter.share_across_blocks is %zu and adapter.kind %s, whose experts start as the MLP "
