@@ -227,6 +227,8 @@ static void what_makes_no_sense_is_refused(void **state)
               (const char *const[]){"last_3", "2 blocks", NULL});
     complains(CONVERT "clip.safetensors out.safetensors --blocks 0 --experts 2 --top-k 3",
               (const char *const[]){"top_k is 3", "2 experts", NULL});
+    complains(CONVERT "clip.safetensors ./clip.safetensors --blocks 0",
+              (const char *const[]){"clip.safetensors", "would be overwritten", NULL});
     complains(CONVERT "adapters.safetensors out.safetensors", (const char *const[]){"adapters.safetensors", NULL});
     convert("clip.safetensors mixture.safetensors --blocks 1");
     complains(CONVERT "mixture.safetensors out.safetensors --blocks 0",

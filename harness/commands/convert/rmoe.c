@@ -8,7 +8,9 @@
 #include "harness/commands/convert/mixture.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
+#include "harness/run/file_digest.h"
 #include "harness/run/model_choice.h"
+#include "harness/run/weights.h"
 
 enum { BATCH = 16 };
 
@@ -158,11 +160,32 @@ static status convert(const struct command_call *call, struct mixture *mixture, 
     return show(&c, error);
 }
 
+/* The dense model would be gone. */
+static status check_files(const char *dense, const char *out, struct error *error)
+{
+    struct file_stamp read, written;
+    char *path = weights_path(dense);
+    status result = path != NULL ? OK : error_set(error, ERROR_MEMORY, "convert: no memory for a path");
+    bool both = result == OK && file_exists(path) && file_exists(out);
+    if (both)
+        result = file_stamp_read(&read, path, error);
+    if (both)
+        NEXT(result, file_stamp_read(&written, out, error));
+    if (both && result == OK && file_stamp_same(&read, &written))
+        result = error_set(error, ERROR_ARGUMENT,
+                           "command line: convert rmoe: %s is DENSE and OUT, and would be overwritten; name another "
+                           "file for OUT",
+                           out);
+    free(path);
+    return result;
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
     struct mixture_settings settings;
     struct mixture mixture;
     TRY(read_settings(&settings, call, error));
+    TRY(check_files(call->arguments[0], call->arguments[1], error));
     status result = mixture_open(&mixture, &settings, error);
     if (result == OK)
         log_info(call->log, "computing on %s", mixture.backend->description);
