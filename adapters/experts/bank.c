@@ -298,9 +298,15 @@ size_t adapters_count_values(const struct clip_dimensions *n, const struct adapt
 
 struct cost_experts adapters_cost(const struct clip_dimensions *n, const struct adapter_settings *s)
 {
-    return (struct cost_experts){.top_k = s->top_k + s->shared_expert,
-                                 .hidden = {adapters_hidden(n, s, TOWER_IMAGE), adapters_hidden(n, s, TOWER_TEXT)},
-                                 .replace_mlp = expert_kind_of(s)->place == REPLACES_MLP};
+    struct cost_experts cost = {.top_k = s->top_k + s->shared_expert,
+                                .replace_mlp = expert_kind_of(s)->place == REPLACES_MLP};
+    for (int t = 0; t < TOWERS; t++) {
+        cost.hidden[t] = adapters_hidden(n, s, (enum tower)t);
+        cost.blocks[t] = adapter_place_count(&s->place, n, (enum tower)t);
+        while (cost.blocks[t] > 0 && !adapter_place_has(&s->place, n, (enum tower)t, cost.below[t]))
+            cost.below[t]++;
+    }
+    return cost;
 }
 
 size_t adapters_choices(const struct adapters *adapters, enum tower tower)

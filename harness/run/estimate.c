@@ -40,31 +40,37 @@ status product_rate(struct backend *backend, struct arena *arena, double *rate, 
     return OK;
 }
 
-static double training_cost(const struct experiment *e, const struct task *task)
+static double step_cost(const struct experiment *e, const struct task *task)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     size_t texts, positions, batch = task->settings.batch;
-    double steps = (double)task->settings.iterations;
     if (e->model.groups == GROUPS_NONE)
         return 0;
     e->model.head->texts(e, task, &texts, &positions);
     if (e->model.groups & GROUP_ADAPTERS && !(e->model.groups & GROUPS_TOWERS))
-        return steps * cost_adapter_step(n, batch, texts, positions, &experts);
-    return steps * ((e->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
-                    (e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
-                    (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions));
+        return cost_adapter_step(n, batch, texts, positions, &experts);
+    return (e->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
+           (e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
+           (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
 }
 
-/* Of the scores of blocks, about as many steps of training. */
+/* Of the scores of blocks: as many steps, of adapters in all of them. */
 static double scoring_cost(const struct experiment *e)
 {
     const struct adapter_settings *s = &e->settings.adapter;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    struct adapter_settings everywhere = *s;
     double cost = 0;
     bool scored = e->model.groups & GROUP_ADAPTERS && s->place.blocks.rule == BLOCKS_BY_SCORE;
+    everywhere.place.blocks = (struct block_choice){.rule = BLOCKS_ALL};
+    const struct cost_experts experts = adapters_cost(n, &everywhere);
     for (size_t k = 0; scored && k < e->data.task_count; k++) {
         const struct task *task = &e->data.tasks[k];
-        cost += training_cost(e, task) * (double)s->score_steps / (double)task->settings.iterations;
+        size_t texts, positions, iterations = task->settings.iterations,
+                                 steps = s->score_steps < iterations ? s->score_steps : iterations;
+        e->model.head->texts(e, task, &texts, &positions);
+        cost += (double)steps * cost_adapter_step(n, task->settings.batch, texts, positions, &experts);
     }
     return cost;
 }
@@ -102,7 +108,7 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         estimate->evaluation += evaluation_cost(e, k);
     for (size_t k = joint_first(&e->data, 0); k < e->data.task_count; k++) {
         const struct task *task = joint_or(&e->data, k);
-        estimate->training += training_cost(e, task);
+        estimate->training += (double)task->settings.iterations * step_cost(e, task);
         size_t texts, positions;
         e->model.head->texts(e, task, &texts, &positions);
         size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions, &experts);

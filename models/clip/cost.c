@@ -30,14 +30,15 @@ static double units(double rows, double width, double hidden)
     return rows * 4.0 * width * hidden;
 }
 
+/* Of a block. */
 static double image_units(const struct clip_dimensions *n, size_t images, double hidden)
 {
-    return (double)n->image_blocks * units((double)(images * image_positions(n)), (double)n->image_width, hidden);
+    return units((double)(images * image_positions(n)), (double)n->image_width, hidden);
 }
 
 static double text_units(const struct clip_dimensions *n, size_t texts, size_t positions, double hidden)
 {
-    return (double)n->text_blocks * units((double)(texts * positions), (double)n->text_width, hidden);
+    return units((double)(texts * positions), (double)n->text_width, hidden);
 }
 
 static double used_units(const struct cost_experts *e, enum tower tower)
@@ -52,30 +53,36 @@ static double replaced_units(const struct clip_dimensions *n, const struct cost_
 
 double cost_image_experts(const struct clip_dimensions *n, size_t images, const struct cost_experts *e)
 {
-    return image_units(n, images, used_units(e, TOWER_IMAGE) - replaced_units(n, e, TOWER_IMAGE));
+    return (double)e->blocks[TOWER_IMAGE] *
+           image_units(n, images, used_units(e, TOWER_IMAGE) - replaced_units(n, e, TOWER_IMAGE));
 }
 
 double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, const struct cost_experts *e)
 {
-    return text_units(n, texts, positions, used_units(e, TOWER_TEXT) - replaced_units(n, e, TOWER_TEXT));
+    return (double)e->blocks[TOWER_TEXT] *
+           text_units(n, texts, positions, used_units(e, TOWER_TEXT) - replaced_units(n, e, TOWER_TEXT));
 }
 
-/* The share of the blocks above the first; a ViT has none of texts. */
-static double above_first(size_t blocks)
+/* The share of a tower's blocks above the first that has experts. */
+static double above_first(size_t blocks, const struct cost_experts *e, enum tower tower)
 {
-    return blocks > 0 ? (double)(blocks - 1) / (double)blocks : 0;
+    return e->blocks[tower] > 0 ? (double)(blocks - e->below[tower] - 1) / (double)blocks : 0;
 }
 
-/* Nothing below the first block's experts is trained: its attention and MLP need no gradient. Of an MLP that experts replace,
+/* Nothing below the first experts is trained: their block's attention and MLP need no gradient. Of an MLP that experts replace,
  * neither the output nor the gradient of its input is computed. */
 double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                          const struct cost_experts *e)
 {
     double image = cost_images(n, images), text = cost_texts(n, texts, positions);
-    double backward = image * above_first(n->image_blocks) + text * above_first(n->text_blocks);
+    double backward =
+        image * above_first(n->image_blocks, e, TOWER_IMAGE) + text * above_first(n->text_blocks, e, TOWER_TEXT);
     return image + text + backward +
-           image_units(n, images, 3.0 * used_units(e, TOWER_IMAGE) - 2.0 * replaced_units(n, e, TOWER_IMAGE)) +
-           text_units(n, texts, positions, 3.0 * used_units(e, TOWER_TEXT) - 2.0 * replaced_units(n, e, TOWER_TEXT));
+           (double)e->blocks[TOWER_IMAGE] *
+               image_units(n, images, 3.0 * used_units(e, TOWER_IMAGE) - 2.0 * replaced_units(n, e, TOWER_IMAGE)) +
+           (double)e->blocks[TOWER_TEXT] *
+               text_units(n, texts, positions,
+                          3.0 * used_units(e, TOWER_TEXT) - 2.0 * replaced_units(n, e, TOWER_TEXT));
 }
 
 static size_t block_weights(size_t width, size_t hidden)
@@ -92,10 +99,13 @@ size_t cost_weights(const struct clip_dimensions *n)
     return image + text + 1;
 }
 
+/* Of all blocks. */
 static size_t kept_units(const struct clip_dimensions *n, const struct cost_experts *e, enum tower tower)
 {
-    size_t mlp = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden;
-    return (e->replace_mlp ? 0 : mlp) + e->hidden[tower] * e->top_k;
+    size_t mlp = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden,
+           blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
+           dense = e->replace_mlp ? blocks - e->blocks[tower] : blocks;
+    return dense * mlp + e->blocks[tower] * e->hidden[tower] * e->top_k;
 }
 
 /* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation
@@ -103,15 +113,15 @@ static size_t kept_units(const struct clip_dimensions *n, const struct cost_expe
 size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *e)
 {
-    size_t image = n->image_blocks * images * image_positions(n) * (6 * n->image_width + kept_units(n, e, TOWER_IMAGE));
-    size_t text = n->text_blocks * texts * positions * (6 * n->text_width + kept_units(n, e, TOWER_TEXT));
+    size_t image = images * image_positions(n) * (n->image_blocks * 6 * n->image_width + kept_units(n, e, TOWER_IMAGE));
+    size_t text = texts * positions * (n->text_blocks * 6 * n->text_width + kept_units(n, e, TOWER_TEXT));
     return 4 * (image + text);
 }
 
 /* Per row: the patches, their embeddings, the stream in and out, and what a block takes on the way. */
 size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, const struct cost_experts *e)
 {
-    size_t row =
-        3 * n->patch * n->patch + 12 * n->image_width + e->top_k * n->image_width + kept_units(n, e, TOWER_IMAGE);
+    size_t units = (e->replace_mlp ? 0 : n->image_hidden) + e->hidden[TOWER_IMAGE] * e->top_k,
+           row = 3 * n->patch * n->patch + 12 * n->image_width + e->top_k * n->image_width + units;
     return 4 * images * image_positions(n) * row;
 }

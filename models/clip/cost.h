@@ -9,9 +9,11 @@
 #include "models/block.h"
 #include "models/files/clip_file.h"
 
-/* Experts that every position of every block goes through. */
+/* Experts that every position goes through in some of the blocks. */
 struct cost_experts {
     size_t top_k, hidden[TOWERS]; /* hidden: units of one */
+    size_t blocks[TOWERS];        /* that have experts */
+    size_t below[TOWERS];         /* blocks below the first of them */
     bool replace_mlp;             /* they stand in its place, not beside it */
 };
 

@@ -40,7 +40,8 @@ static void near(double found, double expected, double share)
         fail_msg("expected about %g, found %g", expected, found);
 }
 
-#define LORA(k, m) (&(struct cost_experts){.top_k = (k), .hidden = {(m), (m)}})
+#define LORA(n, k, m)                                                                                                  \
+    (&(struct cost_experts){.top_k = (k), .hidden = {(m), (m)}, .blocks = {(n)->image_blocks, (n)->text_blocks}})
 
 /* 17.6 GMACs an image (Dosovitskiy et al. 2021, with the products of the attention), and the step of the project's
  * aim. */
@@ -48,7 +49,7 @@ static void operations_of_vit_b_16(void **state)
 {
     (void)state;
     near(cost_images(&vit_b_16, 1), 2 * 17.6e9, 0.01);
-    near(cost_adapter_step(&vit_b_16, 16, 100, 14, LORA(2, 64)), 1.39e12, 0.04);
+    near(cost_adapter_step(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 64)), 1.39e12, 0.04);
 }
 
 /* 2 · rows · in · out for every product of a block, written out for the small model. */
@@ -65,8 +66,8 @@ static void operations_by_hand(void **state)
     products += 2 * 9 * 48 * d + 2 * d * 8; /* patches of 4 × 4 × 3, projection */
     near(cost_images(n, 1), products, 1e-12);
     near(cost_images(n, 7), 7 * products, 1e-12);
-    near(cost_image_experts(n, 3, LORA(2, 8)), 2 * (3 * 10) * 2 * (2 * 2 * 64.0 * 8), 1e-12);
-    near(cost_text_experts(n, 5, 4, LORA(1, 8)), 2 * (5 * 4) * (2 * 2 * 128.0 * 8), 1e-12);
+    near(cost_image_experts(n, 3, LORA(n, 2, 8)), 2 * (3 * 10) * 2 * (2 * 2 * 64.0 * 8), 1e-12);
+    near(cost_text_experts(n, 5, 4, LORA(n, 1, 8)), 2 * (5 * 4) * (2 * 2 * 128.0 * 8), 1e-12);
 }
 
 /* As timm counts vit_tiny_patch16_224: 1.26 GMACs, its head left out. */
@@ -77,16 +78,16 @@ static void operations_of_a_vit(void **state)
         .resolution = 224, .patch = 16, .image_width = 192, .image_hidden = 768, .image_heads = 3, .image_blocks = 12};
     double forward = cost_images(&tiny, 1);
     near(forward, 2 * 1.26e9, 0.01);
-    near(cost_adapter_step(&tiny, 1, 0, 0, LORA(0, 0)), forward * (1 + 11.0 / 12), 1e-12);
+    near(cost_adapter_step(&tiny, 1, 0, 0, LORA(&tiny, 0, 0)), forward * (1 + 11.0 / 12), 1e-12);
 }
 
 static void bytes_of_a_step_grow_with_it(void **state)
 {
     (void)state;
-    size_t bytes = cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(2, 64));
+    size_t bytes = cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 64));
     assert_true(bytes > 4u * 12 * 16 * 197 * 9 * 768);
-    assert_int_equal(cost_step_bytes(&vit_b_16, 32, 200, 14, LORA(2, 64)), 2 * bytes);
-    assert_int_equal(cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(2, 128)) - bytes,
+    assert_int_equal(cost_step_bytes(&vit_b_16, 32, 200, 14, LORA(&vit_b_16, 2, 64)), 2 * bytes);
+    assert_int_equal(cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 128)) - bytes,
                      4 * 2 * 64 * (12 * 16 * 197 + 12 * 100 * 14));
 }
 
@@ -95,8 +96,9 @@ static void experts_in_the_place_of_the_mlp(void **state)
 {
     (void)state;
     const struct clip_dimensions *n = &small_dimensions;
-    const struct cost_experts none = {0}, one = {.top_k = 1, .hidden = {256, 512}, .replace_mlp = true},
-                              two = {.top_k = 2, .hidden = {256, 512}, .replace_mlp = true};
+    const struct cost_experts none = {.blocks = {2, 2}},
+                              one = {.top_k = 1, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true},
+                              two = {.top_k = 2, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true};
     double image = 2 * (3 * 10) * (2 * 2 * 64.0 * 256), text = 2 * (5 * 4) * (2 * 2 * 128.0 * 512);
     assert_true(cost_image_experts(n, 3, &one) == 0);
     near(cost_text_experts(n, 5, 4, &two), text, 1e-12);
@@ -104,12 +106,32 @@ static void experts_in_the_place_of_the_mlp(void **state)
     assert_int_equal(cost_step_bytes(n, 3, 5, 4, &one), cost_step_bytes(n, 3, 5, 4, &none));
 }
 
+/* Blocks without experts are as in the dense model, and below the first ones nothing goes back. */
+static void experts_in_some_blocks(void **state)
+{
+    (void)state;
+    const struct clip_dimensions *n = &small_dimensions;
+    const struct cost_experts all = {.top_k = 2, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true},
+                              last = {.top_k = 2,
+                                      .hidden = {256, 512},
+                                      .blocks = {1},
+                                      .below = {1},
+                                      .replace_mlp = true},
+                              nowhere = {.top_k = 2, .hidden = {256, 512}, .replace_mlp = true};
+    double dense = cost_images(n, 3) + cost_texts(n, 5, 4), units = (3 * 10) * (2 * 2 * 64.0 * 256);
+    near(cost_image_experts(n, 3, &last), cost_image_experts(n, 3, &all) / 2, 1e-12);
+    assert_true(cost_text_experts(n, 5, 4, &last) == 0);
+    near(cost_adapter_step(n, 3, 5, 4, &nowhere), dense, 1e-12);
+    near(cost_adapter_step(n, 3, 5, 4, &last), dense + (3 * 2 - 2) * units, 1e-12);
+    assert_int_equal(cost_step_bytes(n, 3, 5, 4, &last) - cost_step_bytes(n, 3, 5, 4, &nowhere), 4 * 3 * 10 * 256);
+}
+
 /* Between twelve and twenty times the residual stream; test_device_memory.c measures it. */
 static void bytes_of_an_evaluation(void **state)
 {
     (void)state;
-    size_t bytes = cost_evaluation_bytes(&vit_b_16, 64, LORA(2, 64));
-    assert_int_equal(cost_evaluation_bytes(&vit_b_16, 128, LORA(2, 64)), 2 * bytes);
+    size_t bytes = cost_evaluation_bytes(&vit_b_16, 64, LORA(&vit_b_16, 2, 64));
+    assert_int_equal(cost_evaluation_bytes(&vit_b_16, 128, LORA(&vit_b_16, 2, 64)), 2 * bytes);
     assert_true(bytes > 4u * 64 * 197 * 12 * 768 && bytes < 4u * 64 * 197 * 20 * 768);
 }
 
@@ -123,6 +145,7 @@ int main(void)
         cmocka_unit_test(operations_of_a_vit),
         cmocka_unit_test(bytes_of_a_step_grow_with_it),
         cmocka_unit_test(experts_in_the_place_of_the_mlp),
+        cmocka_unit_test(experts_in_some_blocks),
         cmocka_unit_test(bytes_of_an_evaluation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
