@@ -80,7 +80,7 @@ static void multiply(const struct bf16_product *p)
     size_t partial = p->m % SIDE, whole = p->m - partial, tiles = (p->m + SIDE - 1) / SIDE, strip = p->k / 2 * SIDE;
     settle(&configuration);
     _tile_loadconfig(&configuration);
-    for (size_t from = 0; from < p->k; from += CHUNK) {
+    for (size_t from = 0; from == 0 || from < p->k; from += CHUNK) { /* sums of nothing are written, too */
         size_t k = p->k - from < CHUNK ? p->k - from : CHUNK;
         for (size_t i = 0; i < SIDE && partial > 0; i++) {
             if (i < partial)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "models/cpu/bf16.h"
 #include "models/cpu/vector.h"
 #include "tests/models/backend/reference.h"
 
@@ -301,13 +302,77 @@ static void routing_noise_is_accurate(void **state)
     on_every_set(noise_of_a_deviation);
 }
 
+enum { MOST_ROWS = 48, MOST_COLUMNS = 48, MOST_DEPTH = 544 };
+
+static float as_float(uint16_t value)
+{
+    uint32_t bits = (uint32_t)value << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A NaN in the first row and an infinity in the second show there and nowhere else; sums of no depth are 0. */
+static void multiply_bf16(const struct bf16_kernels *bf16, size_t m, size_t n, size_t k, bool accumulate)
+{
+    static uint16_t a[MOST_ROWS * MOST_DEPTH], b[MOST_DEPTH * MOST_COLUMNS];
+    static uint32_t packed[MOST_DEPTH / 2 * MOST_COLUMNS];
+    static float c[MOST_ROWS * MOST_COLUMNS];
+    struct rng rng = rng_make(3, RNG_TEST, 99, 0);
+    for (size_t i = 0; i < m * k; i++)
+        a[i] = (uint16_t)(0x3f00 + rng_below(&rng, i, 256) + (i % 3 == 0 ? 0x8000 : 0));
+    for (size_t i = 0; i < k * n; i++)
+        b[i] = (uint16_t)(0x3f00 + rng_below(&rng, MOST_ROWS * MOST_DEPTH + i, 256) + (i % 5 == 0 ? 0x8000 : 0));
+    if (k > 0)
+        a[k - 1] = 0x7fc0;
+    if (k > 0 && m > 1)
+        a[k] = 0x7f80;
+    for (size_t p = 0; p < k / 2; p++)
+        for (size_t j = 0; j < n; j++)
+            packed[j / BF16_SIDE * (k / 2 * BF16_SIDE) + p * BF16_SIDE + j % BF16_SIDE] =
+                b[2 * p * n + j] | (uint32_t)b[(2 * p + 1) * n + j] << 16;
+    for (size_t i = 0; i < MOST_ROWS * MOST_COLUMNS; i++)
+        c[i] = 7;
+    bf16->multiply(&(struct bf16_product){
+        .m = m, .n = n, .k = k, .a = a, .lda = k, .b = packed, .c = c, .ldc = MOST_COLUMNS, .accumulate = accumulate});
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            double expected = accumulate ? 7 : 0, found = (double)c[i * MOST_COLUMNS + j];
+            for (size_t p = 0; p < k; p++)
+                expected += (double)as_float(a[i * k + p]) * (double)as_float(b[p * n + j]);
+            if (isfinite(expected) ? !(fabs(found - expected) <= 1e-3)
+                : isnan(expected)  ? !isnan(found)
+                                   : found != expected)
+                fail_msg("%s, %zu x %zu x %zu, row %zu, column %zu: expected %g, found %g", bf16->name, m, n, k, i, j,
+                         expected, found);
+        }
+}
+
+static void bf16_products_of_all_shapes(void **state)
+{
+    (void)state;
+    static const size_t rows[] = {1, 2, 8, 15, 16, 17, 31, 33, 48}, depths[] = {0, 32, 512, 544};
+    const struct bf16_kernels *bf16;
+    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
+                for (size_t n = BF16_SIDE; n <= MOST_COLUMNS; n += BF16_SIDE)
+                    for (int accumulate = 0; accumulate < 2; accumulate++)
+                        multiply_bf16(bf16, rows[i], n, depths[k], accumulate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponential_is_accurate),   cmocka_unit_test(activations_are_accurate),
-        cmocka_unit_test(reductions_are_accurate),   cmocka_unit_test(maps_are_exact),
-        cmocka_unit_test(softmax_and_back),          cmocka_unit_test(dropout_draws_philox),
-        cmocka_unit_test(routing_noise_is_accurate), cmocka_unit_test(what_is_not_finite_stays_so),
+        cmocka_unit_test(exponential_is_accurate),
+        cmocka_unit_test(activations_are_accurate),
+        cmocka_unit_test(reductions_are_accurate),
+        cmocka_unit_test(maps_are_exact),
+        cmocka_unit_test(softmax_and_back),
+        cmocka_unit_test(dropout_draws_philox),
+        cmocka_unit_test(routing_noise_is_accurate),
+        cmocka_unit_test(what_is_not_finite_stays_so),
+        cmocka_unit_test(bf16_products_of_all_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
