@@ -100,8 +100,8 @@ static status save(const struct experiment *e, const char *path, struct error *e
     bool dense = adapters != NULL && classifier_is_dense(e->model.clip, adapters);
     struct adapter_card card;
     status result = saved_classes(&card, e, error);
-    NEXT(result, (dense ? classifier_save_dense : classifier_save)(e->model.clip, head_of(e), adapters, &card, path,
-                                                                   error));
+    NEXT(result,
+         (dense ? classifier_save_dense : classifier_save)(e->model.clip, head_of(e), adapters, &card, path, error));
     adapter_card_free(&card);
     return result;
 }
