@@ -96,7 +96,7 @@ static const struct named_query {
             "USING (run) WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, encoder, block, expert",
      NULL,
      NULL},
-    {{"class_experts",
+    {{"class-experts",
       "which classes which expert serves in the last test; with a dataset, block by block: class × expert"},
      NULL,
      NULL,

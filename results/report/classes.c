@@ -192,7 +192,7 @@ static status show_task(const struct section_call *call, struct serving *s, int6
     section_choice(call, name);
     TRY(draw(call, s, section_name_of(call, "served", task + 1),
              report_format(report, "%s: the experts that images of each class choose, %%", name),
-             report_format(report, READ_IT " A row per class, by its number: mtil query class_experts has the names.%s",
+             report_format(report, READ_IT " A row per class, by its number: mtil query class-experts has the names.%s",
                            more),
              0, error));
     section_choice_end(call);

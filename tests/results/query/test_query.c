@@ -278,14 +278,14 @@ static void use_is_correlated_with_transfer_within_groups(void **state)
 
 static void classes_are_shown_with_their_experts(void **state)
 {
-    struct table table = ask(state, "class_experts", (struct query_filter){.run = 1});
+    struct table table = ask(state, "class-experts", (struct query_filter){.run = 1});
     assert_int_equal(table_rows(&table), 4 * SAMPLE_TASKS);
     assert_string_equal(table_cell_at(&table, 3, column_of(&table, "class_name"))->text, "another");
     assert_int_equal(table_cell_at(&table, 3, column_of(&table, "expert"))->integer, 5);
     assert_int_equal(table_cell_at(&table, 3, column_of(&table, "count"))->integer, 180);
     assert_true(table_cell_at(&table, 3, column_of(&table, "share"))->real == 75);
     table_free(&table);
-    table = ask(state, "class_experts", (struct query_filter){.run = 1, .dataset = "digits"});
+    table = ask(state, "class-experts", (struct query_filter){.run = 1, .dataset = "digits"});
     assert_int_equal(table_rows(&table), 2);
     assert_int_equal(table.columns, 4 + 6);
     assert_int_equal(table_cell_at(&table, 1, column_of(&table, "block"))->integer, 1);
