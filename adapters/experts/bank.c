@@ -103,9 +103,8 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
     size_t all = which == TOWER_IMAGE ? dimensions->image_blocks : dimensions->text_blocks;
     tower->adapters = adapters;
     tower->hidden = adapters_hidden(dimensions, &adapters->settings, which);
-    tower->activation = expert_kind_of(&adapters->settings)->activation != ACTIVATION_NONE
-                            ? expert_kind_of(&adapters->settings)->activation
-                            : adapters->settings.activation;
+    const struct expert_kind *kind = expert_kind_of(&adapters->settings);
+    tower->activation = kind->models_activation ? adapters->settings.activation : kind->activation;
     tower->adapted = adapter_place_count(&adapters->settings.place, dimensions, which);
     tower->blocks = adapter_place_count_banks(&adapters->settings.place, dimensions, which);
     tower->decisions = adapters->settings.place.decisions > 0 && tower->adapted > 0 ? adapters->settings.place.decisions
@@ -158,7 +157,15 @@ static status check_settings(const struct adapter_settings *s, struct error *err
             router_kind_of(s)->name, balance_kind_name(s->balance));
     if (router_kind_of(s)->check != NULL)
         TRY(router_kind_of(s)->check(s, error));
-    return expert_kind_of(s)->check(s, error);
+    const struct expert_kind *kind = expert_kind_of(s);
+    TRY(kind->check(s, error));
+    /* The slope of another activation does not show what was dropped. */
+    if (s->dropout > 0 && (kind->models_activation || kind->activation != ACTIVATION_RELU))
+        return error_set(error, ERROR_ARGUMENT,
+                         "adapter: dropout is for experts with a ReLU, found %g with experts of kind %s; set "
+                         "adapter.dropout=0",
+                         (double)s->dropout, kind->name);
+    return OK;
 }
 
 status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena,

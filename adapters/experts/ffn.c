@@ -78,6 +78,7 @@ const struct expert_kind expert_ffn = {
     .source = "Wu et al. 2022, Residual Mixture of Experts, arXiv 2204.09636",
     .formula = "x + Σ g_k MLP_k(ln_2(x)), each MLP_k the model's MLP at first, with noise of adapter.init_noise",
     .place = REPLACES_MLP,
+    .models_activation = true,
     .parts = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"},
     .refused = {{"bottleneck", "its experts have as many hidden units as the model's MLPs"},
                 {"scale", "its experts replace the MLP, whose output is not scaled"},

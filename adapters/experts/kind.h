@@ -15,7 +15,8 @@ struct expert_kind {
     const char *name, *source; /* source: where it is published */
     const char *formula;
     enum block_place place;
-    enum activation activation;      /* between the layers; ACTIVATION_NONE: that of the model's MLPs */
+    enum activation activation;      /* between the layers; dropout works with ACTIVATION_RELU alone */
+    bool models_activation;          /* that of the model's MLPs instead */
     const char *parts[EXPERT_PARTS]; /* names of its tensors */
     struct refused_key refused[REFUSED_KEYS];
     /* Hidden units of an expert in a tower whose MLPs have that many. */

@@ -188,7 +188,7 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"routing", "per_token"};
     if (expert_kind_of(s) != &expert_lora)
         metadata[count++] = (struct safetensors_metadata){"expert_kind", expert_kind_of(s)->name};
-    if (expert_kind_of(s)->activation == ACTIVATION_NONE)
+    if (expert_kind_of(s)->models_activation)
         metadata[count++] = (struct safetensors_metadata){"activation", clip_activation_name(s->activation)};
     if (router_kind_of(s) != &router_noisy_topk)
         metadata[count++] = (struct safetensors_metadata){"router", router_kind_of(s)->name};
@@ -318,7 +318,7 @@ static status kinds_from_metadata(const struct safetensors *file, struct adapter
     settings->kind = &expert_lora;
     if (kind != NULL && expert_kind_find(&settings->kind, kind, error) != OK)
         return error_context(error, "%s: metadata expert_kind", safetensors_path(file));
-    if (settings->kind->activation != ACTIVATION_NONE)
+    if (!settings->kind->models_activation)
         return OK;
     settings->activation = activation != NULL ? clip_activation_parse(activation) : ACTIVATION_NONE;
     if (settings->activation == ACTIVATION_NONE)

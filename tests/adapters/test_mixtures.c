@@ -5,6 +5,7 @@
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
+#include <string.h>
 
 static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
 {
@@ -22,6 +23,35 @@ static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
     settings.balance = BALANCE_CV;
     settings.balance_weight = 0.5f;
     small_adapters_check(&settings);
+}
+
+/* As one more kind of expert might be: two layers with nothing between them, whatever the model's MLPs have there. */
+static void experts_may_have_no_activation(void **state)
+{
+    (void)state;
+    struct expert_kind bare = expert_lora;
+    struct adapter_settings settings = small_settings;
+    struct adapters *adapters;
+    struct small s;
+    struct device d;
+    struct arena memory;
+    bare.name = "bare";
+    bare.activation = ACTIVATION_NONE;
+    settings.kind = &bare;
+    settings.activation = ACTIVATION_QUICK_GELU;
+    small_adapters_check(&settings);
+    adapters = small_adapters_open(&s, 1, &settings);
+    assert_int_equal(adapters->towers[TOWER_IMAGE].activation, ACTIVATION_NONE);
+    small_adapters_close(&s, adapters);
+    settings.dropout = 0.25f; /* whose gradient would be that of units which were kept */
+    device_open(&d, 1);
+    must(d.ops->arena_create(d.backend, &memory, (size_t)1 << 24, "model", &error));
+    assert_int_equal(
+        adapters_create(&adapters, d.backend, &memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error),
+        ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "kind bare; set adapter.dropout=0"));
+    d.ops->arena_destroy(d.backend, &memory);
+    device_close(&d);
 }
 
 static void softmax_router_gradients_match_differences(void **state)
@@ -315,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_in_the_place_of_the_mlp_match_differences),
+        cmocka_unit_test(experts_may_have_no_activation),
         cmocka_unit_test(softmax_router_gradients_match_differences),
         cmocka_unit_test(capacity_is_the_exact_product_rounded_up),
         cmocka_unit_test(gradients_of_a_random_partition_match_differences),
