@@ -349,27 +349,29 @@ static status check_details(const struct suite *suite, struct error *error)
     return OK;
 }
 
-static const char *head_of(const struct method *method)
+static const struct head *head_of(const struct method *method)
 {
-    return method->head != NULL ? method->head : "text";
+    const struct head *head = NULL;
+    status found = head_find(&head, method->head != NULL ? method->head : "text", NULL);
+    assert(found == OK), (void)found;
+    return head;
 }
 
+/* A method that works with one head of texts, or of weights, works with all of them. */
 static status check_head(const struct settings *s, struct error *error)
 {
-    const char *wanted = head_of(s->method);
+    const struct head *wanted = head_of(s->method);
     const struct method *fitting;
-    const struct head *other;
-    if (strcmp(wanted, s->head->name) == 0)
+    if (wanted->of_texts == s->head->of_texts)
         return s->head->check != NULL ? s->head->check(s, error) : OK;
-    TRY(head_find(&other, wanted, error));
-    for (size_t i = 0; (fitting = method_at(i)) != NULL && strcmp(head_of(fitting), s->head->name) != 0;)
+    for (size_t i = 0; (fitting = method_at(i)) != NULL && head_of(fitting)->of_texts != s->head->of_texts;)
         i++;
     assert(fitting != NULL);
     return error_set(
         error, ERROR_ARGUMENT,
         "suite: method.name: %s works with %s (head.name: %s), but head.name: %s has %s; set head.name=%s, "
         "or a method for it, as in method.name=%s",
-        s->method->name, other->what, wanted, s->head->name, s->head->what, wanted, fitting->name);
+        s->method->name, wanted->what, wanted->name, s->head->name, s->head->what, wanted->name, fitting->name);
 }
 
 /* One router leaves nothing to select; several cannot do without. */

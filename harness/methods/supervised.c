@@ -185,7 +185,7 @@ static status keep(struct method_run *run, const struct passage *passage, struct
 
 const struct method method_supervised = {.name = "supervised",
                                          .source = "ViT, ICLR 2021",
-                                         .formula = "loss = cross-entropy of the scores of head.name: linear",
+                                         .formula = "loss = cross-entropy of the scores of the head",
                                          .options = options,
                                          .sections = {"merge", "combine"},
                                          .head = "linear",

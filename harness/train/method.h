@@ -66,7 +66,7 @@ struct method {
      * that trains adapters.) Optional sections that it does not use neither identify its runs nor appear in their
      * results. */
     const char *sections[METHOD_SECTIONS];
-    const char *head; /* the one it works with (heads/heads.h); NULL: text */
+    const char *head; /* it works with this one and others of_texts as this one is (heads/heads.h); NULL: text */
     bool alone;       /* every task starts from the initial weights and is tested on itself only */
     bool joint;       /* one training on all tasks together (scenario/joint.h), and so one row after it */
     /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
