@@ -1,4 +1,4 @@
-/* Kinds of experts. All are two linear layers with an activation between them; a kind says which, where its experts stand in
+/* Kinds of experts. All are two linear layers with an activation or nothing between them; a kind says which, where its experts stand in
  * a block and how they start. A new one is a file in this folder, copied from lora.c, and a name here.
  *
  *     const struct expert_kind *kind;
