@@ -34,12 +34,13 @@ static double half_width(const struct table_cell *variance, const struct table_c
     return statistics_mean_interval(0, sd, (size_t)n->integer, 0.95).high;
 }
 
-/* NULL: there is no interval. */
+/* NULL: there is no interval. Differences that are the same to the last image, but for rounding, say nothing of how far
+ * others would be apart. */
 static const char *direction(double difference, double half)
 {
     if (isnan(half))
         return NULL;
-    if (fabs(difference) <= half)
+    if (fabs(difference) <= half || half < 1e-5)
         return "not established";
     return difference > 0 ? "above" : "below";
 }

@@ -118,6 +118,19 @@ static void rows_stand_against_the_dense_one(void **state)
     table_free(&table);
 }
 
+/* By as many images under every seed: that shows no spread, and so no direction. */
+static void equal_differences_establish_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int64_t seed = 1; seed <= 3; seed++)
+        add_run(fixture->store, &(struct one_run){"RMoE", "cifar100", seed, 579 + 20 * seed, NULL, NULL, NULL});
+    struct table table = ask(state, (struct query_filter){0});
+    expect_real(cell(&table, "cifar100", "RMoE", "difference"), -0.1);
+    expect_real(cell(&table, "cifar100", "RMoE", "difference ±"), 0);
+    assert_string_equal(cell(&table, "cifar100", "RMoE", "direction")->text, "not established");
+    table_free(&table);
+}
+
 static void another_row_is_the_baseline(void **state)
 {
     struct fixture *fixture = *state;
@@ -199,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_stand_against_the_dense_one, create, destroy),
+        cmocka_unit_test_setup_teardown(equal_differences_establish_nothing, create, destroy),
         cmocka_unit_test_setup_teardown(another_row_is_the_baseline, create, destroy),
         cmocka_unit_test_setup_teardown(datasets_are_apart, create, destroy),
         cmocka_unit_test_setup_teardown(two_baselines_are_none, create, destroy),
