@@ -225,7 +225,7 @@ static void update(struct bench *b)
     must(adapters_step(b->adapters, b->state, &rule, &error));
 }
 
-static void train_step(struct bench *b)
+static void compute_gradients(struct bench *b)
 {
     const struct backend_ops *ops = b->backend->ops;
     struct step_state state = {.seed = 1, .step = b->steps++, .learning_rate = 1e-3f};
@@ -237,6 +237,11 @@ static void train_step(struct bench *b)
     else
         must(forward_and_backward(b, &error));
     b->ran = true;
+}
+
+static void train_step(struct bench *b)
+{
+    compute_gradients(b);
     update(b);
 }
 
@@ -273,6 +278,23 @@ static double fastest(struct bench *b, void (*what)(struct bench *))
             what(b);
         wait_for_it(b);
         double seconds = (now() - start) / (double)together;
+        best = seconds < best ? seconds : best;
+    }
+    return best;
+}
+
+/* The fastest update after gradients were computed, as in a step: by itself it would find in the caches what a step has to
+ * fetch. */
+static double update_in_step(struct bench *b)
+{
+    double best = 1e30;
+    for (size_t i = 0; i < b->shape->repeats; i++) {
+        compute_gradients(b);
+        wait_for_it(b);
+        double start = now();
+        update(b);
+        wait_for_it(b);
+        double seconds = now() - start;
         best = seconds < best ? seconds : best;
     }
     return best;
@@ -339,7 +361,7 @@ static struct figures report(struct bench *b)
     double rate = best_rate(b);
     double step = fastest(b, train_step),
            step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts);
-    double updating = fastest(b, update), evaluation = fastest(b, evaluate),
+    double updating = update_in_step(b), evaluation = fastest(b, evaluate),
            evaluation_cost = cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts);
     double again = best_rate(b);
     rate = again > rate ? again : rate;
@@ -351,7 +373,7 @@ static struct figures report(struct bench *b)
            precision_name(b->backend->precision), product_rows(b), PRODUCT_K, PRODUCT_N);
     printf("  training step         %.4f s, %.3f TFLOP, %.0f%% of the product rate%s\n", step, step_cost / 1e12,
            100 * step_cost / step / rate, b->recording.owner != NULL ? ", recorded" : "");
-    printf("  of which the update   %.4f s, of what the last step used\n", updating);
+    printf("  of which the update   %.4f s, of what a step used\n", updating);
     printf("  evaluation            %.1f images/s in batches of %zu, %.0f%% of the product rate\n",
            (double)b->evaluated / evaluation, b->evaluated, 100 * evaluation_cost / evaluation / rate);
     print_memory(b);
