@@ -190,6 +190,19 @@ static void stages_start_from_one_another(void **state)
     free(second);
 }
 
+/* What was written is said to be there. */
+static void unreadable_images_are_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(workshop_shell(&workshop, "echo no image > broken.png"), 0);
+    program_complains(&workshop,
+                      &(struct launch){.arguments = CONVERT "clip.safetensors kept.safetensors --blocks 0 broken.png"},
+                      (const char *const[]){"1 of 1 images", "kept.safetensors is written", NULL});
+    char *kept = workshop_find(&workshop, "kept.safetensors");
+    assert_non_null(kept);
+    free(kept);
+}
+
 /* The best first, for each tower, whatever blocks are asked for. */
 static void layers_are_ranked(void **state)
 {
@@ -238,11 +251,9 @@ static void what_makes_no_sense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(noise_and_gates_are_what_deviates),
-        cmocka_unit_test(the_file_is_a_classifiers),
-        cmocka_unit_test(a_classifier_keeps_its_head),
-        cmocka_unit_test(stages_start_from_one_another),
-        cmocka_unit_test(layers_are_ranked),
+        cmocka_unit_test(noise_and_gates_are_what_deviates), cmocka_unit_test(the_file_is_a_classifiers),
+        cmocka_unit_test(a_classifier_keeps_its_head),       cmocka_unit_test(stages_start_from_one_another),
+        cmocka_unit_test(unreadable_images_are_an_error),    cmocka_unit_test(layers_are_ranked),
         cmocka_unit_test(what_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

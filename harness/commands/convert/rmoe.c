@@ -120,8 +120,9 @@ static status compare_read(struct comparison *c, struct image_reader *reader, st
     } while (reader->count > 0);
     progress_end(c->call->progress);
     if (reader->failed > 0 || c->images == 0)
-        return error_set(error, ERROR_FORMAT, "%zu of %zu images could not be read", reader->failed,
-                         reader->read + reader->failed);
+        return error_set(error, ERROR_FORMAT,
+                         "%zu of %zu images could not be read; %s is written, but not compared on all of them",
+                         reader->failed, reader->read + reader->failed, c->call->arguments[1]);
     return OK;
 }
 
