@@ -417,6 +417,8 @@ status database_end(struct database *database, bool began, status result, struct
 {
     if (began && result == OK)
         result = database_commit(database, error);
+    else if (began && result == ERROR_FORMAT && database_files_check(&database->files, error) != OK)
+        result = ERROR_IO; /* of a file that was cut meanwhile, SQLite finds pages damaged */
     if (began && result != OK)
         database_rollback(database);
     return result;

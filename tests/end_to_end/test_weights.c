@@ -86,7 +86,8 @@ static void silent_weights_are_asked_about(void **state)
     FAILS(EMBED "--weights silent.safetensors --out x", 1, "silent.safetensors", "heads is unknown", "--heads",
           "config.json");
     FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1", 1, "activation is unknown", "--activation");
-    FAILS(EMBED "--weights silent.safetensors --out x --heads 1", 2, "--heads", "16,16", "\"1\"");
+    FAILS(EMBED "--weights silent.safetensors --out x --heads 1", 1, "heads is unknown", "IMAGE,TEXT from --heads");
+    FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1,1", 2, "--heads", "16,16", "1,1,1");
     FAILS(EMBED "--weights silent.safetensors --out x --heads 3,1", 1, "divides", "64", "3", "--heads");
     FAILS(EMBED "--weights clip.safetensors --out x --heads 2,1", 1, "2 heads according to --heads", "metadata");
     FAILS(RUN, 1, "heads is unknown", "model.heads");
