@@ -46,11 +46,10 @@ static status fail_io(const struct database *database, int code, struct error *e
 {
     int number = sqlite3_system_errno(database->handle);
     if (disk_is_full(code, number))
-        return error_set(
-            error, ERROR_IO,
-            "%s: the disk is full or the file may not grow; what was not committed is not written: free some "
-            "space and go on",
-            database->path);
+        return error_set(error, ERROR_IO,
+                         "%s: the disk is full or the file may not grow; what was not committed is not written: free "
+                         "some space and go on",
+                         database->path);
     /* SQLite may tell the number of another file that it looked for after the one that it could not open. */
     if (code == SQLITE_READONLY_DBMOVED)
         return error_set(error, ERROR_IO,

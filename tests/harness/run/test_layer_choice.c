@@ -42,7 +42,8 @@ static size_t add_words(const char **list, size_t count, const char *const *more
 static void train_watched(struct small_run *run, size_t task)
 {
     struct experiment *e = run->experiment;
-    struct method watched = *e->settings.method;
+    static struct method watched; /* until the run is closed */
+    watched = *e->settings.method;
     watched.before_update = look;
     watched.end_task = NULL;
     e->settings.method = &watched;
