@@ -1,6 +1,5 @@
 #include "adapters/files/classifier_file.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,20 +23,8 @@ static status write_file(const struct vit_content *content, const struct adapter
     return safetensors_write(path, extra.tensors, extra.tensor_count, metadata, extra.metadata_count, error);
 }
 
-status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                       const struct adapter_card *card, const char *path, struct error *error)
-{
-    struct vit_content content;
-    struct adapter_card_metadata said = {0};
-    TRY(card != NULL ? adapter_card_metadata(&said, card, error) : OK);
-    status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
-    NEXT(result, write_file(&content, adapters, &said, path, error));
-    vit_content_free(&content);
-    adapter_card_metadata_free(&said);
-    return result;
-}
-
-bool classifier_is_dense(const struct clip *vit, const struct adapters *adapters)
+/* The mean of the experts answers, and no other block has its MLP. */
+static bool is_dense(const struct clip *vit, const struct adapters *adapters)
 {
     return router_kind_of(&adapters->settings)->averages && vit->run == 1;
 }
@@ -86,16 +73,17 @@ static status add_means(struct vit_content *content, const struct clip *vit, con
     return OK;
 }
 
-status classifier_save_dense(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                             const struct adapter_card *card, const char *path, struct error *error)
+status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
+                       const struct adapter_card *card, const char *path, struct error *error)
 {
     struct vit_content content;
     struct adapter_card_metadata said = {0};
-    assert(classifier_is_dense(vit, adapters));
+    bool dense = adapters != NULL && is_dense(vit, adapters);
     TRY(card != NULL ? adapter_card_metadata(&said, card, error) : OK);
     status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
-    NEXT(result, add_means(&content, vit, adapters, path, error));
-    NEXT(result, write_file(&content, NULL, &said, path, error));
+    if (dense)
+        NEXT(result, add_means(&content, vit, adapters, path, error));
+    NEXT(result, write_file(&content, dense ? NULL : adapters, &said, path, error));
     vit_content_free(&content);
     adapter_card_metadata_free(&said);
     return result;

@@ -11,15 +11,11 @@
 #include "adapters/files/adapter_card.h"
 #include "models/vit.h"
 
-/* head, adapters (a model without mixtures) and card (whose first task has the head's classes) may be NULL. A value
- * that is not finite is an error, and nothing is written. */
+/* head, adapters (a model without mixtures) and card (whose first task has the head's classes) may be NULL. Adapters whose
+ * router averages, in a tower that shares no MLP, become a dense model: the mean of a block's experts (adapters_mean) is its
+ * MLP, under timm's names, and what reads it computes what evaluation does, to the last bit. A value that is not finite is
+ * an error, and nothing is written. */
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
                        const struct adapter_card *card, const char *path, struct error *error);
-
-/* The same as a dense model, for adapters whose router averages and towers that share no MLP: the mean of a block's experts
- * (adapters_mean) is its MLP, under timm's names. What reads it computes what evaluation does, to the last bit. */
-bool classifier_is_dense(const struct clip *vit, const struct adapters *adapters);
-status classifier_save_dense(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                             const struct adapter_card *card, const char *path, struct error *error);
 
 #endif

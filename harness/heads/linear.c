@@ -96,12 +96,9 @@ static struct parameters *parameters(const struct experiment *e)
 /* With the names of the classes. */
 static status save(const struct experiment *e, const char *path, struct error *error)
 {
-    const struct adapters *adapters = e->model.adapters;
-    bool dense = adapters != NULL && classifier_is_dense(e->model.clip, adapters);
     struct adapter_card card;
     status result = saved_classes(&card, e, error);
-    NEXT(result,
-         (dense ? classifier_save_dense : classifier_save)(e->model.clip, head_of(e), adapters, &card, path, error));
+    NEXT(result, classifier_save(e->model.clip, head_of(e), e->model.adapters, &card, path, error));
     adapter_card_free(&card);
     return result;
 }

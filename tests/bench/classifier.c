@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "adapters/experts/kind.h"
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
 #include "core/rng.h"
 #include "models/vit.h"
+#include "tests/bench/clock.h"
+#include "tests/bench/repeated.h"
 
 enum { CLASSES = 100 };
 
@@ -72,9 +73,8 @@ struct classifier {
     struct linear_head *head;
     struct adapters *adapters; /* NULL: dense */
     struct arena step;
-    struct recording recording;
+    struct repeated repeated;
     uint32_t steps;
-    bool ran;
     double trained, evaluated; /* seconds, the fastest so far */
 };
 
@@ -86,13 +86,6 @@ static void must(status result)
         return;
     fprintf(stderr, "classifier: %s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
     exit(result == ERROR_DEVICE ? 77 : 1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* --- What is timed --- */
@@ -117,6 +110,7 @@ static void open_experts(struct classifier *c)
                          PARAMETERS_TRAINED, &error));
     must(adapters_initialize(c->adapters, blocks, 1, &error));
     must(adapters_begin_task(c->adapters, 0, &error));
+    must(clip_replace_mlps(c->vit, TOWER_IMAGE, adapters_hooks(c->adapters, TOWER_IMAGE), &error));
 }
 
 static void open_classifier(struct classifier *c, struct bench *b, bool experts)
@@ -173,13 +167,7 @@ static void train(struct classifier *c)
     const struct backend_ops *ops = b->backend->ops;
     struct step_state state = {.seed = 1, .step = c->steps++, .learning_rate = 1e-4f};
     must(ops->upload(b->backend, b->state, &state, sizeof state, &error));
-    if (c->recording.owner != NULL)
-        must(ops->replay(b->backend, &c->recording, &error));
-    else if (c->ran)
-        must(ops->record(b->backend, &c->recording, forward_and_backward, c, &error));
-    else
-        must(forward_and_backward(c, &error));
-    c->ran = true;
+    must(repeated_run(b->backend, &c->repeated, &error));
     update_group(b, c->vit->parameters);
     update_group(b, c->head->parameters);
     if (c->adapters == NULL)
@@ -203,8 +191,7 @@ static void evaluate(struct classifier *c)
 
 static void wait_for_it(const struct bench *b)
 {
-    float any;
-    must(b->backend->ops->download(b->backend, &any, b->loss, sizeof any, &error));
+    must(wait_for_device(b->backend, b->loss, &error));
 }
 
 static void time_once(struct classifier *c, void (*what)(struct classifier *), double *fastest)
@@ -316,13 +303,15 @@ int main(int argc, char **argv)
     must(b.backend->ops->arena_create(b.backend, &b.memory, 0, "model", &error));
     open_batch(&b);
     must(options_create(&b.averaging, policy_ewa.options, &error));
-    for (size_t k = 0; k < 2; k++)
+    for (size_t k = 0; k < 2; k++) {
         open_classifier(&classifiers[k], &b, k == 1);
+        classifiers[k].repeated = (struct repeated){.body = forward_and_backward, .context = &classifiers[k]};
+    }
     compare(classifiers);
     report(&b, classifiers);
     for (size_t k = 0; k < 2; k++) {
         struct classifier *c = &classifiers[k];
-        b.backend->ops->recording_destroy(b.backend, &c->recording);
+        b.backend->ops->recording_destroy(b.backend, &c->repeated.recording);
         adapters_destroy(c->adapters);
         linear_head_destroy(c->head);
         clip_destroy(c->vit);

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <zlib.h>
 
 #include "core/file.h"
 #include "datasets/loader.h"
+#include "tests/bench/clock.h"
 #include "tests/bench/photographs.h"
 #include "tests/datasets/scratch.h"
 
@@ -54,13 +54,6 @@ static void must(status result)
         fprintf(stderr, "loader: %s\n", error.message);
         exit(1);
     }
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* --- Files --- */

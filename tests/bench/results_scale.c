@@ -14,13 +14,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
 #include "core/rng.h"
 #include "harness/config/settings.h"
 #include "results/store/store_internal.h"
+#include "tests/bench/clock.h"
 
 enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5 };
 
@@ -49,13 +49,6 @@ static void must(status result, const struct error *error)
         return;
     fprintf(stderr, "results_scale: %s\n", error->message);
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 /* --- Writing --- */

@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "adapters/adapter.h"
 #include "core/rng.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/clip/cost.h"
+#include "tests/bench/clock.h"
+#include "tests/bench/repeated.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
 
@@ -84,8 +85,7 @@ struct bench {
     struct tensor pixels, labels, routers;
     struct texts texts;
     uint32_t steps;
-    bool ran;
-    struct recording recording;
+    struct repeated repeated;
 };
 
 static struct error error;
@@ -100,13 +100,6 @@ static void must(status result)
         fprintf(stderr, "step: %s\n", error.message);
         exit(1);
     }
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* --- What is timed --- */
@@ -230,13 +223,7 @@ static void compute_gradients(struct bench *b)
     const struct backend_ops *ops = b->backend->ops;
     struct step_state state = {.seed = 1, .step = b->steps++, .learning_rate = 1e-3f};
     must(ops->upload(b->backend, b->state, &state, sizeof state, &error));
-    if (b->recording.owner != NULL)
-        must(ops->replay(b->backend, &b->recording, &error));
-    else if (b->ran)
-        must(ops->record(b->backend, &b->recording, forward_and_backward, b, &error));
-    else
-        must(forward_and_backward(b, &error));
-    b->ran = true;
+    must(repeated_run(b->backend, &b->repeated, &error));
 }
 
 static void train_step(struct bench *b)
@@ -259,8 +246,7 @@ static void evaluate(struct bench *b)
 
 static void wait_for_it(struct bench *b)
 {
-    float any;
-    must(b->backend->ops->download(b->backend, &any, b->loss, sizeof any, &error));
+    must(wait_for_device(b->backend, b->loss, &error));
 }
 
 /* The fastest of some repeats: what the machine can do when it is left alone. Where the host does not wait for what it
@@ -372,7 +358,7 @@ static struct figures report(struct bench *b)
     printf("  product rate          %.0f GFLOP/s (%s, %zu x %d x %d)\n", rate / 1e9,
            precision_name(b->backend->precision), product_rows(b), PRODUCT_K, PRODUCT_N);
     printf("  training step         %.4f s, %.3f TFLOP, %.0f%% of the product rate%s\n", step, step_cost / 1e12,
-           100 * step_cost / step / rate, b->recording.owner != NULL ? ", recorded" : "");
+           100 * step_cost / step / rate, b->repeated.recording.owner != NULL ? ", recorded" : "");
     printf("  of which the update   %.4f s, of what a step used\n", updating);
     printf("  evaluation            %.1f images/s in batches of %zu, %.0f%% of the product rate\n",
            (double)b->evaluated / evaluation, b->evaluated, 100 * evaluation_cost / evaluation / rate);
@@ -411,7 +397,7 @@ static bool read_words(struct bench *b, int argc, char **argv)
 
 static void close_bench(struct bench *b)
 {
-    b->backend->ops->recording_destroy(b->backend, &b->recording);
+    b->backend->ops->recording_destroy(b->backend, &b->repeated.recording);
     adapters_destroy(b->adapters);
     clip_destroy(b->clip);
     b->backend->ops->arena_destroy(b->backend, &b->step);
@@ -428,6 +414,7 @@ static struct figures run_bench(struct bench b)
     b.evaluated = device ? DEVICE_EVALUATION : b.images;
     b.prompts = b.numbers[1] > 0 ? b.numbers[1] : b.shape->prompts;
     b.experts = b.numbers[2] > 0 ? b.numbers[2] : b.shape->experts;
+    b.repeated = (struct repeated){.body = forward_and_backward, .context = &b};
     open_model(&b);
     open_batch(&b);
     struct figures figures = report(&b);

@@ -6,7 +6,6 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
@@ -15,7 +14,7 @@
 #include "models/linear_head.h"
 #include "results/store/database.h"
 #include "results/verify.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
 enum { CLASSES = 4, WIDTH = 64, ITERATIONS = 24 };
 
@@ -201,49 +200,14 @@ static void an_image_gets_the_class_with_the_highest_score(void **state)
 
 /* --- Runs --- */
 
-static status run_once(struct small_run *run, const char *weights, const char *database, struct backend_spy *spy)
-{
-    struct store *store;
-    small_run_reopen(run, 1, (const char *const[]){SCRATCH, weights, NULL});
-    if (spy != NULL)
-        small_run_watch(run, spy);
-    const struct stop *stop = spy != NULL ? spy->stop : NULL;
-    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = stop};
-    status result = sequence_run(&sequence, &error);
-    store_close(store);
-    return result;
-}
-
-static struct bytes saved_weights(const struct small_run *run)
-{
-    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
-    struct bytes bytes;
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
-    free(path);
-    free(folder);
-    return bytes;
-}
-
 static void stopping_is_not_seen_in_the_weights(void **state)
 {
     (void)state;
     static const char *const trained[] = {"method.train=weights", "method.train=head"};
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
-    for (size_t i = 0; i < 2; i++) {
-        must(run_once(&run, trained[i], "whole.db", NULL));
-        struct bytes expected = saved_weights(&run);
-        struct stop stop = {0};
-        struct backend_spy spy = {.stop = &stop, .stop_at_update = 17};
-        assert_int_equal(run_once(&run, trained[i], "stopped.db", &spy), ERROR_STOPPED);
-        must(run_once(&run, trained[i], "stopped.db", NULL));
-        struct bytes found = saved_weights(&run);
-        assert_int_equal(found.size, expected.size);
-        assert_memory_equal(found.data, expected.data, found.size);
-        bytes_free(&expected);
-        bytes_free(&found);
-    }
+    for (size_t i = 0; i < 2; i++)
+        expect_stop_unseen(&run, (const char *const[]){SCRATCH, trained[i], NULL}, 17);
     small_run_close(&run);
 }
 
@@ -287,7 +251,8 @@ static void a_run_has_one_accuracy(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
-    must(run_once(&run, "method.train=weights", "a.db", NULL));
+    small_run_reopen(&run, 1, (const char *const[]){SCRATCH, "method.train=weights", NULL});
+    must(whole_run(&run, "a.db", NULL));
     expect_number(&run, "SELECT count(*) FROM evaluations", 1);
     expect_number(&run, "SELECT count(*) FROM evaluations WHERE after_task = 0 AND task = 0 AND images = 12", 1);
     expect_number(&run, "SELECT count(*) FROM inputs WHERE task < 0", 0);

@@ -7,7 +7,6 @@
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/opening.h"
-#include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
@@ -15,7 +14,7 @@
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
 #include "results/verify.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
 enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 4 };
 
@@ -145,18 +144,6 @@ static void what_overflows_is_told_by_its_name(void **state)
 
 /* --- Answers --- */
 
-static float *test_features(const struct small_run *run)
-{
-    struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
-    must(evaluator_task(evaluator, 0, 0, NULL, &error));
-    size_t size = evaluator->sets[0].n * WIDTH * sizeof(float);
-    float *features = malloc(size);
-    memcpy(features, evaluator->sets[0].routed.features, size);
-    evaluator_destroy(evaluator);
-    return features;
-}
-
 static void answers_are_those_of_the_experts(void **state)
 {
     (void)state;
@@ -165,14 +152,14 @@ static void answers_are_those_of_the_experts(void **state)
         open_run(&run, mixtures[m], NULL);
         struct parameters *tower = run.experiment->model.clip->parameters,
                           *experts = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters;
-        float *first = test_features(&run), *zeros = calloc(WIDTH * HIDDEN * 8, sizeof *zeros);
+        float *first = whole_run_features(&run), *zeros = calloc(WIDTH * HIDDEN * 8, sizeof *zeros);
         for (size_t i = 0; i < tower->count; i++)
             if (is_replaced(&tower->list[i]))
                 must(parameters_upload(tower, &tower->list[i], zeros, &error));
-        float *second = test_features(&run);
+        float *second = whole_run_features(&run);
         assert_memory_equal(first, second, WIDTH * sizeof *first);
         must(parameters_upload(experts, parameters_find(experts, "1.c_proj.weight"), zeros, &error));
-        float *third = test_features(&run);
+        float *third = whole_run_features(&run);
         assert_memory_not_equal(first, third, WIDTH * sizeof *first);
         free(first);
         free(second);
@@ -204,33 +191,10 @@ static void the_tower_under_experts_is_not_taken_as_unchanged(void **state)
 
 /* --- Runs --- */
 
-static status run_once(struct small_run *run, const char *ffn, const char *database, struct backend_spy *spy)
+static status run_once(struct small_run *run, const char *ffn)
 {
-    struct store *store;
     small_run_reopen(run, 1, (const char *const[]){SCRATCH, ffn, NULL});
-    if (spy != NULL)
-        small_run_watch(run, spy);
-    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
-    status result = sequence_run(&sequence, &error);
-    store_close(store);
-    return result;
-}
-
-static char *weights_path_of(const struct small_run *run)
-{
-    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
-    free(folder);
-    return path;
-}
-
-static struct bytes saved_weights(const struct small_run *run)
-{
-    char *path = weights_path_of(run);
-    struct bytes bytes;
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
-    free(path);
-    return bytes;
+    return whole_run(run, "a.db", NULL);
 }
 
 static void stopping_is_not_seen_in_the_weights(void **state)
@@ -238,19 +202,8 @@ static void stopping_is_not_seen_in_the_weights(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
-    for (size_t m = 0; m < MIXTURES; m++) {
-        must(run_once(&run, mixtures[m], "whole.db", NULL));
-        struct bytes expected = saved_weights(&run);
-        struct stop stop = {0};
-        struct backend_spy spy = {.stop = &stop, .stop_at_update = 31};
-        assert_int_equal(run_once(&run, mixtures[m], "stopped.db", &spy), ERROR_STOPPED);
-        must(run_once(&run, mixtures[m], "stopped.db", NULL));
-        struct bytes found = saved_weights(&run);
-        assert_int_equal(found.size, expected.size);
-        assert_memory_equal(found.data, expected.data, found.size);
-        bytes_free(&expected);
-        bytes_free(&found);
-    }
+    for (size_t m = 0; m < MIXTURES; m++)
+        expect_stop_unseen(&run, (const char *const[]){SCRATCH, mixtures[m], NULL}, 31);
     small_run_close(&run);
 }
 
@@ -264,8 +217,8 @@ static void a_file_holds_experts_in_place_of_the_mlp(void **state)
     struct small_run run;
     struct safetensors *file;
     small_run_open(&run, 1, NULL);
-    must(run_once(&run, mixtures[1], "a.db", NULL));
-    char *path = weights_path_of(&run);
+    must(run_once(&run, mixtures[1]));
+    char *path = whole_run_weights(&run);
     must(safetensors_open(&file, path, &error));
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         assert_non_null(safetensors_find(file, there[i]));
@@ -292,7 +245,7 @@ static void results_of_a_mixture_agree(void **state)
     struct verification verification = {.cells = trained_cells};
     small_run_open(&run, 1, NULL);
     for (size_t m = 0; m < MIXTURES; m++)
-        must(run_once(&run, mixtures[m], "a.db", NULL));
+        must(run_once(&run, mixtures[m]));
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_READ, &error));
     must(verify_database(store, &verification, &error));
     assert_int_equal(table_rows(&verification.faults), 0);
@@ -356,9 +309,9 @@ static void averaged_experts_become_a_dense_model(void **state)
     float *mean[PARTS];
     size_t n[PARTS];
     small_run_open(&run, 1, NULL);
-    must(run_once(&run, "method.ffn=ewa", "a.db", NULL));
-    char *path = weights_path_of(&run);
-    float *features = test_features(&run);
+    must(run_once(&run, "method.ffn=ewa"));
+    char *path = whole_run_weights(&run);
+    float *features = whole_run_features(&run);
     must(safetensors_open(&file, path, &error));
     for (size_t i = 0; i < safetensors_count(file); i++)
         assert_null(strstr(safetensors_at(file, i)->name, "adapt"));
@@ -370,7 +323,7 @@ static void averaged_experts_become_a_dense_model(void **state)
     }
     safetensors_close(file);
     reopen_from(&run, path, "method.ffn=dense", NULL);
-    float *dense = test_features(&run);
+    float *dense = whole_run_features(&run);
     assert_memory_equal(dense, features, WIDTH * sizeof *dense);
     reopen_from(&run, path, "method.ffn=ewa", NULL);
     const struct parameters *experts = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters;
@@ -399,11 +352,11 @@ static void training_goes_on_from_a_file(void **state)
     for (size_t m = 1; m < MIXTURES; m++) { /* what EWA leaves is dense */
         float *trained[3];
         size_t groups = 0;
-        must(run_once(&run, mixtures[m], "a.db", NULL));
+        must(run_once(&run, mixtures[m]));
         for (; trained_group_at(run.experiment, groups, &group); groups++)
             trained[groups] = values_of(&run, group.parameters);
         assert_int_equal(groups, 3);
-        char *path = weights_path_of(&run);
+        char *path = whole_run_weights(&run);
         reopen_from(&run, path, mixtures[m], NULL);
         for (size_t i = 0; trained_group_at(run.experiment, i, &group); i++) {
             expect_values(&run, group.parameters, trained[i]);
@@ -422,7 +375,7 @@ static void experts_start_from_a_dense_file(void **state)
     struct small_run run;
     for (enum vit_names names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
         small_run_open(&run, 1, NULL);
-        must(run_once(&run, "method.ffn=dense", "a.db", NULL));
+        must(run_once(&run, "method.ffn=dense"));
         const struct experiment *e = run.experiment;
         char *path = strdup(small_run_file(&run, "dense.safetensors"));
         must(vit_save(e->model.clip, e->model.head_state, names, path, &error));
@@ -470,8 +423,8 @@ static void a_file_that_does_not_fit_is_refused(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
-    must(run_once(&run, mixtures[1], "a.db", NULL));
-    char *path = weights_path_of(&run);
+    must(run_once(&run, mixtures[1]));
+    char *path = whole_run_weights(&run);
 #define WORDS(...) (const char *const[]){__VA_ARGS__, NULL} /* in a message */
     expect_refused(&run, path, "method.ffn=dense", NULL, WORDS("experts in place of MLPs", "method.ffn"));
     expect_refused(&run, path, mixtures[1], "adapter.experts=3", WORDS("4 experts", "adapter.experts is 3"));

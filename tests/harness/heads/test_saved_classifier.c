@@ -10,9 +10,7 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/heads.h"
-#include "harness/run/run_folder.h"
-#include "harness/run/sequence.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
 enum { CLASSES = 4, WIDTH = 64, IMAGES = 12, SIDE = 16 };
 
@@ -30,17 +28,12 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 /* Trains and tests one; the path of its weights, which the caller frees. */
 static char *train(struct small_run *run, size_t kind)
 {
-    struct store *store;
     const char *const *k = kinds[kind];
     small_run_reopen(run, 1, (const char *const[]){SCRATCH, k[0], k[1], k[2], k[3], k[4], NULL});
     char *database = path_format("%zu.db", kind);
-    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    must(sequence_run(&(struct sequence){.experiment = run->experiment, .store = store}, &error));
-    store_close(store);
+    must(whole_run(run, database, NULL));
     free(database);
-    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
-    free(folder);
-    return path;
+    return whole_run_weights(run);
 }
 
 static void read_pixels(const struct task *task, uint8_t *pixels)

@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/evaluate/evaluator.h"
-#include "harness/run/run_folder.h"
-#include "harness/run/sequence.h"
 #include "harness/train/trained.h"
 #include "models/files/safetensors.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
 enum { BLOCKS = 4, CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 3 };
 
@@ -30,24 +27,10 @@ static void reopen(struct small_run *run, const char *const *words)
     small_run_reopen(run, 1, (const char *const[]){SCRATCH, words[0], words[1], words[2], NULL});
 }
 
-static status run_once(struct small_run *run, const char *const *words, const char *database, struct backend_spy *spy)
+static status run_once(struct small_run *run, const char *const *words, const char *database)
 {
-    struct store *store;
     reopen(run, words);
-    if (spy != NULL)
-        small_run_watch(run, spy);
-    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
-    status result = sequence_run(&sequence, &error);
-    store_close(store);
-    return result;
-}
-
-static char *weights_path_of(const struct small_run *run)
-{
-    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
-    free(folder);
-    return path;
+    return whole_run(run, database, NULL);
 }
 
 /* One attention, one mixture and one router for all blocks, or for each half of them; norms of their own. */
@@ -74,34 +57,10 @@ static void stopping_is_not_seen_in_the_weights(void **state)
     struct small_run run;
     small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < SHARINGS; i++) {
-        struct bytes expected, found;
-        struct stop stop = {0};
-        struct backend_spy spy = {.stop = &stop, .stop_at_update = 16};
-        must(run_once(&run, sharings[i], "whole.db", NULL));
-        char *path = weights_path_of(&run);
-        must(file_read(path, FILE_LIMIT, &expected, &error));
-        assert_int_equal(run_once(&run, sharings[i], "stopped.db", &spy), ERROR_STOPPED);
-        must(run_once(&run, sharings[i], "stopped.db", NULL));
-        must(file_read(path, FILE_LIMIT, &found, &error));
-        assert_int_equal(found.size, expected.size);
-        assert_memory_equal(found.data, expected.data, found.size);
-        bytes_free(&expected);
-        bytes_free(&found);
-        free(path);
+        const char *const *words = sharings[i];
+        expect_stop_unseen(&run, (const char *const[]){SCRATCH, words[0], words[1], words[2], NULL}, 16);
     }
     small_run_close(&run);
-}
-
-static float *test_features(const struct small_run *run)
-{
-    struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
-    must(evaluator_task(evaluator, 0, 0, NULL, &error));
-    size_t size = evaluator->sets[0].n * WIDTH * sizeof(float);
-    float *features = malloc(size);
-    memcpy(features, evaluator->sets[0].routed.features, size);
-    evaluator_destroy(evaluator);
-    return features;
 }
 
 static void expect_refused(struct small_run *run, const char *path, const char *word, const char *other,
@@ -126,9 +85,9 @@ static void a_file_holds_what_is_shared_once(void **state)
     struct small_run run;
     struct safetensors *file;
     small_run_open(&run, 1, NULL);
-    must(run_once(&run, sharings[1], "a.db", NULL));
-    float *trained = test_features(&run);
-    char *path = weights_path_of(&run), *weights = path_format("model.weights=%s", path);
+    must(run_once(&run, sharings[1], "a.db"));
+    float *trained = whole_run_features(&run);
+    char *path = whole_run_weights(&run), *weights = path_format("model.weights=%s", path);
     must(safetensors_open(&file, path, &error));
     size_t experts = 0;
     for (size_t i = 0; i < safetensors_count(file); i++) {
@@ -142,15 +101,15 @@ static void a_file_holds_what_is_shared_once(void **state)
     assert_string_equal(safetensors_metadata_value(file, "share_routing"), "2");
     safetensors_close(file);
     small_run_reopen(&run, 1, (const char *const[]){SCRATCH, weights, sharings[1][0], NULL});
-    float *read = test_features(&run);
+    float *read = whole_run_features(&run);
     assert_memory_equal(read, trained, WIDTH * sizeof *read);
     expect_refused(&run, path, "adapter.share_across_blocks=0", "model.share_groups=1",
                    WORDS("share_across_blocks 1", "suite's is 0"));
     expect_refused(&run, path, "adapter.share_across_blocks=2", "model.share_groups=1",
                    WORDS("share_across_blocks 1", "suite's is 2"));
-    must(run_once(&run, (const char *const[]){"adapter.share_across_blocks=0", NULL, NULL}, "b.db", NULL));
+    must(run_once(&run, (const char *const[]){"adapter.share_across_blocks=0", NULL, NULL}, "b.db"));
     free(path);
-    path = weights_path_of(&run);
+    path = whole_run_weights(&run);
     expect_refused(&run, path, "adapter.share_across_blocks=1", "model.share_groups=1",
                    WORDS("share_across_blocks 0", "suite's is 1"));
     free(read);
