@@ -85,7 +85,6 @@ static status score_tasks(struct experiment *e, struct progress *progress, struc
     struct adapter_settings *a = &e->settings.adapter;
     struct scoring scoring = {e, scores, progress, a->score_steps};
     a->place = (struct adapter_place){.towers = a->place.towers}; /* all blocks, and nothing is shared */
-    a->place.banks = a->place.decisions = 0;
     if (expert_kind_of(a)->place == REPLACES_MLP && a->router == &router_softmax_topk)
         a->aligned_output = true;
     a->capacity = 0;
