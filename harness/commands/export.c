@@ -1,45 +1,75 @@
-/* mtil export: writes runs in the format of another program. */
+/* mtil export: writes runs in the formats of other programs. */
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
 #include "harness/config/settings.h"
+#include "results/export/csv.h"
 #include "results/export/tensorboard.h"
 
 static const struct option options[] = {
+    {.name = "csv", .type = OPTION_TEXT, .help = "folder to write one CSV file per table to"},
     {.name = "tensorboard", .type = OPTION_TEXT, .help = "folder to write TensorBoard's event files to"},
     FILTER_OPTIONS,
     {0},
 };
 
+static status export_csv(const struct command_call *call, struct store *store, const struct query_filter *filter,
+                         const char *folder, struct error *error)
+{
+    struct csv_counts counts;
+    TRY(csv_export(store, filter, folder, &counts, error));
+    log_info(call->log, "%zu files with %zu rows in %s", counts.files, counts.rows, folder);
+    return OK;
+}
+
+static status export_tensorboard(const struct command_call *call, struct store *store,
+                                 const struct query_filter *filter, const char *folder, struct error *error)
+{
+    struct tensorboard_counts counts;
+    TRY(tensorboard_export(store, filter, folder, &counts, error));
+    log_info(call->log, "%zu %s with %zu values in %s: tensorboard --logdir %s", counts.runs,
+             counts.runs == 1 ? "run" : "runs", counts.values, folder, folder);
+    return OK;
+}
+
+static const char *folder_of(const struct command_call *call, const char *option)
+{
+    const char *folder = options_text(call->options, option);
+    return folder != NULL && *folder != 0 ? folder : NULL;
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
-    const char *folder = options_text(call->options, "tensorboard");
+    const char *csv = folder_of(call, "csv"), *tensorboard = folder_of(call, "tensorboard");
     const char *database = call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE;
-    if (folder == NULL || *folder == 0)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "command line: export: expected --tensorboard FOLDER, found no folder; see mtil export --help");
+    if (csv == NULL && tensorboard == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: export: expected --csv FOLDER or --tensorboard FOLDER, found no folder; see "
+                         "mtil export --help");
     struct query_filter filter = filter_read(call->options);
-    struct tensorboard_counts counts;
     struct store *store;
     TRY(store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error));
     status result = query_check_filter(store, &filter, error);
-    NEXT(result, tensorboard_export(store, &filter, folder, &counts, error));
+    if (csv != NULL)
+        NEXT(result, export_csv(call, store, &filter, csv, error));
+    if (tensorboard != NULL)
+        NEXT(result, export_tensorboard(call, store, &filter, tensorboard, error));
     store_close(store);
-    if (result == OK)
-        log_info(call->log, "%zu %s with %zu values in %s: tensorboard --logdir %s", counts.runs,
-                 counts.runs == 1 ? "run" : "runs", counts.values, folder, folder);
     return result;
 }
 
 const struct command command_export = {
     .name = "export",
     .arguments = "[DATABASE]",
-    .summary = "write runs as files for TensorBoard",
-    .details = "One file per run, SUITE/METHOD-POLICY-CONFIGURATION/seedN/events.out.tfevents.*, with losses\n"
-               "and learning rates by iteration, the accuracy of each task by the number of tasks\n"
-               "trained, Transfer, Average, Last and the other metrics, and the suite as text. Exporting\n"
-               "a run again replaces its file. DATABASE defaults to results.db.\n",
-    .example = "  mtil export results.db --tensorboard logs --suite mini\n"
+    .summary = "write runs as files for other programs",
+    .details = "--csv: one file per table and view, FOLDER/matrix.csv, runs.csv, steps.csv and so on, with\n"
+               "the columns that results/README.md describes; `run` leads from each to runs.csv.\n\n"
+               "--tensorboard: one file per run, SUITE/METHOD-POLICY-CONFIGURATION/seedN/\n"
+               "events.out.tfevents.*, with losses and learning rates by iteration, the accuracy of each\n"
+               "task by the number of tasks trained, Transfer, Average, Last and the other metrics, the\n"
+               "suite as text, and the settings in which the exported runs differ for the tab HParams.\n\n"
+               "Exporting again replaces files. DATABASE defaults to results.db.\n",
+    .example = "  mtil export results.db --csv csv --suite mini\n"
+               "  mtil export results.db --tensorboard logs --suite mini\n"
                "  tensorboard --logdir logs\n",
     .options = options,
     .least = 0,

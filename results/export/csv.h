@@ -1,0 +1,29 @@
+/* Tables of a store as CSV files, one per table, for programs that read no SQLite.
+ *
+ *     struct csv_counts counts;
+ *     TRY(csv_export(store, &(struct query_filter){.suite = "mini"}, "csv", &counts, error));
+ *     … pandas.read_csv("csv/matrix.csv").merge(pandas.read_csv("csv/runs.csv"), on="run")
+ *
+ * A file for every table and view whose rows belong to a run, FOLDER/NAME.csv, with the rows of the chosen runs in the
+ * columns that results/README.md describes: one row per observation, and `run` in each, those of a trial of selectors too.
+ * Tables that hold packed bytes (per_image, test_labels) are left out: `mtil query classes` and `confusion` read them.
+ */
+#ifndef MTIL_RESULTS_EXPORT_CSV_H
+#define MTIL_RESULTS_EXPORT_CSV_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+#include "results/query.h"
+#include "results/store.h"
+
+struct csv_counts {
+    size_t files, rows;
+};
+
+/* Into folder, which is made where it is missing. Each file is there completely or not at all; a failure leaves those
+ * written before it. ERROR_ARGUMENT when the filter leaves no run, or a table has more cells than a query may. */
+status csv_export(struct store *store, const struct query_filter *filter, const char *folder,
+                  struct csv_counts *counts, struct error *error);
+
+#endif
