@@ -6,17 +6,14 @@
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 
-/* A row per file: its name, and the SELECT that fills it. Views of this program, which stand over those of an older file,
- * are temporary ones. */
+/* Views of this program, which stand over those of an older file, are temporary ones. */
 static const char files_sql[] =
     "WITH relations(name) AS (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-    " UNION SELECT name FROM sqlite_temp_schema WHERE type = 'view'),"
-    " fields(name, field, type) AS (SELECT relations.name, about.name, about.type"
-    " FROM relations, pragma_table_info(relations.name) AS about ORDER BY relations.name, about.cid)"
-    "SELECT name, iif(max(field = 'run'), '', 'run, ') || group_concat('\"' || field || '\"', ', '),"
-    " '\"' || name || '\"' || iif(max(field = 'run'), '', ' JOIN selector_trials USING (trial)') "
-    "FROM fields GROUP BY name "
-    "HAVING max(field IN ('run', 'trial')) AND NOT max(type = 'BLOB') ORDER BY name";
+    " UNION SELECT name FROM sqlite_temp_schema WHERE type = 'view') "
+    "SELECT name FROM relations WHERE EXISTS (SELECT 1 FROM pragma_table_info(relations.name) AS about WHERE "
+    "about.name = 'run')"
+    " AND NOT EXISTS (SELECT 1 FROM pragma_table_info(relations.name) AS about WHERE about.type = 'BLOB') ORDER BY "
+    "name";
 
 static status write_file(struct store *store, const struct query_filter *filter, struct statement *file,
                          const char *folder, struct csv_counts *counts, struct error *error)
@@ -24,11 +21,10 @@ static status write_file(struct store *store, const struct query_filter *filter,
     struct text sql = {0}, csv = {0};
     struct table table = {0};
     char *path = path_format("%s/%s.csv", folder, statement_text(file, 0));
-    text_add(&sql, CHOSEN "SELECT %s FROM %s WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
-             statement_text(file, 1), statement_text(file, 2));
-    status result = path == NULL || sql.failed
-                        ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
-                        : query_answer_sql(store, sql.data, filter, &table, error);
+    text_add(&sql, CHOSEN "SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
+             statement_text(file, 0));
+    status result = path == NULL || sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
+                                               : query_answer_sql(store, sql.data, filter, &table, error);
     NEXT(result, table_render(&table, TABLE_CSV, false, &csv, error));
     NEXT(result, file_write(path, csv.data, csv.size, error));
     if (result == OK) {
@@ -54,8 +50,8 @@ static status check_chosen(struct store *store, const struct query_filter *filte
     return result;
 }
 
-status csv_export(struct store *store, const struct query_filter *filter, const char *folder,
-                  struct csv_counts *counts, struct error *error)
+status csv_export(struct store *store, const struct query_filter *filter, const char *folder, struct csv_counts *counts,
+                  struct error *error)
 {
     *counts = (struct csv_counts){0};
     struct statement *file;

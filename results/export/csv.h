@@ -5,7 +5,7 @@
  *     … pandas.read_csv("csv/matrix.csv").merge(pandas.read_csv("csv/runs.csv"), on="run")
  *
  * A file for every table and view whose rows belong to a run, FOLDER/NAME.csv, with the rows of the chosen runs in the
- * columns that results/README.md describes: one row per observation, and `run` in each, those of a trial of selectors too.
+ * columns that results/README.md describes: one row per observation, and `run` in each.
  * Tables that hold packed bytes (per_image, test_labels) are left out: `mtil query classes` and `confusion` read them.
  */
 #ifndef MTIL_RESULTS_EXPORT_CSV_H
@@ -23,7 +23,7 @@ struct csv_counts {
 
 /* Into folder, which is made where it is missing. Each file is there completely or not at all; a failure leaves those
  * written before it. ERROR_ARGUMENT when the filter leaves no run, or a table has more cells than a query may. */
-status csv_export(struct store *store, const struct query_filter *filter, const char *folder,
-                  struct csv_counts *counts, struct error *error);
+status csv_export(struct store *store, const struct query_filter *filter, const char *folder, struct csv_counts *counts,
+                  struct error *error);
 
 #endif

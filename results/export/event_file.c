@@ -113,9 +113,14 @@ enum event_field { EVENT_CLOCK = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVEN
 enum summary_field { SUMMARY_VALUE = 1 };
 enum value_field { VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
 enum metadata_field { METADATA_PLUGIN = 1, METADATA_CLASS = 4 };
-enum plugin_field { PLUGIN_NAME = 1 };
+enum plugin_field { PLUGIN_NAME = 1, PLUGIN_CONTENT = 2 };
 enum tensor_field { TENSOR_TYPE = 1, TENSOR_SHAPE = 2, TENSOR_STRINGS = 8 };
 enum { TYPE_STRING = 7, CLASS_TENSOR = 2 };
+enum hparams_field { HPARAMS_START = 3, HPARAMS_END = 4 };
+enum start_field { START_SETTINGS = 1, START_GROUP = 4, START_CLOCK = 5 };
+enum end_field { END_OUTCOME = 1, END_CLOCK = 2 };
+enum entry_field { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+enum variant_field { VARIANT_NUMBER = 2, VARIANT_STRING = 3, VARIANT_BOOLEAN = 4 };
 
 static struct text begin_event(const struct event_time *time)
 {
@@ -167,6 +172,55 @@ void event_file_text(struct event_file *file, const struct event_time *time, con
     add_message(&value, VALUE_TENSOR, &tensor);
     add_message(&value, VALUE_METADATA, &metadata);
     add_value(file, time, &value);
+}
+
+/* What a plugin reads from a tag without values; message is let go of. */
+static void add_plugin_data(struct event_file *file, const struct event_time *time, const char *tag,
+                            enum hparams_field field, struct text *message)
+{
+    struct text value = {0}, metadata = {0}, plugin = {0}, content = {0};
+    add_message(&content, field, message);
+    add_string(&plugin, PLUGIN_NAME, "hparams");
+    add_message(&plugin, PLUGIN_CONTENT, &content);
+    add_message(&metadata, METADATA_PLUGIN, &plugin);
+    add_string(&value, VALUE_TAG, tag);
+    add_message(&value, VALUE_METADATA, &metadata);
+    add_value(file, time, &value);
+}
+
+static void add_setting(struct text *start, const struct event_setting *setting)
+{
+    struct text entry = {0}, variant = {0};
+    double number;
+    bool is_true = strcmp(setting->value, "true") == 0;
+    if (parse_real(setting->value, &number))
+        add_double(&variant, VARIANT_NUMBER, number);
+    else if (is_true || strcmp(setting->value, "false") == 0)
+        add_integer(&variant, VARIANT_BOOLEAN, is_true);
+    else
+        add_string(&variant, VARIANT_STRING, setting->value);
+    add_string(&entry, ENTRY_KEY, setting->key);
+    add_message(&entry, ENTRY_VALUE, &variant);
+    add_message(start, START_SETTINGS, &entry);
+}
+
+void event_file_settings(struct event_file *file, const struct event_time *time, const char *group,
+                         const struct event_setting *settings, size_t count)
+{
+    struct text start = {0};
+    for (size_t i = 0; i < count; i++)
+        add_setting(&start, &settings[i]);
+    add_string(&start, START_GROUP, group);
+    add_double(&start, START_CLOCK, time->clock);
+    add_plugin_data(file, time, "_hparams_/session_start_info", HPARAMS_START, &start);
+}
+
+void event_file_end(struct event_file *file, const struct event_time *time, enum event_outcome outcome)
+{
+    struct text end = {0};
+    add_integer(&end, END_OUTCOME, outcome);
+    add_double(&end, END_CLOCK, time->clock);
+    add_plugin_data(file, time, "_hparams_/session_end_info", HPARAMS_END, &end);
 }
 
 status event_file_write(const struct event_file *file, const char *path, struct error *error)

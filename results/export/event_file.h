@@ -4,11 +4,13 @@
  *     event_file_begin(&file, started);
  *     event_file_scalar(&file, &(struct event_time){.clock = seconds, .step = 100}, "training/loss", 1.25);
  *     event_file_text(&file, &(struct event_time){.clock = started}, "suite", "| key | value |\n…");
+ *     event_file_settings(&file, &(struct event_time){.clock = started}, "most_used", settings, count);
+ *     event_file_end(&file, &(struct event_time){.clock = ended}, EVENT_FINISHED);
  *     TRY(event_file_write(&file, "logs/run/events.out.tfevents.1767225600.mtil", error));
  *     event_file_free(&file);
  *
- * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and tensor.proto;
- * of the three messages only the fields that are needed. The name of a file must hold "tfevents".
+ * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and tensor.proto,
+ * tensorboard/plugins/hparams/plugin_data.proto; of the messages only the fields that are needed. The name of a file must hold "tfevents".
  */
 #ifndef MTIL_RESULTS_EXPORT_EVENT_FILE_H
 #define MTIL_RESULTS_EXPORT_EVENT_FILE_H
@@ -34,6 +36,17 @@ void event_file_begin(struct event_file *file, double clock);
 
 void event_file_scalar(struct event_file *file, const struct event_time *time, const char *tag, double value);
 void event_file_text(struct event_file *file, const struct event_time *time, const char *tag, const char *markdown);
+
+/* For the tab HParams: what the run was given, and the group of runs that were given the same but for their seed. A value
+ * that reads as a number is one there. */
+struct event_setting {
+    const char *key, *value;
+};
+void event_file_settings(struct event_file *file, const struct event_time *time, const char *group,
+                         const struct event_setting *settings, size_t count);
+
+enum event_outcome { EVENT_FINISHED = 1, EVENT_FAILED = 2, EVENT_RUNNING = 3 }; /* numbers of the format */
+void event_file_end(struct event_file *file, const struct event_time *time, enum event_outcome outcome);
 
 /* All of it or nothing. ERROR_MEMORY where something could not be added. */
 status event_file_write(const struct event_file *file, const char *path, struct error *error);

@@ -18,7 +18,8 @@
 struct run_export {
     struct store *store;
     int64_t run, tasks;
-    double started; /* seconds since 1970 */
+    double started;                /* seconds since 1970 */
+    const struct table *differing; /* differing_sql of all chosen runs */
     struct event_file file;
     size_t values;
 };
@@ -171,12 +172,57 @@ static status add_hyperparameters(struct run_export *out, struct error *error)
     return result;
 }
 
+/* In which settings the chosen runs differ, a row per run and key. Seeds are what a group has several of. */
+static const char differing_sql[] =
+    CHOSEN ", differing AS (SELECT key FROM settings JOIN chosen USING (run) WHERE key NOT IN ('run.seeds', "
+           "'method.name', 'merge.policy') GROUP BY key "
+           "HAVING count(DISTINCT value) > 1 OR count(*) < (SELECT count(*) FROM chosen)) "
+           "SELECT run, key, CAST(value AS TEXT) FROM settings JOIN differing USING (key) "
+           "WHERE run IN (SELECT run FROM chosen) "
+           "UNION ALL SELECT run, 'method', method FROM chosen UNION ALL SELECT run, 'policy', policy FROM chosen "
+           "UNION ALL SELECT run, 'suite', suite FROM chosen ORDER BY 1, 2";
+
+static const char end_sql[] =
+    "SELECT suite_hash, status, total(seconds) FROM runs JOIN timings USING (run) WHERE run = ?1";
+
+static enum event_outcome outcome_of(const char *run_status)
+{
+    return strcmp(run_status, "finished") == 0  ? EVENT_FINISHED
+           : strcmp(run_status, "running") == 0 ? EVENT_RUNNING
+                                                : EVENT_FAILED;
+}
+
+static void take_settings(struct run_export *out, struct statement *row, void *context)
+{
+    struct event_setting *settings = context;
+    size_t count = 0;
+    for (size_t i = 0; i < table_rows(out->differing); i++)
+        if (table_cell_at(out->differing, i, 0)->integer == out->run)
+            settings[count++] = (struct event_setting){table_cell_at(out->differing, i, 1)->text,
+                                                       table_cell_at(out->differing, i, 2)->text};
+    event_file_settings(&out->file, &(struct event_time){.clock = out->started}, statement_text(row, 0), settings,
+                        count);
+    event_file_end(&out->file, &(struct event_time){.clock = out->started + real(row, 2)},
+                   outcome_of(statement_text(row, 1)));
+}
+
+static status add_settings(struct run_export *out, struct error *error)
+{
+    struct event_setting *settings = calloc(table_rows(out->differing), sizeof *settings);
+    if (settings == NULL)
+        return error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", out->run);
+    status result = each_row(out, end_sql, take_settings, settings, error);
+    free(settings);
+    return result;
+}
+
 static status fill(struct run_export *out, struct error *error)
 {
     struct place place = {.task = -1};
     event_file_begin(&out->file, out->started);
     TRY(add_description(out, error));
     TRY(add_hyperparameters(out, error));
+    TRY(add_settings(out, error));
     TRY(each_row(out, steps_sql, take_step, &place, error));
     TRY(each_row(out, accuracies_sql, take_accuracy, NULL, error));
     TRY(each_row(out, means_sql, take_accuracy, NULL, error));
@@ -219,10 +265,11 @@ static status write_file(const struct run_export *out, struct text *path, struct
                         : event_file_write(&out->file, path->data, error);
 }
 
-static status export_run(struct store *store, struct statement *row, const char *folder,
+static status export_run(struct store *store, const struct table *differing, struct statement *row, const char *folder,
                          struct tensorboard_counts *counts, struct error *error)
 {
     struct run_export out = {.store = store,
+                             .differing = differing,
                              .run = statement_integer(row, 0),
                              .tasks = statement_integer(row, 6),
                              .started = (double)statement_integer(row, 7)};
@@ -240,17 +287,27 @@ static status export_run(struct store *store, struct statement *row, const char 
     return result;
 }
 
-status tensorboard_export(struct store *store, const struct query_filter *filter, const char *folder,
-                          struct tensorboard_counts *counts, struct error *error)
+static status export_runs(struct store *store, const struct query_filter *filter, const struct table *differing,
+                          const char *folder, struct tensorboard_counts *counts, struct error *error)
 {
-    *counts = (struct tensorboard_counts){0};
     struct statement *statement;
     TRY(statement_open(&statement, store->database, runs_sql, error));
     bool row = true;
     status result = query_bind_filter(statement, filter, error);
     while (result == OK && (result = statement_step(statement, &row, error)) == OK && row)
-        result = export_run(store, statement, folder, counts, error);
+        result = export_run(store, differing, statement, folder, counts, error);
     statement_close(statement);
+    return result;
+}
+
+status tensorboard_export(struct store *store, const struct query_filter *filter, const char *folder,
+                          struct tensorboard_counts *counts, struct error *error)
+{
+    *counts = (struct tensorboard_counts){0};
+    struct table differing = {0};
+    status result = query_answer_sql(store, differing_sql, filter, &differing, error);
+    NEXT(result, export_runs(store, filter, &differing, folder, counts, error));
+    table_free(&differing);
     if (result == OK && counts->runs == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: no run is chosen; `mtil query runs` lists those there are",
                          store_path(store));

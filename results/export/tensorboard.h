@@ -11,6 +11,8 @@
  *     accuracy/TASK, metrics/mean_accuracy        by number of tasks trained; 0: zero-shot CLIP
  *     metrics/transfer, average, last, …          of a run whose matrix is complete, after the last task
  *     run, hyperparameters                        as text: what `mtil query runs` shows, and the suite key by key
+ *     _hparams_/…                                 for the tab HParams: method, policy, suite, and the settings in which
+ *                                                 the chosen runs differ; the seeds of a configuration are one group
  *
  * Accuracies and metrics are in percent. The clock is that of the run's start plus the time its phases took, so that the
  * time for which a run was stopped does not count.

@@ -11,7 +11,11 @@ import sys
 import tempfile
 
 try:
+    from tensorboard import context
+    from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins import base_plugin
+    from tensorboard.plugins.hparams import api_pb2, backend_context, list_session_groups
 except ImportError:
     print("skipped: no tensorboard; MTIL_PYTHON names a Python that has it")
     sys.exit(77)
@@ -56,6 +60,26 @@ def check_run(events, database, run):
     assert "| note | a \\| b |" in text("hyperparameters")
 
 
+def check_groups(logs, database):
+    """The tab HParams shows a row per configuration, whose metrics are means over its seeds."""
+    events = plugin_event_multiplexer.EventMultiplexer()
+    events.AddRunsFromDirectory(str(logs))
+    events.Reload()
+    provider = data_provider.MultiplexerDataProvider(events, str(logs))
+    request = api_pb2.ListSessionGroupsRequest(
+        slice_size=100, aggregation_type=api_pb2.AGGREGATION_AVG, allowed_statuses=[api_pb2.STATUS_SUCCESS])
+    backend = backend_context.Context(base_plugin.TBContext(data_provider=provider, logdir=str(logs)))
+    groups = list_session_groups.Handler(context.RequestContext(), backend, "", request).run().session_groups
+    expected = database.execute("SELECT suite_hash, method, policy, runs, last FROM leaderboard").fetchall()
+    assert len(groups) == len(expected) > 1
+    for digest, method, policy, runs, last in expected:
+        (group,) = [group for group in groups if group.name == digest]
+        assert group.hparams["method"].string_value == method and group.hparams["policy"].string_value == policy
+        assert set(group.hparams) == {"suite", "method", "policy"}, group.hparams  # all else is the same
+        (mean,) = [metric.value for metric in group.metric_values if metric.name.tag == "metrics/last"]
+        assert len(group.sessions) == runs and math.isclose(mean, last, rel_tol=1e-6), (mean, last)
+
+
 def main():
     write_sample, mtil = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
@@ -70,6 +94,7 @@ def main():
         for run, policy, seed, digest in runs:
             name = pathlib.Path(folder, "logs", "sample", f"adapters-{policy}-{digest[:12]}", f"seed{seed}")
             check_run(read(name), database, run)
+        check_groups(pathlib.Path(folder, "logs"), database)
         print(f"{len(runs)} runs: TensorBoard reads what the database holds")
 
 

@@ -188,6 +188,10 @@ static void a_run_is_all_in_its_file(void **state)
     struct record about = next_record(&file, &at), suite = next_record(&file, &at);
     assert_true(holds(&about, "| seed | 2 |", 12));
     assert_true(holds(&suite, "| suite | sample |", 18));
+    struct record start = next_record(&file, &at), end = next_record(&file, &at);
+    assert_true(holds(&start, "_hparams_/session_start_info", 28));
+    assert_true(holds(&start, "\x0a\x06policy\x12\x0b\x1a\x09most_used", 21));
+    assert_true(holds(&end, "_hparams_/session_end_info", 26));
     bytes_free(&file);
     store_close(store);
     free(folder);
