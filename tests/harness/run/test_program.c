@@ -218,7 +218,7 @@ static void exports_say_what_they_lack(void **state)
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
     create_database(path);
     snprintf(arguments, sizeof arguments, "export %s", path);
-    expect_error(arguments, 2, "expected --tensorboard FOLDER");
+    expect_error(arguments, 2, "expected --csv FOLDER or --tensorboard FOLDER");
     snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs", path, path);
     expect_error(arguments, 2, "no run is chosen");
     remove_database(path);
