@@ -1,15 +1,18 @@
 """Times the training step of MoE-Adapters (CVPR 2024) as a PyTorch program computes it, beside tests/bench/step.c.
 
-    python3 tests/bench/step_pytorch.py [--precision f32|bf16] [--images 64] [--prompts 100] [--experts 55]
+    python3 tests/bench/step_pytorch.py [--device cpu|cuda] [--precision f32|bf16] [--images N] [--prompts 100] [--experts 55]
 
-Needs PyTorch and a GPU. The structure is that of the public implementation: nn.MultiheadAttention, one module per expert
+Needs PyTorch, and a GPU for cuda. The structure is that of the public implementation: nn.MultiheadAttention, one module per expert
 in a Python loop, a dispatcher whose sizes the host waits for, the choices of every sample counted on the host, all 77
 positions of each prompt encoded, one AdamW over the trainable tensors. f32 is how it ships (TF32 off, PyTorch's default
-for products); bf16 is the same under autocast. Weights are random, images and tokens too: that changes no time.
+for products); bf16 is the same under autocast. Beside it, the evaluation of a plain CLIP image tower, without experts and
+wholly in that precision (model.bfloat16()). Weights are random, images and tokens too: that changes no time. On a device
+times are means; on a CPU, whose threads are PyTorch's own, the fastest of some repeats, as of `step`.
 """
 
 import argparse
 import collections
+import resource
 import time
 
 import torch
@@ -75,13 +78,14 @@ class Block(nn.Module):
         self.attention = nn.MultiheadAttention(width, width // 64)
         self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), QuickGELU(), nn.Linear(4 * width, width))
-        self.adapters = Experts(width, experts)
+        self.adapters = Experts(width, experts) if experts > 0 else None
         self.mask = mask
 
     def forward(self, x, task):
         y = self.ln_1(x)
         x = x + self.attention(y, y, y, need_weights=False, attn_mask=self.mask)[0]
-        return x + self.mlp(self.ln_2(x)) + self.adapters(x, task)
+        y = x + self.mlp(self.ln_2(x))
+        return y if self.adapters is None else y + self.adapters(x, task)
 
 
 class ImageTower(nn.Module):
@@ -144,9 +148,11 @@ def trained_parameters(model, task):
     return trained
 
 
-def seconds_of(repeats, work):
-    for _ in range(3):
+def seconds_of(device, repeats, work):
+    for _ in range(3 if device == "cuda" else 1):
         work()
+    if device == "cpu":
+        return min(seconds_once(work) for _ in range(repeats))
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(repeats):
@@ -155,58 +161,84 @@ def seconds_of(repeats, work):
     return (time.perf_counter() - start) / repeats
 
 
-def product_rate(precision):
-    kind = torch.bfloat16 if precision == "bf16" else torch.float32
-    a, b = torch.randn(12608, 768, device="cuda", dtype=kind), torch.randn(768, 3072, device="cuda", dtype=kind)
-    return 2 * 12608 * 768 * 3072 / seconds_of(50, lambda: a @ b)
+def seconds_once(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--images", type=int, default=64)
-    parser.add_argument("--prompts", type=int, default=100)
-    parser.add_argument("--experts", type=int, default=55)
-    parser.add_argument("--repeats", type=int, default=10)
-    given = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("step_pytorch: PyTorch finds no GPU")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.manual_seed(1)
-    device, task = torch.device("cuda"), 0
-    model = Clip(given.experts, device).to(device).train()
-    optimizer = torch.optim.AdamW(trained_parameters(model, task), lr=1e-3, weight_decay=0)
-    images = torch.randn(given.images, 3, RESOLUTION, RESOLUTION, device=device)
-    labels = torch.arange(given.images, device=device) % given.prompts
-    tokens = torch.zeros(given.prompts, CONTEXT, dtype=torch.long, device=device)
-    tokens[:, :13] = torch.randint(1, 800, (given.prompts, 13), device=device)
+def product_rate(device, kind):
+    rows, repeats = (12608, 50) if device == "cuda" else (1024, 80)
+    a, b = torch.randn(rows, 768, device=device, dtype=kind), torch.randn(768, 3072, device=device, dtype=kind)
+    return 2 * rows * 768 * 3072 / seconds_of(device, repeats, lambda: a @ b)
+
+
+def seconds_of_step(given, images):
+    """A training step, and an evaluation batch."""
+    model = Clip(given.experts, given.device).to(given.device).train()
+    optimizer = torch.optim.AdamW(trained_parameters(model, task=0), lr=1e-3, weight_decay=0)
+    labels = torch.arange(given.images, device=given.device) % given.prompts
+    tokens = torch.zeros(given.prompts, CONTEXT, dtype=torch.long, device=given.device)
+    tokens[:, :13] = torch.randint(1, 800, (given.prompts, 13), device=given.device)
     tokens[:, 13] = END
 
     def autocast():
-        return torch.autocast("cuda", torch.bfloat16, enabled=given.precision == "bf16")
+        return torch.autocast(given.device, torch.bfloat16, enabled=given.precision == "bf16")
 
     def train():
         with autocast():
-            loss = functional.cross_entropy(model(images, tokens, task).float(), labels, label_smoothing=0.2)
+            loss = functional.cross_entropy(model(images, tokens, 0).float(), labels, label_smoothing=0.2)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 
     def evaluate():
         with torch.no_grad(), autocast():
-            model.image(images, task)
+            model.image(images, 0)
 
-    rate = product_rate(given.precision)
-    torch.cuda.reset_peak_memory_stats()
-    step = seconds_of(given.repeats, train)
+    step = seconds_of(given.device, given.repeats, train)
     model.eval()
-    evaluation = seconds_of(given.repeats, evaluate)
-    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}, {given.precision}, {given.images} images, "
+    return step, seconds_of(given.device, given.repeats, evaluate)
+
+
+def seconds_of_plain(given, kind, images):
+    tower, images = ImageTower(experts=0).to(given.device, kind).eval(), images.to(kind)
+    with torch.no_grad():
+        return seconds_of(given.device, given.repeats, lambda: tower(images, 0))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--images", type=int, help="64, on a CPU 16")
+    parser.add_argument("--prompts", type=int, default=100)
+    parser.add_argument("--experts", type=int, default=55)
+    parser.add_argument("--repeats", type=int, help="10, on a CPU 2")
+    given = parser.parse_args()
+    cuda = given.device == "cuda"
+    if cuda and not torch.cuda.is_available():
+        raise SystemExit("step_pytorch: PyTorch finds no GPU; --device cpu needs none")
+    given.images = given.images or (64 if cuda else 16)
+    given.repeats = given.repeats or (10 if cuda else 2)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.manual_seed(1)
+    images = torch.randn(given.images, 3, RESOLUTION, RESOLUTION, device=given.device)
+    kind = torch.bfloat16 if given.precision == "bf16" else torch.float32
+    rate = product_rate(given.device, kind)
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    step, evaluation = seconds_of_step(given, images)
+    peak = torch.cuda.max_memory_allocated() if cuda else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    plain = seconds_of_plain(given, kind, images)
+    name = torch.cuda.get_device_name() if cuda else f"cpu ({torch.get_num_threads()} threads)"
+    print(f"PyTorch {torch.__version__}, {name}, {given.precision}, {given.images} images, "
           f"{given.prompts} prompts of {CONTEXT} tokens, {given.experts} experts")
     print(f"  product rate          {rate / 1e9:.0f} GFLOP/s")
     print(f"  training step         {step:.4f} s")
     print(f"  evaluation            {given.images / evaluation:.1f} images/s")
-    print(f"  peak device memory    {torch.cuda.max_memory_allocated() / 1e9:.2f} GB")
+    print(f"  plain tower           {given.images / plain:.1f} images/s, no experts, wholly in {given.precision}")
+    print(f"  peak {'device ' if cuda else ''}memory    {peak / 1e9:.2f} GB")
 
 
 if __name__ == "__main__":
