@@ -79,6 +79,7 @@ static status numbered_files(struct layout *layout, const char *parent, struct e
 status layout_caltech101(struct layout *layout, struct error *error)
 {
     TRY(numbered_files(layout, "caltech101/101_ObjectCategories", error));
+    TRY(layout_folder(layout, error, "caltech101/101_ObjectCategories/BACKGROUND_Google")); /* torchvision expects it */
     return layout_class_names(layout, "caltech101/classnames.txt", error);
 }
 

@@ -7,8 +7,8 @@
 #include "core/arena.h"
 #include "datasets/mini/layout.h"
 
-enum element { INT8 = 1, INT32 = 5, UINT32, DOUBLE = 9, MATRIX = 14, UTF8 = 16 };
-enum class { CELL_CLASS = 1, STRUCT_CLASS, CHAR_CLASS = 4, DOUBLE_CLASS = 6 };
+enum element { INT8 = 1, UINT16 = 4, INT32, UINT32, MATRIX = 14, UTF8 = 16 };
+enum class { CELL_CLASS = 1, STRUCT_CLASS, CHAR_CLASS = 4, UINT16_CLASS = 11 };
 
 static void add_element(struct text *mat, enum element type, const void *data, size_t size)
 {
@@ -35,10 +35,11 @@ static void end_matrix(struct text *mat, size_t begin)
         memcpy(mat->data + begin + 4, &size, sizeof size);
 }
 
-static void add_row(struct text *mat, const char *name, const double *values, size_t count)
+/* Whole numbers, as in the originals: Python's readers index with what they find. */
+static void add_row(struct text *mat, const char *name, const uint16_t *values, size_t count)
 {
-    size_t row = begin_matrix(mat, DOUBLE_CLASS, count, name);
-    add_element(mat, DOUBLE, values, count * sizeof *values);
+    size_t row = begin_matrix(mat, UINT16_CLASS, count, name);
+    add_element(mat, UINT16, values, count * sizeof *values);
     end_matrix(mat, row);
 }
 
@@ -58,7 +59,7 @@ static void begin_file(struct text *mat)
 }
 
 /* Image numbers are 1-based and in an order of their own; the few of "valid" follow those of test. */
-static status flowers_lists(const struct layout *layout, const double *order, size_t train, size_t test, size_t valid,
+static status flowers_lists(const struct layout *layout, const uint16_t *order, size_t train, size_t test, size_t valid,
                             struct error *error)
 {
     struct text mat = {0};
@@ -69,7 +70,7 @@ static status flowers_lists(const struct layout *layout, const double *order, si
     return layout_text(layout, "flowers-102/setid.mat", &mat, error);
 }
 
-static status flowers_labels(const struct layout *layout, const double *labels, size_t count, struct error *error)
+static status flowers_labels(const struct layout *layout, const uint16_t *labels, size_t count, struct error *error)
 {
     struct text mat = {0};
     begin_file(&mat);
@@ -82,7 +83,7 @@ status layout_flowers(struct layout *layout, struct error *error)
     size_t train = (size_t)layout->domain->train, test = (size_t)layout->domain->test,
            valid = (size_t)layout->domain->classes;
     size_t count = train + test + valid;
-    double *order = calloc(count, sizeof *order), *labels = calloc(count, sizeof *labels);
+    uint16_t *order = calloc(count, sizeof *order), *labels = calloc(count, sizeof *labels);
     if (order == NULL || labels == NULL) {
         free(order);
         free(labels);
@@ -91,8 +92,8 @@ status layout_flowers(struct layout *layout, struct error *error)
     status result = layout_folder(layout, error, "flowers-102/jpg");
     for (size_t item = 0; item < count && result == OK; item++) {
         size_t number = count - item; /* the lists are not sorted in the original either */
-        order[item] = (double)number;
-        labels[number - 1] = layout_label(layout, item) + 1;
+        order[item] = (uint16_t)number;
+        labels[number - 1] = (uint16_t)(layout_label(layout, item) + 1);
         result = layout_picture(layout, item, error, "flowers-102/jpg/image_%05zu.jpg", number);
     }
     NEXT(result, flowers_lists(layout, order, train, test, valid, error));
@@ -116,8 +117,8 @@ static status cars_annotations(const struct layout *layout, const char *path, bo
     add_element(&mat, INT32, (int32_t[]){LONGEST}, sizeof(int32_t));
     add_element(&mat, INT8, fields, sizeof fields);
     for (size_t i = 0; i < count; i++) {
-        double numbers[FIELDS - 1] = {1, 1, layout->domain->side, layout->domain->side,
-                                      layout_label(layout, first + i) + 1};
+        uint16_t side = (uint16_t)layout->domain->side,
+                 numbers[FIELDS - 1] = {1, 1, side, side, (uint16_t)(layout_label(layout, first + i) + 1)};
         char name[16];
         snprintf(name, sizeof name, "%05zu.jpg", i + 1);
         for (size_t field = 0; field < FIELDS - 1; field++)
