@@ -33,6 +33,8 @@ enum comparison_detail {
     COMPARE_IMAGES    /* and each test image after the last task */
 };
 
+#define COMPARE_ALL_PAIRS "all"
+
 /* Everything is borrowed for the call. */
 struct comparison_request {
     struct query_filter filter; /* without a status: finished runs; with a dataset: details of that task alone */
@@ -40,7 +42,9 @@ struct comparison_request {
     size_t by_count;       /* several: a group is a combination of their values */
     const char *const *metrics; /* names of metrics.h */
     size_t metric_count;
-    const char *baseline;    /* a group's name: the others are compared with it; NULL: every pair */
+    /* A group's name: the others are compared with it. "all": every pair. NULL: with none or zero-shot where every
+     * context has it, else every pair. */
+    const char *baseline;
     const char *const *only; /* [only_count] names of groups: the others are left out, of the tests too; 0: all */
     size_t only_count;
     enum comparison_detail detail;

@@ -96,21 +96,31 @@ static double zero_shot(const struct accuracy_matrix *matrix, size_t task)
     return matrix->zero_shot ? matrix->zero_shot[task] : (double)NAN;
 }
 
+/* In class-incremental learning a task is not tested before its own row. */
+static double forward_transfer(const struct accuracy_matrix *matrix, size_t task)
+{
+    return matrix->images == NULL ? after(matrix, task - 1, task) - zero_shot(matrix, task) : (double)NAN;
+}
+
 static double gain(const struct accuracy_matrix *matrix, size_t task)
 {
     return last(matrix, task) - zero_shot(matrix, task);
 }
 
 static const struct metric metrics[] = {
-    {"transfer", "Transfer", "ZSCL (ICCV 2023): zero-shot accuracy on tasks yet to come", 1, 0, transfer, NULL, false},
-    {"average", "Average", "ZSCL (ICCV 2023): mean over all checkpoints", 0, 0, average, average_of_steps, false},
-    {"last", "Last", "ZSCL (ICCV 2023): after the last task", 0, 0, last, last_step, false},
-    {"forgetting", "Forgetting", "Chaudhry et al. (ECCV 2018), over all tasks but the last", 0, 1, forgetting, NULL,
-     true},
-    {"backward_transfer", "Backward transfer", "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer, NULL,
-     false},
-    {"gain", "Gain", "Last less zero-shot CLIP's accuracy", 0, 0, gain, gain_of_images, false},
-    {"zero_shot", "Zero-shot", "zero-shot CLIP's accuracy", 0, 0, zero_shot, zero_shot_of_images, false},
+    {"transfer", "Transfer", "mean of a(i, j) over the tasks i before j: accuracy on tasks yet to come",
+     "Zheng et al. (ZSCL, ICCV 2023)", 1, 0, transfer, NULL, false},
+    {"average", "Average", "mean of a(i, j) over all tasks i", "Zheng et al. (ZSCL, ICCV 2023)", 0, 0, average,
+     average_of_steps, false},
+    {"last", "Last", "a(T, j): after the last task", "Zheng et al. (ZSCL, ICCV 2023)", 0, 0, last, last_step, false},
+    {"forgetting", "Forgetting", "greatest a(i, j) from i = j on, less a(T, j); without the last task",
+     "Chaudhry et al. (ECCV 2018)", 0, 1, forgetting, NULL, true},
+    {"backward_transfer", "Backward transfer", "a(T, j) less a(j, j); without the last task",
+     "Lopez-Paz and Ranzato (NeurIPS 2017)", 0, 1, backward_transfer, NULL, false},
+    {"forward_transfer", "Forward transfer", "a(j - 1, j) less zero-shot CLIP's accuracy; without the first task",
+     "Lopez-Paz and Ranzato (NeurIPS 2017)", 1, 0, forward_transfer, NULL, false},
+    {"gain", "Gain", "a(T, j) less zero-shot CLIP's accuracy", "", 0, 0, gain, gain_of_images, false},
+    {"zero_shot", "Zero-shot", "zero-shot CLIP's accuracy", "", 0, 0, zero_shot, zero_shot_of_images, false},
 };
 
 const struct metric *metric_list(size_t *count)

@@ -32,7 +32,8 @@ double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task);
 
 struct metric {
     const char *name, *title;     /* "backward_transfer", "Backward transfer" */
-    const char *source;           /* where it is defined */
+    const char *formula;          /* of task j of T, with a(i, j) the accuracy on j after task i */
+    const char *source;           /* where it is defined; "": here */
     size_t skip_first, skip_last; /* tasks at either end for which it is not defined */
     double (*of_task)(const struct accuracy_matrix *matrix, size_t task);
     double (*of_images)(
@@ -40,7 +41,8 @@ struct metric {
     bool lower_is_better;
 };
 
-/* All metrics: transfer, average, last, forgetting, backward_transfer, gain (of last over zero-shot), zero_shot. */
+/* All metrics: transfer, average, last, forgetting, backward_transfer, forward_transfer, gain (of last over zero-shot),
+ * zero_shot; METRICS.md has the formulas. */
 const struct metric *metric_list(size_t *count);
 const struct metric *metric_find(const char *name); /* NULL: no such metric */
 

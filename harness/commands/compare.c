@@ -17,8 +17,11 @@ static const struct option options[] = {
     {.name = "metric",
      .type = OPTION_LIST,
      .fallback = "transfer,average,last",
-     .help = "metrics; also forgetting, backward_transfer, gain, zero_shot"},
-    {.name = "baseline", .type = OPTION_TEXT, .help = "compare the others with this one; default: all with each other"},
+     .help = "metrics; also forgetting, backward_transfer, forward_transfer, gain, zero_shot"},
+    {.name = "baseline",
+     .type = OPTION_TEXT,
+     .help = "compare the others with this one; all: every pair; default: none or zero-shot where there is one, "
+             "else every pair"},
     {.name = "only",
      .type = OPTION_LIST,
      .help = "groups to compare; the others are left out, and do not count in the corrections"},
@@ -205,7 +208,10 @@ const struct command command_compare = {
                "other setting are compared; if settings differ, each combination is a separate context\n"
                "that the output names. To compare runs that differ in more than one setting, name all of\n"
                "them: --by policy,merge.every. DATABASE defaults to results.db.\n\n"
-               "For each group: seeds, mean, standard deviation, 95% interval (Student). For each pair:\n"
+               "Without --baseline the others are compared with none, or with zero-shot CLIP, where every\n"
+               "context has such a group, and a note says so; otherwise, or with --baseline all, every\n"
+               "pair is compared. results/METRICS.md defines the metrics.\n\n"
+               "For each group: seeds, mean, standard deviation (sd), 95% interval (Student). For each pair:\n"
                "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
                "of paired differences), p of the exact permutation test, the same after Holm's\n"
                "correction over all pairs and metrics, p of Wilcoxon's exact test and of Student's.\n"

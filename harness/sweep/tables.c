@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "results/metrics.h"
 #include "results/query.h"
+#include "results/statistics/statistics.h"
 
 static bool varies(const struct grid_axis *axis)
 {
@@ -105,6 +106,15 @@ static status read_configuration(const struct sweep *sweep, const struct sweep_c
     return OK;
 }
 
+/* Of Student's 95% interval of the mean. */
+static double half_width(const struct spread *spread)
+{
+    if (spread->count < 2)
+        return (double)NAN;
+    double sd = sqrt(spread->squares / (double)(spread->count - 1));
+    return statistics_mean_interval(spread->mean, sd, spread->count, 0.95).high - spread->mean;
+}
+
 static void add_result_columns(const struct sweep *sweep, struct table *table)
 {
     add_axis_columns(sweep, table);
@@ -164,7 +174,7 @@ status sweep_tables_results(const struct sweep *sweep, struct store *store, stru
         for (size_t m = 0; m < METRICS; m++) {
             const struct spread *s = &spreads[m];
             table_add_real(table, s->count > 0 ? s->mean : NAN);
-            table_add_real(table, s->count > 1 ? sqrt(s->squares / (double)(s->count - 1)) : NAN);
+            table_add_real(table, half_width(s));
         }
     }
     return OK;

@@ -17,7 +17,7 @@
 /* Core seconds are converted to the time of a run with the threads of the placement. */
 void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table);
 
-/* "±" is the standard deviation over at least two seeds. Configurations without a finished run have empty cells. Of rows of
+/* "±" is the half-width of the 95% interval of the mean (Student), over at least two seeds. Configurations without a finished run have empty cells. Of rows of
  * classifiers, on one dataset or several, it is the paper's table of all runs of their suite (results/query.h). */
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error);
 

@@ -54,6 +54,7 @@ static status work(struct compare *c, struct error *error)
     TRY(compare_read(c, error));
     TRY(compare_make_contexts(c, error));
     TRY(compare_make_samples(c, error));
+    TRY(compare_choose_baseline(c, error));
     bool feasible;
     TRY(compare_check_pairs(c, &feasible, error));
     if (!feasible)

@@ -42,6 +42,7 @@ struct compare {
     const struct comparison_request *request;
     struct comparison *result;
     struct run_contents contents;
+    const char *baseline;     /* a group's name, NULL: every pair */
     struct compared_run *run; /* [runs], by configuration and seed */
     size_t runs;
     struct configuration *configuration; /* [configurations] in the order of the result's groups once those are made */
@@ -77,6 +78,9 @@ status compare_make_images(struct compare *c, struct error *error);
 
 /* Where the configurations, or groups, of another context begin, behind that of the one at begin. */
 size_t compare_context_end(const struct compare *c, size_t begin);
+
+/* The baseline that was asked for, or a usual one that every context has, which a note says. */
+status compare_choose_baseline(struct compare *c, struct error *error);
 
 /* That the baseline is known, and *feasible: there are not too many pairs, else a note says so. */
 status compare_check_pairs(struct compare *c, bool *feasible, struct error *error);

@@ -24,7 +24,7 @@ static int compare_strings(const void *a, const void *b)
 static status unknown_baseline(const struct compare *c, struct error *error)
 {
     const struct comparison *result = c->result;
-    const char **names = malloc(result->group_count * sizeof *names), *baseline = c->request->baseline;
+    const char **names = malloc(result->group_count * sizeof *names), *baseline = c->baseline;
     if (!names)
         return compare_no_memory(c, error);
     size_t count = 0;
@@ -50,9 +50,42 @@ static status unknown_baseline(const struct compare *c, struct error *error)
 static bool has_baseline(const struct compare *c, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++)
-        if (strcmp(c->result->group[i].name, c->request->baseline) == 0)
+        if (strcmp(c->result->group[i].name, c->baseline) == 0)
             return true;
     return false;
+}
+
+/* Whether every context with something to compare has it. */
+static bool is_baseline_everywhere(const struct compare *c)
+{
+    size_t having = 0;
+    for (size_t begin = 0, end; begin < c->result->group_count; begin = end) {
+        end = compare_context_end(c, begin);
+        having += end - begin > 1;
+        if (end - begin > 1 && !has_baseline(c, begin, end))
+            return false;
+    }
+    return having > 0;
+}
+
+status compare_choose_baseline(struct compare *c, struct error *error)
+{
+    static const char *const usual[] = {"none", "zero_shot", "Zero-shot"};
+    c->baseline = c->request->baseline;
+    if (c->baseline != NULL) {
+        c->baseline = strcmp(c->baseline, COMPARE_ALL_PAIRS) == 0 ? NULL : c->baseline;
+        return OK;
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        c->baseline = usual[i];
+        if (is_baseline_everywhere(c))
+            return compare_add_note(c, error,
+                                    "the others are compared with %s; --baseline chooses another, and "
+                                    "--baseline " COMPARE_ALL_PAIRS " compares every pair",
+                                    c->baseline);
+    }
+    c->baseline = NULL;
+    return OK;
 }
 
 /* Contexts that have several groups but not this one are reported. */
@@ -68,7 +101,7 @@ static status check_baseline(struct compare *c, struct error *error)
     }
     if (without)
         TRY(compare_add_note(c, error, "in %zu of %zu contexts %s is absent, so that nothing is compared there",
-                             without, result->context_count, c->request->baseline));
+                             without, result->context_count, c->baseline));
     return OK;
 }
 
@@ -78,7 +111,7 @@ status compare_check_pairs(struct compare *c, bool *feasible, struct error *erro
     size_t datasets = c->request->detail == COMPARE_MEANS ? 0 : c->result->dataset_count;
     size_t tests = pairs * c->request->metric_count * (datasets + 1);
     *feasible = tests <= TESTS_LIMIT;
-    if (c->request->baseline)
+    if (c->baseline)
         TRY(check_baseline(c, error));
     if (*feasible)
         return OK;
@@ -92,7 +125,7 @@ status compare_check_pairs(struct compare *c, bool *feasible, struct error *erro
 status compare_each_pair(struct compare *c, compare_two *make, struct error *error)
 {
     const struct comparison_group *group = c->result->group;
-    const char *baseline = c->request->baseline;
+    const char *baseline = c->baseline;
     for (size_t a = 0; a < c->result->group_count; a++)
         for (size_t b = a + 1; b < c->result->group_count && group[b].context == group[a].context; b++) {
             bool second = baseline && strcmp(group[b].name, baseline) == 0;
@@ -107,7 +140,7 @@ size_t compare_pair_count(const struct compare *c)
     size_t count = 0;
     for (size_t begin = 0, end; begin < c->result->group_count; begin = end) {
         end = compare_context_end(c, begin);
-        count += c->request->baseline ? end - begin : (end - begin) * (end - begin - 1) / 2;
+        count += c->baseline ? end - begin : (end - begin) * (end - begin - 1) / 2;
     }
     return count;
 }

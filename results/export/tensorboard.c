@@ -96,7 +96,7 @@ static void take_accuracy(struct run_export *out, struct statement *row, void *c
 
 static const char metrics_sql[] =
     "SELECT (SELECT total(seconds) FROM timings WHERE run = ?1), transfer, average, last, forgetting, "
-    "backward_transfer, gain, zero_shot FROM metrics WHERE run = ?1";
+    "backward_transfer, forward_transfer, gain, zero_shot FROM metrics WHERE run = ?1";
 
 /* A run of one task has no Transfer. */
 static void take_metrics(struct run_export *out, struct statement *row, void *context)

@@ -14,6 +14,7 @@ static const struct table_column shown[] = {
     {.title = "last", .decimals = 1, .best = BEST_HIGHEST},
     {.title = "forgetting", .decimals = 1, .best = BEST_LOWEST},
     {.title = "backward_transfer", .decimals = 1, .best = BEST_HIGHEST},
+    {.title = "forward_transfer", .decimals = 1, .best = BEST_HIGHEST},
     {.title = "gain", .decimals = 1, .best = BEST_HIGHEST},
     {.title = "zero_shot", .decimals = 1},
     {.title = "right_router", .decimals = 1},

@@ -56,14 +56,16 @@ static const struct named_query {
      NULL},
     {{"metrics", "transfer, average, last and more of each run whose matrix is complete"},
      CHOSEN "SELECT run, suite, method, policy, seed, transfer, average, last, forgetting, backward_transfer, "
-            "gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
+            "forward_transfer, gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
      CHOSEN "SELECT run, suite, method, policy, seed, name, transfer, average, last, forgetting, backward_transfer, "
-            "gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE name = ?11 "
+            "forward_transfer, gain, zero_shot FROM chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) "
+            "WHERE name = ?11 "
             "ORDER BY run, task",
      NULL},
     {{"tasks", "the same per task, with its images and how many were missing or unreadable"},
      CHOSEN "SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, "
-            "backward_transfer, gain, zero_shot, training_images, test_images, missing_images, unreadable_images FROM "
+            "backward_transfer, forward_transfer, gain, zero_shot, training_images, test_images, missing_images, "
+            "unreadable_images FROM "
             "chosen JOIN task_metrics USING (run) JOIN tasks USING (run, task) WHERE ?11 IS NULL OR name = ?11 ORDER "
             "BY run, task",
      NULL,

@@ -160,9 +160,10 @@ static status load_runs(struct report *report, struct error *error)
                     error));
     TRY(report_check(report, error));
     return chosen_rows(report,
-                       CHOSEN "SELECT chosen.run, seed, status, suite_hash, transfer, average, last, forgetting, "
-                              "backward_transfer, gain, zero_shot FROM chosen LEFT JOIN metrics USING (run) "
-                              "ORDER BY suite_hash, status <> 'finished', seed, chosen.run",
+                       CHOSEN
+                       "SELECT chosen.run, seed, status, suite_hash, transfer, average, last, forgetting, "
+                       "backward_transfer, forward_transfer, gain, zero_shot FROM chosen LEFT JOIN metrics USING (run) "
+                       "ORDER BY suite_hash, status <> 'finished', seed, chosen.run",
                        take_run, report, error);
 }
 

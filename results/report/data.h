@@ -19,9 +19,9 @@
 #include "results/store/contents.h"
 #include "results/store/database.h"
 
-enum { REPORT_METRICS = 7 }; /* those of metrics.h, in their order */
+enum { REPORT_METRICS = 8 }; /* those of metrics.h, in their order */
 
-enum report_metric { TRANSFER, AVERAGE, LAST, FORGETTING, BACKWARD_TRANSFER, GAIN, ZERO_SHOT };
+enum report_metric { TRANSFER, AVERAGE, LAST, FORGETTING, BACKWARD_TRANSFER, FORWARD_TRANSFER, GAIN, ZERO_SHOT };
 
 /* Columns of runs that tell configurations apart, in the order of report_fields. */
 enum { REPORT_FIELDS = 9 };

@@ -248,7 +248,8 @@ void html_table(struct text *html, const struct html_table *shown)
     if (!html->failed) {
         text_add(html, "<figure class=\"table\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
         html_escape(html, shown->name);
-        text_add(html, "\"><table class=\"data%s\" data-name=\"", shown->heat ? " heat" : "");
+        text_add(html, "\"><table class=\"data%s%s\" data-name=\"", shown->heat ? " heat" : "",
+                 shown->wrapped ? " wrapped" : "");
         html_escape(html, shown->name);
         text_add(html, "\">\n");
         add_head(html, shown, numeric);

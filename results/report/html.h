@@ -36,6 +36,7 @@ struct html_table {
     const char *caption; /* NULL: none */
     bool heat;           /* cells of numbers are shaded */
     double low, high;    /* what the first and the last shade mean */
+    bool wrapped;        /* text goes on in further lines rather than making the table wider */
     size_t heads;        /* columns at the left that stay when the rest is scrolled; heat leaves them alone */
     size_t foot;         /* rows at the end that stay there when the others are sorted */
     const char *files;   /* stem of the same as files for papers; NULL: there are none */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "results/metrics.h"
 #include "results/report/section.h"
 
 enum { ROWS_MOST = 200 };
@@ -128,6 +129,34 @@ static status draw(const struct section_call *call, struct error *error)
     return section_figure(call, &figure, error);
 }
 
+static void define_metrics(const struct section_call *call)
+{
+    struct table table = {0};
+    size_t count;
+    const struct metric *metrics = metric_list(&count);
+    table_add_column(&table, &(struct table_column){.title = "metric"});
+    table_add_column(&table, &(struct table_column){.title = "of task j of T"});
+    table_add_column(&table, &(struct table_column){.title = "source"});
+    for (size_t i = 0; i < count; i++) {
+        table_add_text(&table, metrics[i].title);
+        table_add_text(&table, metrics[i].formula);
+        table_add_text(&table, metrics[i].source);
+    }
+    text_add(call->page, "<details><summary>What the metrics are</summary>\n");
+    html_table(call->page,
+               &(struct html_table){
+                   .table = &table,
+                   .name = section_name(call, "metrics"),
+                   .heads = 1,
+                   .wrapped = true,
+                   .caption = "a(i, j): accuracy on task j after task i. A run's metric is the mean over its tasks. In "
+                              "class-incremental runs Last is the accuracy over all classes seen and Average its mean "
+                              "over the tasks. ±: always the half-width of the 95% interval of a mean over seeds; sd: "
+                              "standard deviation. results/METRICS.md in the sources has the formulas."});
+    text_add(call->page, "</details>\n");
+    table_free(&table);
+}
+
 static bool any_finished(const struct board *board)
 {
     for (size_t i = 0; i < board->count; i++)
@@ -143,6 +172,7 @@ status section_leaderboard(const struct section_call *call, struct error *error)
         return OK;
     }
     TRY(write_table(call, error));
+    define_metrics(call);
     section_note_left_out(call);
     return draw(call, error);
 }

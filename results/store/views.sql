@@ -32,6 +32,9 @@ SELECT run, task,
        CASE WHEN task < tasks - 1
             THEN max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
                  - max(100.0 * correct / images) FILTER (WHERE after_task = task) END AS backward_transfer,
+       CASE WHEN task > 0 AND NOT accumulates
+            THEN max(100.0 * correct / images) FILTER (WHERE after_task = task - 1)
+                 - max(100.0 * correct / images) FILTER (WHERE after_task = -1) END AS forward_transfer,
        max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
            - max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS gain,
        max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS zero_shot
@@ -46,6 +49,7 @@ CREATE VIEW metrics AS
 SELECT task_metrics.run AS run, avg(transfer) AS transfer, coalesce(max(seen.average), avg(task_metrics.average)) AS average,
        coalesce(max(seen.last), avg(task_metrics.last)) AS last, avg(forgetting) AS forgetting,
        avg(backward_transfer) AS backward_transfer,
+       CASE WHEN count(forward_transfer) = count(*) - 1 THEN avg(forward_transfer) END AS forward_transfer,
        CASE WHEN count(gain) = count(*) THEN coalesce(max(seen.last - seen.zero_shot), avg(gain)) END AS gain,
        CASE WHEN count(task_metrics.zero_shot) = count(*)
             THEN coalesce(max(seen.zero_shot), avg(task_metrics.zero_shot)) END AS zero_shot

@@ -45,7 +45,8 @@ def check_run(events, database, run):
             f"accuracy/{name}",
             f"SELECT after_task + 1, accuracy FROM matrix WHERE run = ? AND name = '{name}' ORDER BY 1",
         )
-    for metric in ("transfer", "average", "last", "forgetting", "backward_transfer", "gain", "zero_shot"):
+    for metric in ("transfer", "average", "last", "forgetting", "backward_transfer",
+                   "forward_transfer", "gain", "zero_shot"):
         check(f"metrics/{metric}", f"SELECT 4, {metric} FROM metrics WHERE run = ?")
     times = [event.wall_time for event in events.Scalars("training/loss")]
     assert times == sorted(times) and times[-1] > times[0]

@@ -168,6 +168,7 @@ static void other_seeds_are_no_pairs(void **state)
     add_runs(state, (struct compare_sample){.policy = "most_used", .every = 50, .lift = 4}, 3, 7);
     add_runs(state, (struct compare_sample){.policy = "random", .every = 50, .lift = 4}, 8, 9);
     struct comparison_request request = make_request();
+    request.baseline = COMPARE_ALL_PAIRS;
     struct comparison comparison = compare(state, &request);
     assert_int_equal(comparison.pair_count, 3 * 3);
     assert_int_equal(comparison.sample[0].n, 5);
@@ -175,6 +176,33 @@ static void other_seeds_are_no_pairs(void **state)
     assert_int_equal(comparison.pair[8].n, 0);
     assert_true(isnan(comparison.pair[8].p_permutation) && isnan(comparison.pair[8].p_holm));
     assert_non_null(strstr(comparison.pair[8].words, "none and random have no seed in common"));
+    comparison_free(&comparison);
+}
+
+/* "none" is what others are compared with where every context has it, and it is said. */
+static void none_is_the_baseline_of_its_own_accord(void **state)
+{
+    add_two_policies(state, 2, PER_IMAGE_NONE);
+    add_runs(state, (struct compare_sample){.policy = "random", .every = 50, .lift = 4}, 1, 2);
+    struct comparison_request request = make_request();
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 2 * 3);
+    for (size_t i = 0; i < comparison.pair_count; i++)
+        assert_string_equal(comparison.group[comparison.pair[i].baseline].name, "none");
+    assert_true(noted(&comparison, "the others are compared with none; --baseline chooses another"));
+    comparison_free(&comparison);
+    request.only = (const char *const[]){"most_used", "random"};
+    request.only_count = 2;
+    comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 3);
+    assert_false(noted(&comparison, "the others are compared with"));
+    comparison_free(&comparison);
+    request.only_count = 0;
+    add_runs(state, (struct compare_sample){.policy = "most_used", .every = 100}, 1, 2);
+    add_runs(state, (struct compare_sample){.policy = "random", .every = 100}, 1, 2);
+    comparison = compare(state, &request); /* one context has none, the other has not */
+    assert_int_equal(comparison.pair_count, (3 + 1) * 3);
+    assert_false(noted(&comparison, "the others are compared with"));
     comparison_free(&comparison);
 }
 
@@ -578,6 +606,7 @@ static void planned_comparisons_are_a_family_of_their_own(void **state)
     struct comparison_request request = make_request();
     add_two_policies(state, 7, PER_IMAGE_NONE);
     add_runs(state, (struct compare_sample){.policy = "random", .every = 50, .lift = 2}, 1, 7);
+    request.baseline = COMPARE_ALL_PAIRS;
     struct comparison all = compare(state, &request);
     request.only = only;
     request.only_count = 2;
@@ -613,7 +642,7 @@ static void too_many_pairs_are_not_tested(void **state)
     assert_string_equal(comparison.group[129].name, "130");
     assert_true(comparison.sample_count > 130 * count);
     assert_int_equal(comparison.pair_count, 0);
-    assert_true(noted(&comparison, "8385 pairs of groups would take 234780 tests, more than 200000"));
+    assert_true(noted(&comparison, "8385 pairs of groups would take 268320 tests, more than 200000"));
     comparison_free(&comparison);
     request.baseline = "70";
     comparison = compare(state, &request);
@@ -667,6 +696,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(seeds_are_paired, create, destroy),
         cmocka_unit_test_setup_teardown(few_seeds_cannot_say_much, create, destroy),
         cmocka_unit_test_setup_teardown(other_seeds_are_no_pairs, create, destroy),
+        cmocka_unit_test_setup_teardown(none_is_the_baseline_of_its_own_accord, create, destroy),
         cmocka_unit_test_setup_teardown(settings_that_differ_are_not_pooled, create, destroy),
         cmocka_unit_test_setup_teardown(other_weights_are_not_pooled, create, destroy),
         cmocka_unit_test_setup_teardown(other_images_are_not_pooled, create, destroy),

@@ -108,10 +108,11 @@ static void published_columns_agree(void **state)
     json_decref(fixture);
 }
 
-static void forgetting_and_backward_transfer_by_hand(void **state)
+static void forgetting_and_transfer_by_hand(void **state)
 {
     (void)state;
     const double cells[] = {80, 10, 20, 90, 60, 30, 70, 65, 50}, zero_shot[] = {40, 50, 60};
+    const int64_t images[] = {10, 10, 10};
     struct accuracy_matrix matrix = {.tasks = 3, .accuracy = cells, .zero_shot = zero_shot};
     const struct metric *forgetting = metric_find("forgetting"), *backward = metric_find("backward_transfer");
     assert_true(metric_of_task(forgetting, &matrix, 0) == 20);
@@ -119,6 +120,12 @@ static void forgetting_and_backward_transfer_by_hand(void **state)
     assert_true(isnan(metric_of_task(forgetting, &matrix, 2)));
     assert_true(metric_mean(forgetting, &matrix) == 10);
     assert_true(metric_mean(backward, &matrix) == (-10 + 5) / 2.0);
+    const struct metric *forward = metric_find("forward_transfer");
+    assert_true(isnan(metric_of_task(forward, &matrix, 0)));
+    assert_true(metric_of_task(forward, &matrix, 1) == 10 - 50 && metric_of_task(forward, &matrix, 2) == 30 - 60);
+    assert_true(metric_mean(forward, &matrix) == -35);
+    assert_true(isnan(metric_mean(
+        forward, &(struct accuracy_matrix){.tasks = 3, .accuracy = cells, .zero_shot = zero_shot, .images = images})));
     assert_near(metric_mean(metric_find("gain"), &matrix), (30 + 15 - 10) / 3.0, TOLERANCE, "gain", 0);
     assert_null(metric_find("bogus"));
 }
@@ -176,10 +183,8 @@ static void views_agree_with_the_functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_of_the_fixture_agree),
-        cmocka_unit_test(published_columns_agree),
-        cmocka_unit_test(forgetting_and_backward_transfer_by_hand),
-        cmocka_unit_test(missing_accuracies_make_metrics_missing),
+        cmocka_unit_test(matrices_of_the_fixture_agree),   cmocka_unit_test(published_columns_agree),
+        cmocka_unit_test(forgetting_and_transfer_by_hand), cmocka_unit_test(missing_accuracies_make_metrics_missing),
         cmocka_unit_test(views_agree_with_the_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,8 +145,9 @@ static const struct corruption {
     {"DELETE FROM settings WHERE run = 2", "settings", "rows"},
     {"UPDATE runs SET finished = NULL WHERE run = 2", "runs", "status finished"},
     {"DROP VIEW metrics; CREATE VIEW metrics AS SELECT run, avg(transfer) AS transfer, avg(average) AS average, "
-     "avg(last) + 1 AS last, avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, avg(gain) AS "
-     "gain, avg(zero_shot) AS zero_shot FROM task_metrics GROUP BY run",
+     "avg(last) + 1 AS last, avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, "
+     "avg(forward_transfer) AS "
+     "forward_transfer, avg(gain) AS gain, avg(zero_shot) AS zero_shot FROM task_metrics GROUP BY run",
      "metrics", "metrics, last"},
     {"DROP VIEW leaderboard; CREATE VIEW leaderboard AS SELECT suite_hash, avg(transfer) AS transfer, 1 AS "
      "transfer_variance, avg(average) AS average, 1 AS average_variance, avg(last) AS last, 1 AS last_variance, "

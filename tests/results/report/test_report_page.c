@@ -152,8 +152,9 @@ static void policies_are_compared(void **state)
 {
     struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
     expect(&page, "Differences by policy");
-    expect(&page, "none − most_used");
-    expect(&page, "Last: none is 3.00 points below most_used");
+    expect(&page, "most_used − none");
+    expect(&page, "Last: most_used is 3.00 points above none");
+    expect(&page, "the others are compared with none");
     expect(&page, "<td class=\"n\" data-v=\"0.1875\">0.1875</td>"); /* 3 · 2/2⁵ */
     expect(&page, "they differ in merge.every");
     bytes_free(&page);
