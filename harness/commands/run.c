@@ -22,7 +22,7 @@ const struct option run_command_options[] = {
     {.name = "dry-run",
      .type = OPTION_BOOLEAN,
      .fallback = "no",
-     .help = "print the resolved suite, time, memory and disk, and do nothing"},
+     .help = "print the resolved suite and, where data and weights are there, time, memory and disk; do nothing"},
     {0}};
 
 static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
@@ -85,12 +85,29 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     return result;
 }
 
+/* Without data or weights the settings are all there is to show. */
+static void show_settings_alone(const struct command_call *call, const struct suite *suite, const struct error *missing)
+{
+    fprintf(call->out, "%s\n# time, memory and disk cannot be estimated: ", suite_text(suite));
+    output_words(call, missing->message);
+    fputs("\n", call->out);
+}
+
 static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
 {
     struct experiment *e;
+    struct settings settings;
+    struct error missing;
     uint64_t seed;
     TRY(settings_seed(suite, 0, &seed, error));
-    TRY(experiment_open(&e, suite, seed, call->log, error));
+    TRY(settings_read(&settings, suite, error));
+    status opened = experiment_open(&e, suite, seed, call->log, &missing);
+    if (opened == ERROR_IO) {
+        show_settings_alone(call, suite, &missing);
+        return OK;
+    }
+    if (opened != OK)
+        return error_set(error, opened, "%s", missing.message);
     struct estimate estimate;
     status result = estimate_run(e, &estimate, error);
     if (result == OK) {
