@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
 struct value {
     char *text; /* as given */
     bool given, boolean;
@@ -40,11 +38,16 @@ static void value_free(struct value *value)
 
 static status unknown_option(const struct options *options, const char *name, const char *where, struct error *error)
 {
-    const char *names[128];
+    const char *names[128], *meant = NULL;
     size_t count = 0;
-    for (size_t i = 0; i < options->count && count < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < options->count && count < sizeof names / sizeof *names; i++) {
         names[count++] = options->table[i].name;
-    return error_unknown_word(error, where, "key", name, names, count);
+        if (meant == NULL && option_is_called(&options->table[i], name))
+            meant = options->table[i].name;
+    }
+    if (meant == NULL)
+        meant = nearest_word(name, names, count);
+    return error_unknown_word_near(error, where, "key", name, meant, names, count);
 }
 
 static bool find_choice(const char *choices, const char *word, size_t *position)
@@ -94,15 +97,12 @@ static status wrong_choice(const struct option *option, const char *value, const
 
 static status wrong_number(const struct option *option, const char *value, const char *where, struct error *error)
 {
-    bool whole = option->type == OPTION_INTEGER;
-    if (option->minimum >= option->maximum)
-        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected %s, found \"%s\"", where, option->name,
-                         whole ? "a whole number" : "a number", value);
-    if (whole) /* 1000000000, not 1e+09: a limit is printed as it may be written */
-        return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a whole number from %.0f to %.0f, found \"%s\"",
-                         where, option->name, option->minimum, option->maximum, value);
-    return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a number from %g to %g, found \"%s\"", where,
-                     option->name, option->minimum, option->maximum, value);
+    struct text range = {0};
+    option_add_range(&range, option);
+    error_set(error, ERROR_ARGUMENT, "%s: %s: expected a %s%s%s, found \"%s\"", where, option->name,
+              option_type_name(option), range.size > 0 ? " from " : "", range.size > 0 ? range.data : "", value);
+    text_free(&range);
+    return ERROR_ARGUMENT;
 }
 
 static status wrong_value(const struct option *option, const char *value, const char *where, struct error *error)
@@ -202,6 +202,33 @@ const struct option *options_find(const struct option *table, const char *name)
         if (strcmp(option->name, name) == 0)
             return option;
     return NULL;
+}
+
+bool option_is_called(const struct option *option, const char *word)
+{
+    size_t position;
+    return option->synonyms != NULL && find_choice(option->synonyms, word, &position);
+}
+
+const char *option_type_name(const struct option *option)
+{
+    static const char *const names[] = {[OPTION_INTEGER] = "whole number",
+                                        [OPTION_REAL] = "number",
+                                        [OPTION_BOOLEAN] = "yes or no",
+                                        [OPTION_TEXT] = "text",
+                                        [OPTION_FILE] = "file",
+                                        [OPTION_FOLDER] = "folder",
+                                        [OPTION_CHOICE] = "choice",
+                                        [OPTION_LIST] = "list"};
+    return names[option->type];
+}
+
+void option_add_range(struct text *text, const struct option *option)
+{
+    if (option->type == OPTION_CHOICE)
+        text_add(text, "%s", option->choices);
+    else if (option->minimum < option->maximum) /* 1000000000, not 1e+09: a limit is printed as it may be written */
+        text_add(text, option->type == OPTION_INTEGER ? "%.0f to %.0f" : "%g to %g", option->minimum, option->maximum);
 }
 
 bool option_is_path(const struct option *option)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "core/text.h"
 
 enum option_type {
     OPTION_INTEGER,
@@ -38,6 +39,7 @@ struct option {
     const char *choices;     /* "keep|average|reset" */
     const char *fallback;    /* the default, as a user would write it; NULL for none (OPTION_TEXT: unset) */
     const char *help;        /* one line, lower case, no full stop */
+    const char *synonyms;    /* "lr|eta": what others call it, for "did you mean" alone; NULL: none */
 };
 
 struct options; /* a table's values */
@@ -53,6 +55,12 @@ status options_set(struct options *options, const char *name, const char *value,
 
 const struct option *options_find(const struct option *table, const char *name); /* NULL: no such option */
 bool option_is_path(const struct option *option);                                /* of a file or a folder */
+
+bool option_is_called(const struct option *option, const char *word); /* by one of its synonyms */
+
+const char *option_type_name(const struct option *option); /* "whole number" */
+/* What values are allowed, "1 to 8" or "keep|average|reset"; nothing where any is. */
+void option_add_range(struct text *text, const struct option *option);
 
 /* Values by name; asking for a name or type that the table lacks is a bug in the caller. */
 int64_t options_integer(const struct options *options, const char *name);

@@ -167,9 +167,14 @@ const char *nearest_word(const char *word, const char *const *candidates, size_t
 status error_unknown_word(struct error *error, const char *where, const char *kind, const char *word,
                           const char *const *names, size_t count)
 {
+    return error_unknown_word_near(error, where, kind, word, nearest_word(word, names, count), names, count);
+}
+
+status error_unknown_word_near(struct error *error, const char *where, const char *kind, const char *word,
+                               const char *near, const char *const *names, size_t count)
+{
     struct text message = {0};
     text_add(&message, "%s: unknown %s \"%s\"", where, kind, word);
-    const char *near = nearest_word(word, names, count);
     if (near != NULL)
         text_add(&message, " (did you mean \"%s\"?)", near);
     text_add(&message, "; expected one of: %s", count == 0 ? "(there are none)" : "");

@@ -44,4 +44,8 @@ const char *nearest_word(const char *word, const char *const *candidates, size_t
 status error_unknown_word(struct error *error, const char *where, const char *kind, const char *word,
                           const char *const *names, size_t count);
 
+/* The same with another hint than the nearest name; near NULL: none. */
+status error_unknown_word_near(struct error *error, const char *where, const char *kind, const char *word,
+                               const char *near, const char *const *names, size_t count);
+
 #endif

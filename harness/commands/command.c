@@ -13,12 +13,18 @@
 
 enum { KEY_HELP = 'h', KEY_QUIET = 'q', KEY_VERBOSE = 'v', KEY_OPTION = 256, COMMON = 3 };
 
+const struct option command_common_options[] = {
+    {.name = "quiet", .type = OPTION_BOOLEAN, .help = "no progress and no notes"},
+    {.name = "verbose", .type = OPTION_BOOLEAN, .help = "more notes"},
+    {.name = "help", .type = OPTION_BOOLEAN, .help = "this text"},
+    {0}};
+
 /* A command's table in argp's words. */
 struct parser {
     const struct command *command;
     struct command_line *line;
     struct argp_option *options;
-    char (*help)[256];
+    struct text *help;
     int next; /* the argument after the one that argp rejected */
     struct error *error;
 };
@@ -31,7 +37,7 @@ static size_t option_count(const struct command *command)
     return count;
 }
 
-static const char *value_name(const struct option *option)
+const char *command_value_name(const struct option *option)
 {
     switch (option->type) {
     case OPTION_INTEGER:
@@ -54,39 +60,49 @@ static const char *value_name(const struct option *option)
     return option->fallback != NULL && strcmp(option->fallback, "true") == 0 ? "true|false" : NULL;
 }
 
+void command_add_help(struct text *text, const struct option *option)
+{
+    bool shows_default = option->fallback != NULL && *option->fallback != 0 && option->type != OPTION_BOOLEAN;
+    text_add(text, "%s%s%s%s", option->help, shows_default ? " (default " : "", shows_default ? option->fallback : "",
+             shows_default ? ")" : "");
+}
+
+static void parser_free(struct parser *parser)
+{
+    for (size_t i = 0; parser->help != NULL && i < option_count(parser->command); i++)
+        text_free(&parser->help[i]);
+    free(parser->options);
+    free(parser->help);
+}
+
 static status parser_create(struct parser *parser, struct error *error)
 {
     size_t count = option_count(parser->command);
     parser->options = calloc(count + COMMON + 1, sizeof *parser->options);
     parser->help = calloc(count + 1, sizeof *parser->help);
-    if (parser->options == NULL || parser->help == NULL) {
-        free(parser->options);
-        free(parser->help);
+    bool failed = parser->options == NULL || parser->help == NULL;
+    for (size_t i = 0; !failed && i < count; i++) {
+        command_add_help(&parser->help[i], &parser->command->options[i]);
+        failed = parser->help[i].failed;
+    }
+    if (failed) {
+        parser_free(parser);
         return error_set(error, ERROR_MEMORY, "command line: no memory for %zu options", count);
     }
     for (size_t i = 0; i < count; i++) {
         const struct option *option = &parser->command->options[i];
-        bool shows_default = option->fallback != NULL && *option->fallback != 0 && option->type != OPTION_BOOLEAN;
-        snprintf(parser->help[i], sizeof parser->help[i], "%s%s%s%s", option->help, shows_default ? " (default " : "",
-                 shows_default ? option->fallback : "", shows_default ? ")" : "");
         parser->options[i] = (struct argp_option){.name = option->name,
                                                   .key = KEY_OPTION + (int)i,
-                                                  .arg = value_name(option),
+                                                  .arg = command_value_name(option),
                                                   .flags = option->type == OPTION_BOOLEAN ? OPTION_ARG_OPTIONAL : 0,
-                                                  .doc = parser->help[i]};
+                                                  .doc = parser->help[i].data};
     }
-    parser->options[count] =
-        (struct argp_option){.name = "quiet", .key = KEY_QUIET, .doc = "no progress and no notes", .group = 1};
-    parser->options[count + 1] =
-        (struct argp_option){.name = "verbose", .key = KEY_VERBOSE, .doc = "more notes", .group = 1};
-    parser->options[count + 2] = (struct argp_option){.name = "help", .key = KEY_HELP, .doc = "this text", .group = 1};
+    for (size_t i = 0; i < COMMON; i++) {
+        const struct option *option = &command_common_options[i];
+        parser->options[count + i] =
+            (struct argp_option){.name = option->name, .key = option->name[0], .doc = option->help, .group = 1};
+    }
     return OK;
-}
-
-static void parser_free(struct parser *parser)
-{
-    free(parser->options);
-    free(parser->help);
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)

@@ -50,6 +50,14 @@ struct command {
 /* The table of commands.c, in the order that --help shows; ends with NULL. */
 extern const struct command *const commands[];
 
+/* What every command has besides its own options: --quiet, --verbose and --help, or their first letters. */
+extern const struct option command_common_options[];
+
+/* How the value of an option is shown, "N" or "table|csv"; NULL: it takes none, and where it is a boolean that is true by default,
+ * it need not be given. */
+const char *command_value_name(const struct option *option);
+void command_add_help(struct text *text, const struct option *option); /* "form of the answer (default table)" */
+
 /* A parsed command line. */
 struct command_line {
     bool help, quiet, verbose;

@@ -9,6 +9,7 @@
 #include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"
 #include "datasets/dataset.h"
+#include "harness/commands/describe/keys.h"
 #include "harness/commands/output.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
@@ -43,16 +44,10 @@ static void add_detail(struct listing *listing, const char *name, const char *wh
 /* "whole number from 1 to 8, default 2: how many of the most used experts are merged" */
 static void describe_option(const struct option *option, struct text *text)
 {
-    static const char *const types[] = {[OPTION_INTEGER] = "whole number",
-                                        [OPTION_REAL] = "number",
-                                        [OPTION_BOOLEAN] = "yes or no",
-                                        [OPTION_TEXT] = "text",
-                                        [OPTION_FILE] = "file",
-                                        [OPTION_FOLDER] = "folder",
-                                        [OPTION_LIST] = "list"};
-    text_add(text, "%s", option->type == OPTION_CHOICE ? option->choices : types[option->type]);
-    if (option->minimum != 0 || option->maximum != 0)
-        text_add(text, " from %g to %g", option->minimum, option->maximum);
+    bool ranged = option->minimum < option->maximum;
+    if (option->type != OPTION_CHOICE)
+        text_add(text, "%s%s", option_type_name(option), ranged ? " from " : "");
+    option_add_range(text, option);
     if (option->fallback != NULL)
         text_add(text, ", default %s", *option->fallback != 0 ? option->fallback : "\"\"");
     if (option->help != NULL)
@@ -209,15 +204,16 @@ static void list_selectors(struct listing *listing)
 
 static const struct kind {
     const char *name, *title;
-    void (*list)(struct listing *listing); /* adds its entries, about where they come from or what they are */
+    void (*list)(struct listing *
+                     listing); /* adds its entries, about where they come from or what they are; NULL: list_keys does */
 } kinds[] = {
-    {"combiners", "source", list_combiners}, {"datasets", "source", list_datasets},
-    {"experts", "source", list_experts},     {"freezing", "source", list_freezing},
-    {"heads", "source", list_heads},         {"methods", "publication", list_methods},
-    {"models", "what it is", list_models},   {"optimizers", "source", list_optimizers},
-    {"policies", "source", list_policies},   {"routers", "source", list_routers},
-    {"schedules", "when", list_schedules},   {"selectors", "source", list_selectors},
-    {"suites", "summary", list_suites},
+    {"combiners", "source", list_combiners},   {"datasets", "source", list_datasets},
+    {"experts", "source", list_experts},       {"freezing", "source", list_freezing},
+    {"heads", "source", list_heads},           {"keys", NULL, NULL},
+    {"methods", "publication", list_methods},  {"models", "what it is", list_models},
+    {"optimizers", "source", list_optimizers}, {"policies", "source", list_policies},
+    {"routers", "source", list_routers},       {"schedules", "when", list_schedules},
+    {"selectors", "source", list_selectors},   {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -239,6 +235,11 @@ static status run(const struct command_call *call, struct error *error)
     const struct kind *kind = find_kind(call->arguments[0], error);
     if (kind == NULL)
         return ERROR_ARGUMENT;
+    if (kind->list == NULL)
+        return list_keys(call, call->argument_count > 1 ? call->arguments[1] : NULL, error);
+    if (call->argument_count > 1)
+        return error_set(error, ERROR_ARGUMENT, "command line: list: expected nothing after %s, found \"%s\"",
+                         kind->name, call->arguments[1]);
     struct listing listing = {.title = kind->title, .verbose = call->verbose};
     listing.table.whole = call->verbose || !isatty(fileno(call->out));
     table_add_column(&listing.table, &(struct table_column){.title = "name", .once = call->verbose});
@@ -255,14 +256,15 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|experts|freezing|heads|methods|models|optimizers|policies|routers|schedules|"
-                 "selectors|suites",
-    .summary = "list what a suite can name",
+    .arguments = "combiners|datasets|experts|freezing|heads|keys|methods|models|optimizers|policies|routers|schedules|"
+                 "selectors|suites [SECTION]",
+    .summary = "list what a suite can say, and name",
     .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
-               "a suite, the table of a paper that it reproduces, and its rows.\n",
-    .example = "  mtil list datasets\n  mtil list methods --verbose\n",
+               "a suite, the table of a paper that it reproduces, and its rows. keys are those of suites, of all\n"
+               "sections or of one.\n",
+    .example = "  mtil list datasets\n  mtil list methods --verbose\n  mtil list keys training\n",
     .options = options,
     .least = 1,
-    .most = 1,
+    .most = 2,
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/merge/combine.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/config/settings_data.h"
@@ -16,11 +17,13 @@
 
 static const struct option model_options[] = {
     {.name = "weights",
+     .synonyms = "arch|backbone|pretrained|checkpoint_path|ckpt|model_name",
      .type = OPTION_TEXT,
      .fallback = "mini",
      .help = "CLIP weights, a safetensors file; mini: the small model that ships; for head.name linear also an image "
              "tower alone, as timm, Hugging Face's ViT or mtil classify save it, or scratch: random weights"},
     {.name = "vocabulary",
+     .synonyms = "vocab|tokenizer|bpe_path",
      .type = OPTION_TEXT,
      .fallback = "mini",
      .help = "the tokenizer's vocabulary file; mini: the small model's"},
@@ -30,6 +33,7 @@ static const struct option model_options[] = {
      .help = "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the "
              "weights; from scratch one number, auto: width / 64"},
     {.name = "activation",
+     .synonyms = "act|act_layer|hidden_act",
      .type = OPTION_CHOICE,
      .choices = CLIP_ACTIVATION_CHOICES,
      .fallback = "auto",
@@ -65,11 +69,12 @@ static const struct option evaluation_options[] = {
     {0}};
 
 static const struct option run_options[] = {
-    {.name = "seeds", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
+    {.name = "seeds", .synonyms = "random_seed", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
     {.name = "row", .type = OPTION_TEXT, .help = "the row of a suite with rows; names the run in tables"},
     BACKEND_OPTIONS("auto", "auto", "0"),
     GPUS_OPTION("1"),
     {.name = "threads",
+     .synonyms = "num_threads|workers|num_workers",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .maximum = 1024,
@@ -88,8 +93,16 @@ static const struct option run_options[] = {
      .fallback = "yes",
      .help = "no: compute every prediction again, even if it cannot have changed; results do not depend on it"},
     CACHE_OPTIONS,
-    {.name = "folder", .type = OPTION_TEXT, .fallback = "runs", .help = "folder of resume files and weights"},
-    {.name = "database", .type = OPTION_TEXT, .fallback = SETTINGS_DATABASE, .help = "database of the results"},
+    {.name = "folder",
+     .synonyms = "output|output_dir|out_dir|save_dir|log_dir|outdir",
+     .type = OPTION_TEXT,
+     .fallback = "runs",
+     .help = "folder of resume files and weights"},
+    {.name = "database",
+     .synonyms = "db|results",
+     .type = OPTION_TEXT,
+     .fallback = SETTINGS_DATABASE,
+     .help = "database of the results"},
     {.name = "checkpoints",
      .type = OPTION_CHOICE,
      .choices = "last|all|none",
@@ -108,6 +121,33 @@ static const struct option run_options[] = {
      .fallback = "10",
      .help = "iterations between stored losses"},
     {0}};
+
+/* What the choosers know, by number. */
+/* clang-format off */
+#define NAME_AT(stem, type, entry_at) \
+    static const char *stem(size_t index) \
+    { \
+        const type *entry = entry_at(index); \
+        return entry != NULL ? entry->name : NULL; \
+    }
+NAME_AT(method_name, struct method, method_at)
+NAME_AT(head_name, struct head, head_at)
+NAME_AT(policy_name, struct merge_policy, merge_policy_at)
+NAME_AT(combiner_name, struct merge_combiner, merge_combiner_at)
+NAME_AT(freezing_name, struct freeze_policy, freeze_policy_at)
+/* clang-format on */
+
+static const char *reader_name(size_t index)
+{
+    size_t count;
+    const struct dataset_reader *const *readers = dataset_readers(&count);
+    return index < count ? readers[index]->name : NULL;
+}
+
+static const char *weights_with_sizes(size_t index)
+{
+    return index == 0 ? "scratch" : NULL;
+}
 
 static status method_keys(const char *name, const struct option **table, struct error *error)
 {
@@ -159,12 +199,16 @@ const struct suite_section settings_sections[] = {
      .incidental = "weights|vocabulary",
      .chooser = "weights",
      .chosen = model_choice_keys,
+     .choice = weights_with_sizes,
+     .about = "the model that is trained, and its weights",
      .preset_by = "method.ffn",
      .preset = mixture_preset},
     {.name = "head",
      .options = head_options,
      .chooser = "name",
      .chosen = head_keys,
+     .choice = head_name,
+     .about = "what turns features of images into scores of classes",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
      .used = names_head},
@@ -173,11 +217,15 @@ const struct suite_section settings_sections[] = {
      .incidental = "root|order_name|setting|on_unreadable", /* the digests show which images are left out */
      .shorthand = settings_data_shorthand,
      .chooser = "split_by",
-     .chosen = settings_split_keys},
+     .chosen = settings_split_keys,
+     .choice = settings_split_name,
+     .about = "the tasks, their order and their images"},
     {.name = "adapter",
      .options = adapter_options,
      .chooser = "freeze",
      .chosen = freeze_policy_keys,
+     .choice = freezing_name,
+     .about = "the mixtures of experts: their number, place, routers and freezing",
      /* what runs did before there were these keys */
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
                    "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0|"
@@ -190,6 +238,8 @@ const struct suite_section settings_sections[] = {
      .options = merge_options,
      .chooser = "policy",
      .chosen = merge_policy_keys,
+     .choice = policy_name,
+     .about = "which experts are merged, and when",
      .incidental =
          "schedule=every|target=least_used|noise=0.01|least_fall=0.01|until=1" /* what runs did before these keys */
          "|analysis",
@@ -200,30 +250,44 @@ const struct suite_section settings_sections[] = {
      .options = combine_options,
      .chooser = "name",
      .chosen = merge_combiner_keys,
+     .choice = combiner_name,
+     .about = "what merged experts become",
      .used = method_reads},
     {.name = "training",
      .options = training_options,
+     .about = "steps, batches, optimizer, schedule and augmentation of every task",
      .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL},
     {.name = "method",
      .options = method_options,
      .chooser = "name",
      .chosen = method_keys,
+     .choice = method_name,
+     .alias = "method=name",
+     .about = "how tasks are trained",
      .incidental = "ffn=dense"}, /* what runs did before there was the key */
     {.name = "selector",
      .options = selector_options,
+     .alias = "selector=kind",
+     .about = "what chooses the router of a test image",
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
      .used = method_reads},
-    {.name = "evaluation", .options = evaluation_options},
+    {.name = "evaluation",
+     .options = evaluation_options,
+     .about = "what test images are compared with, and what is stored"},
     {.name = "tasks",
      .options = task_options,
      .each_of = "data.order",
      .inherits = "training|data.split|data.on_missing|data.on_unreadable|data.template",
      .incidental = "root|path|on_unreadable",
      .chooser = "reader",
-     .chosen = reader_keys},
+     .chosen = reader_keys,
+     .choice = reader_name,
+     .about = "what is different for a single task, below its name"},
     {.name = "run",
      .options = run_options,
      .row = "row",
+     .alias = "seed=seeds",
+     .about = "seeds, device, threads, caches, and where files lie",
      .incidental = "seeds|row|" BACKEND_OPTION_NAMES
                    "|gpus=1|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
                    "|checkpoints|checkpoint_every|log_every"},

@@ -8,8 +8,13 @@
 #include "harness/scenario/order.h"
 
 const struct option settings_data_options[] = {
-    {.name = "root", .type = OPTION_TEXT, .fallback = "data/mini", .help = "folder that contains the datasets"},
+    {.name = "root",
+     .synonyms = "data_dir|data_root|data_path|dataset_root",
+     .type = OPTION_TEXT,
+     .fallback = "data/mini",
+     .help = "folder that contains the datasets"},
     {.name = "order",
+     .synonyms = "tasks|datasets|dataset|dataset_order",
      .type = OPTION_LIST,
      .fallback = ORDER_I,
      .help = "the tasks in the order of training: a list, or I or II for MTIL's"},
@@ -25,6 +30,7 @@ const struct option settings_data_options[] = {
      .help =
          "name of the setting in the results; follows from shots and label_space, and must agree with them if given"},
     {.name = "shots",
+     .synonyms = "num_shots|few_shot|k_shot|nshot",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .maximum = 1e9,
@@ -84,15 +90,23 @@ static const struct option class_order_options[] = {{.name = "class_order",
 static const struct option *const split_options[] = {
     [CUT_NONE] = NULL, [CUT_BY_LABELS] = label_split_options, [CUT_BY_ORDER] = class_order_options};
 
+static const char *const splits[] = {"none", "labels", "order"};
+
+enum { WAYS = sizeof splits / sizeof *splits };
+
+const char *settings_split_name(size_t index)
+{
+    return index < WAYS ? splits[index] : NULL;
+}
+
 status settings_split_keys(const char *name, const struct option **table, struct error *error)
 {
-    static const char *const names[] = {"none", "labels", "order"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) {
+    for (size_t i = 0; i < WAYS; i++)
+        if (strcmp(name, splits[i]) == 0) {
             *table = split_options[i];
             return OK;
         }
-    return error_unknown_word(error, "data.split_by", "way to split", name, names, sizeof names / sizeof *names);
+    return error_unknown_word(error, "data.split_by", "way to split", name, splits, WAYS);
 }
 
 const char *settings_data_shorthand(const char *key, const char *value)

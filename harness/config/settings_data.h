@@ -10,7 +10,8 @@
 
 extern const struct option settings_data_options[];
 
-/* The keys that come with split_by. */
+/* The keys that come with split_by, and its values by number, NULL past the last. */
+const char *settings_split_name(size_t index);
 status settings_split_keys(const char *name, const struct option **table, struct error *error);
 
 /* "order: II" stands for eleven names. */

@@ -7,6 +7,7 @@
 
 #include "core/array.h"
 #include "core/text.h"
+#include "harness/config/keys.h"
 
 enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
 
@@ -48,7 +49,14 @@ status suite_source_unknown(const struct suite_source *source, const char *where
             names[count++] = section->name;
     if (count < most)
         names[count++] = suite_rows_section.name;
-    return error_unknown_word(error, where, top != NULL ? "section or key" : "section", word, names, count);
+    const char *near = nearest_word(word, names, count);
+    size_t distance;
+    char *key = suite_key_near(source->sections, word, &distance);
+    bool is_key = key != NULL && (near == NULL || distance < edit_distance(word, near));
+    error_unknown_word_near(error, where, top != NULL ? "section or key" : "section", word, is_key ? key : near, names,
+                            count);
+    free(key);
+    return ERROR_ARGUMENT;
 }
 
 static bool same(const char *a, const char *b)
@@ -190,6 +198,20 @@ static status add_to_row(struct suite_source *source, const char *path, size_t s
     return suite_source_add(source, &assignment, error);
 }
 
+/* *key NULL: the name is whole, or unknown. */
+static status find_whole_key(const struct suite_source *source, const char *name, size_t size, char **key,
+                             struct error *error)
+{
+    *key = NULL;
+    if (memchr(name, '.', size) != NULL)
+        return OK;
+    char *word = strndup(name, size);
+    status result =
+        word != NULL ? suite_key_find(key, source->sections, word, error) : suite_source_no_memory(source, error);
+    free(word);
+    return result;
+}
+
 status suite_source_override(struct suite_source *source, const char *override, struct error *error)
 {
     const char *equals = strchr(override, '=');
@@ -202,7 +224,13 @@ status suite_source_override(struct suite_source *source, const char *override, 
     if (strncmp(override, suite_rows_section.name, section) == 0 && override[section] == '.')
         return add_to_row(source, override, (size_t)(equals - override), equals + 1, error);
     struct assignment assignment = {.value = (char *)equals + 1}; /* is copied */
-    return add_path(source, "command line", override, (size_t)(equals - override), &assignment, error);
+    char *key;
+    TRY(find_whole_key(source, override, (size_t)(equals - override), &key, error));
+    const char *path = key != NULL ? key : override;
+    size_t size = key != NULL ? strlen(key) : (size_t)(equals - override);
+    status result = add_path(source, "command line", path, size, &assignment, error);
+    free(key);
+    return result;
 }
 
 status suite_source_use_row(struct suite_source *source, const char *name, struct error *error)

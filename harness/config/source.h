@@ -41,7 +41,7 @@ extern const struct suite_section suite_rows_section;
 /* Appends the values of the row called name, as if the file had them in place of its own. */
 status suite_source_use_row(struct suite_source *source, const char *name, struct error *error);
 
-/* "section.key=value", "section.entry.key=value" or "key=value"; replaces an earlier value. */
+/* "section.key=value", "section.entry.key=value" or, where one section has such a key, "key=value"; replaces an earlier value. */
 status suite_source_override(struct suite_source *source, const char *override, struct error *error);
 
 void suite_source_free(struct suite_source *source);

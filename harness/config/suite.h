@@ -42,6 +42,7 @@ struct suite_section {
     const struct option *options; /* borrowed until suite_destroy, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
+    const char *(*choice)(size_t index); /* the values that bring keys, NULL past the last; NULL: chosen is */
     /* "method.ffn": the key whose value gives keys of this section their defaults, from preset(value, section, key), which is
      * NULL for those that keep their own. NULL: no such key. */
     const char *preset_by;
@@ -55,7 +56,9 @@ struct suite_section {
     /* "threads|precision=f32", or "*": keys, or single values of keys, that say how to compute, not what, and are
      * left out of the hash */
     const char *incidental;
-    const char *row; /* the key that names the suite's row; one section has it, or none (NULL) */
+    const char *alias; /* "seed=seeds": a name for a key on command lines, where it needs no section; NULL: none */
+    const char *about; /* what the keys are about, one line, lower case, no full stop */
+    const char *row;   /* the key that names the suite's row; one section has it, or none (NULL) */
     /* Whether the section affects what the suite computes; otherwise it is neither in the text nor in the hash.
      * NULL: always. */
     bool (*used)(const struct suite *suite, const char *section);

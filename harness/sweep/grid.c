@@ -7,64 +7,34 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "core/file.h"
 #include "core/text.h"
+#include "harness/config/keys.h"
 
-enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000, KEYS = 256 };
+enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000 };
 
 static const char seeds_key[] = "run.seeds";
 
-/* Short names that are not the last part of a key, or of several keys. */
-static const struct {
-    const char *name, *key;
-} short_names[] = {{"seed", seeds_key}, {"method", "method.name"}, {"selector", "selector.kind"}};
-
 /* --- Keys --- */
-
-static const char *nearest_key(const char *name, const struct suite_section *sections)
-{
-    const char *names[KEYS];
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
-        names[count++] = short_names[i].name;
-    for (; sections->name != NULL; sections++)
-        for (const struct option *option = sections->options; option->name != NULL && count < KEYS; option++)
-            names[count++] = option->name;
-    return nearest_word(name, names, count);
-}
 
 /* The full key of a name; a name with a dot is already one. */
 static status find_key(const char *name, const struct suite_section *sections, char **key, struct error *error)
 {
-    const char *section = NULL;
     *key = NULL;
-    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
-        if (strcmp(name, short_names[i].name) == 0)
-            *key = strdup(short_names[i].key);
-    if (strchr(name, '.') != NULL)
-        *key = strdup(name);
-    for (const struct suite_section *s = sections; *key == NULL && s->name != NULL; s++) {
-        if (s->each_of != NULL || options_find(s->options, name) == NULL)
-            continue;
-        if (section != NULL)
-            return error_set(error, ERROR_ARGUMENT,
-                             "command line: %s is a key of %s and of %s; expected %s.%s or %s.%s", name, section,
-                             s->name, section, name, s->name, name);
-        section = s->name;
+    if (strchr(name, '.') == NULL) {
+        TRY(suite_key_find(key, sections, name, error));
+        if (*key != NULL)
+            return OK;
+        size_t distance;
+        char *near = suite_key_near(sections, name, &distance);
+        error_set(error, ERROR_ARGUMENT,
+                  "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in merge.policy=none; mtil "
+                  "list keys shows them",
+                  name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "");
+        free(near);
+        return ERROR_ARGUMENT;
     }
-    if (*key == NULL && section == NULL) {
-        const char *near = nearest_key(name, sections);
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in "
-                         "merge.policy=none; mtil run SUITE --dry-run shows them",
-                         name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
-                         near != NULL ? "\"?)" : "");
-    }
-    if (*key == NULL)
-        *key = path_format("%s.%s", section, name);
-    if (*key == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for a key");
-    return OK;
+    *key = strdup(name);
+    return *key != NULL ? OK : error_set(error, ERROR_MEMORY, "command line: no memory for a key");
 }
 
 /* --- Values --- */

@@ -155,8 +155,56 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list datasets -v", "tasks.NAME.");
     expect_answer("list suites -v", "table    Park");
     expect_answer("list selectors -v", "selector.quantile");
-    expect_answer("help list", "combiners|datasets|experts|freezing|heads|methods|models|optimizers|policies|routers|"
-                               "schedules|selectors|suites");
+    expect_answer("help list", "combiners|datasets|experts|freezing|heads|keys|methods|models|optimizers|policies|"
+                               "routers|schedules|selectors|suites");
+    expect_error("list suites mini", 2, "expected nothing after suites, found \"mini\"");
+}
+
+static void keys_are_listed_with_type_range_and_default(void **state)
+{
+    (void)state;
+    expect_answer("list keys training --format csv",
+                  "\ntraining.batch,whole number,1 to 65536,64,,images per iteration\r");
+    expect_answer("list keys method --format csv", "\"name: ");
+    expect_answer("list keys data --format csv", "\ndata.first,whole number,0 to 65535,0,split_by: order,");
+    expect_answer("list keys --format csv", "\ntasks.NAME.batch,whole number,1 to 65536,training.batch,,");
+    expect_answer("list keys --format csv", "\nmerge.target,choice,least_used|random_free|noise,least_used,");
+    expect_answer("list keys --format csv", "\nselector.alexnet,file,,,,");
+    expect_error("list keys mereg", 2, "did you mean \"merge\"?");
+}
+
+/* Without data and weights. */
+static void a_dry_run_shows_settings(void **state)
+{
+    (void)state;
+    expect_answer("run mtil --dry-run model.weights=/no/clip.safetensors", "\n  weights: /no/clip.safetensors\n");
+    expect_answer(
+        "run mtil --dry-run model.weights=/no/clip.safetensors",
+        "\n# time, memory and disk cannot be estimated: model.weights: there is no file /no/clip.safetensors");
+    expect_answer("run mini --dry-run data.root=/no/data",
+                  "cannot be estimated: data.root: there is no folder /no/data");
+    expect_error("run mini --dry-run data.root=/no/data adapter.top_k=23", 2, "top_k");
+    expect_error("run mini data.root=/no/data", 1, "data.root");
+}
+
+static void keys_have_short_names(void **state)
+{
+    (void)state;
+    expect_answer("run mini --dry-run data.root=/no/data seed=7", "\n  seeds: [7]\n");
+    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=none every=3", "\n  seeds: [7, 8]\n");
+    expect_answer("run mini --dry-run data.root=/no/data policy=none every=3", "\n  policy: none\n  every: 3\n");
+    expect_answer("run mini --dry-run data.root=/no/data method=continual_ft epochs=2", "\n  epochs: 2\n");
+    expect_error("run mini batch=3", 2, "batch is a key of training and of selector; expected training.batch or");
+    expect_error("run mini lr=1e-3", 2, "unknown section \"lr\" (did you mean \"training.learning_rate\"?)");
+    expect_error("run mini learning_rte=1e-3", 2, "(did you mean \"training.learning_rate\"?)");
+    expect_error("run mini training.lr=1e-3", 2, "training: unknown key \"lr\" (did you mean \"learning_rate\"?)");
+    expect_error("run mini bs=8", 2, "\"training.batch\"?");
+    expect_error("run mini wd=8", 2, "\"training.weight_decay\"?");
+    expect_error("run mini num_epochs=8", 2, "\"training.epochs\"?");
+    expect_error("run mini num_experts=8", 2, "\"adapter.experts\"?");
+    expect_error("run mini topk=8", 2, "\"adapter.top_k\"?");
+    expect_error("run mini merg=8", 2, "\"merge\"?");
+    expect_error("sweep mini --grid lr=1,2", 2, "unknown key \"lr\" (did you mean \"training.learning_rate\"?)");
 }
 
 static void doctor_knows_its_libraries(void **state)
@@ -314,6 +362,9 @@ int main(void)
         cmocka_unit_test(every_command_has_help_with_an_example),
         cmocka_unit_test(mistakes_are_usage_errors),
         cmocka_unit_test(lists_come_in_every_format),
+        cmocka_unit_test(keys_are_listed_with_type_range_and_default),
+        cmocka_unit_test(a_dry_run_shows_settings),
+        cmocka_unit_test(keys_have_short_names),
         cmocka_unit_test(doctor_knows_its_libraries),
         cmocka_unit_test(files_that_are_no_databases_are_named),
         cmocka_unit_test(exports_say_what_they_lack),

@@ -157,7 +157,7 @@ static void mistakes_are_told(void **state)
     static const struct {
         const char *first, *second, *words[3];
     } cases[] = {
-        {"polcy=none", NULL, {"unknown key \"polcy\"", "\"policy\""}},
+        {"polcy=none", NULL, {"unknown key \"polcy\"", "\"merge.policy\""}},
         {"=none", NULL, {"expected KEY=VALUE", "\"=none\""}},
         {"policy", NULL, {"expected KEY=VALUE", "\"policy\""}},
         {"policy=", NULL, {"policy", "an empty one"}},

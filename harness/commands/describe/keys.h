@@ -1,0 +1,12 @@
+/* mtil list keys: every key that a suite may have, from the option tables of their owners.
+ *
+ *     TRY(list_keys(call, "merge", error));            // NULL: of all sections; as Markdown: the page harness/suites/KEYS.md
+ */
+#ifndef MTIL_HARNESS_COMMANDS_DESCRIBE_KEYS_H
+#define MTIL_HARNESS_COMMANDS_DESCRIBE_KEYS_H
+
+#include "harness/commands/command.h"
+
+status list_keys(const struct command_call *call, const char *section, struct error *error);
+
+#endif

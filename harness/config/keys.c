@@ -1,0 +1,179 @@
+#include "harness/config/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "core/file.h"
+#include "harness/config/source.h"
+
+/* --- All keys --- */
+
+static status add(struct suite_keys *keys, const struct suite_key *key, struct error *error)
+{
+    TRY(ARRAY_GROW(keys->list, keys->count, "keys of suites", error));
+    keys->list[keys->count++] = *key;
+    return OK;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_option(const struct option *a, const struct option *b)
+{
+    return a->type == b->type && a->minimum == b->minimum && a->maximum == b->maximum && same_text(a->name, b->name) &&
+           same_text(a->choices, b->choices) && same_text(a->fallback, b->fallback) && same_text(a->help, b->help);
+}
+
+static status add_own(struct suite_keys *keys, const struct suite_section *section, struct error *error)
+{
+    for (const struct option *option = section->options; option != NULL && option->name != NULL; option++)
+        TRY(add(keys, &(struct suite_key){.section = section, .option = option}, error));
+    return OK;
+}
+
+/* The keys of a parent, or one of them, as those of another section; they come before it. */
+static status add_inherited(struct suite_keys *keys, const struct suite_section *section, const char *parent,
+                            const char *only, struct error *error)
+{
+    size_t count = keys->count;
+    for (size_t i = 0; i < count; i++) {
+        struct suite_key key = {.section = section, .option = keys->list[i].option, .inherits = keys->list[i].section};
+        if (strcmp(key.inherits->name, parent) == 0 && (only == NULL || strcmp(key.option->name, only) == 0))
+            TRY(add(keys, &key, error));
+    }
+    return OK;
+}
+
+static status add_parents(struct suite_keys *keys, const struct suite_section *section, struct error *error)
+{
+    char *list = section->inherits != NULL ? strdup(section->inherits) : NULL, *rest = NULL;
+    if (section->inherits != NULL && list == NULL)
+        return error_set(error, ERROR_MEMORY, "keys of suites: no memory");
+    status result = OK;
+    for (char *parent = list != NULL ? strtok_r(list, "|", &rest) : NULL; parent != NULL;
+         parent = strtok_r(NULL, "|", &rest)) {
+        char *dot = strchr(parent, '.');
+        if (dot != NULL)
+            *dot++ = 0;
+        NEXT(result, add_inherited(keys, section, parent, dot, error));
+    }
+    free(list);
+    return result;
+}
+
+static bool has_key(const struct suite_keys *keys, const struct suite_section *section, size_t end, const char *name)
+{
+    for (size_t i = 0; i < end; i++)
+        if (keys->list[i].section == section && strcmp(keys->list[i].option->name, name) == 0)
+            return true;
+    return false;
+}
+
+static status add_chosen(struct suite_keys *keys, const struct suite_section *section, size_t first, const char *choice,
+                         struct error *error)
+{
+    const struct option *option;
+    TRY(section->chosen(choice, &option, error));
+    for (; option != NULL && option->name != NULL; option++) {
+        size_t i = first;
+        if (has_key(keys, section, first, option->name)) /* the first table's counts */
+            continue;
+        while (i < keys->count && !same_option(keys->list[i].option, option))
+            i++;
+        if (i == keys->count)
+            TRY(add(keys, &(struct suite_key){.section = section, .option = option}, error));
+        text_add(&keys->list[i].with, "%s%s", keys->list[i].with.size > 0 ? ", " : "", choice);
+        if (keys->list[i].with.failed)
+            return error_set(error, ERROR_MEMORY, "keys of suites: no memory");
+    }
+    return OK;
+}
+
+status suite_keys_read(struct suite_keys *keys, const struct suite_section *sections, struct error *error)
+{
+    *keys = (struct suite_keys){0};
+    status result = OK;
+    for (const struct suite_section *section = sections; section->name != NULL; section++) {
+        NEXT(result, add_own(keys, section, error));
+        NEXT(result, add_parents(keys, section, error));
+        size_t first = keys->count;
+        for (size_t i = 0; section->choice != NULL && section->choice(i) != NULL; i++)
+            NEXT(result, add_chosen(keys, section, first, section->choice(i), error));
+    }
+    if (result != OK)
+        suite_keys_free(keys);
+    return result;
+}
+
+void suite_keys_free(struct suite_keys *keys)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        text_free(&keys->list[i].with);
+    free(keys->list);
+    *keys = (struct suite_keys){0};
+}
+
+/* --- Words --- */
+
+/* "seeds" of the alias "seed=seeds"; NULL: the section has another one, or none. */
+static const char *alias_of(const struct suite_section *section, const char *name)
+{
+    size_t length = strlen(name);
+    bool is = section->alias != NULL && strncmp(section->alias, name, length) == 0 && section->alias[length] == '=';
+    return is ? section->alias + length + 1 : NULL;
+}
+
+static char *whole_key(const struct suite_section *section, const char *key)
+{
+    return *section->name != 0 ? path_format("%s.%s", section->name, key) : strdup(key);
+}
+
+status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error)
+{
+    const struct suite_section *found = NULL;
+    const char *own = NULL;
+    *key = NULL;
+    for (const struct suite_section *s = sections; s->name != NULL && own == NULL; s++) {
+        own = alias_of(s, name);
+        found = own != NULL ? s : NULL;
+    }
+    for (const struct suite_section *s = sections; own == NULL && s->name != NULL; s++) {
+        if (s->each_of != NULL || options_find(s->options, name) == NULL)
+            continue;
+        if (found != NULL)
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: %s is a key of %s and of %s; expected %s.%s or %s.%s", name, found->name,
+                             s->name, found->name, name, s->name, name);
+        found = s;
+    }
+    if (found == NULL)
+        return OK;
+    *key = whole_key(found, own != NULL ? own : name);
+    return *key != NULL ? OK : error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+}
+
+char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance)
+{
+    enum { NAMES = 512 };
+    const char *names[NAMES];
+    const struct suite_section *of[NAMES];
+    size_t count = 0;
+    for (const struct suite_section *s = sections; s->name != NULL; s++) {
+        for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL && count < NAMES; o++) {
+            *distance = 0;
+            if (option_is_called(o, word))
+                return whole_key(s, o->name);
+            of[count] = s;
+            names[count++] = o->name;
+        }
+    }
+    const char *near = nearest_word(word, names, count);
+    *distance = near != NULL ? edit_distance(word, near) : SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (names[i] == near)
+            return whole_key(of[i], near);
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/* The keys that suites may have, whatever they choose; and what a word on a command line stands for.
+ *
+ *     struct suite_keys keys;
+ *     TRY(suite_keys_read(&keys, settings_sections, error));
+ *     keys.list[i].section->name, keys.list[i].option->name, keys.list[i].with.data …      // "merge", "sources", "most_used"
+ *     suite_keys_free(&keys);
+ */
+#ifndef MTIL_HARNESS_CONFIG_KEYS_H
+#define MTIL_HARNESS_CONFIG_KEYS_H
+
+#include <stddef.h>
+
+#include "core/text.h"
+#include "harness/config/suite.h"
+
+struct suite_key {
+    const struct suite_section *section;
+    const struct option *option;          /* borrowed from the tables */
+    const struct suite_section *inherits; /* whose value is the default; NULL: it has its own */
+    struct text with; /* "mean, ties": values of the section's chooser that have the key; empty: all of them */
+};
+
+struct suite_keys {
+    struct suite_key *list; /* section by section */
+    size_t count;
+};
+
+/* A key that several choices share is one entry; with another default it is another one. The caller frees. */
+status suite_keys_read(struct suite_keys *keys, const struct suite_section *sections, struct error *error);
+void suite_keys_free(struct suite_keys *keys); /* zeros are allowed */
+
+/* The whole key of a short name, "merge.policy" of "policy", "run.seeds" of "seed"; *key NULL: it is none. The caller frees.
+ * ERROR_ARGUMENT: several sections have such a key. */
+status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error);
+
+/* The whole key that a word may have been meant for, "training.learning_rate" for "lr", and how many letters it is away, 0 for a
+ * synonym; NULL: none, or no memory. The caller frees. */
+char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance);
+
+#endif

@@ -1,0 +1,110 @@
+#!/bin/bash
+# What the program says about itself from its option tables: keys of suites, a suite to start from, manual pages, completion.
+#   describe.sh PROGRAM SOURCE_FOLDER
+set -u
+mtil=$1 source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 2
+export CUDA_VISIBLE_DEVICES=-1
+failed=0
+
+complain() {
+    printf '%s\n' "$*" >&2
+    failed=1
+}
+
+# shows WORD… among the lines of standard input
+shows() {
+    local given word
+    given=$(cat)
+    for word in "$@"; do
+        grep -qxF -e "$word" <<<"$given" || complain "$what: expected \"$word\" in: $(tr '\n' ' ' <<<"$given" | head -c 400)"
+    done
+}
+
+settings() {
+    "$mtil" run "$1" --dry-run --quiet | grep -v '^#'
+}
+
+what="keys"
+"$mtil" list keys --format markdown >keys.md || complain "mtil list keys fails"
+cmp -s keys.md "$source/harness/suites/KEYS.md" ||
+    complain "harness/suites/KEYS.md is not what the program says; renew it: build/mtil list keys --format markdown > harness/suites/KEYS.md"
+
+what="init"
+"$mtil" init --quiet || complain "mtil init fails"
+sed 's/^\( *\)#\([a-z]\)/\1\2/' suite.yaml >every_key.yaml # with every key that is a comment
+echo 'run: {}' >nothing.yaml
+settings nothing.yaml >expected
+[ -s expected ] || complain "init: a suite without settings shows none"
+for suite in suite every_key; do
+    settings $suite.yaml | cmp -s - expected || complain "init: $suite.yaml does not come to the defaults"
+done
+[ "$(grep -c '^  [a-z_0-9]*: ' every_key.yaml)" -gt 60 ] || complain "init: keys are missing"
+"$mtil" init 2>errors && complain "init: an existing file is overwritten"
+grep -q 'suite.yaml exists' errors || complain "init: $(cat errors)"
+
+what="manual"
+"$mtil" manual pages || complain "mtil manual fails"
+(cd pages && ls) | shows mtil.1 mtil-run.1 mtil-merge-db.1 mtil-data-check.1 mtil-data-cache-clear.1
+if command -v mandoc >/dev/null; then
+    mandoc -Tlint pages/*.1 >lint || complain "manual: $(head -5 lint)"
+    mandoc -Tascii pages/mtil-run.1 | sed 's/.\x08//g' >run.txt
+    grep -q -- '--precision=auto|f32|bf16' run.txt || complain "manual: mtil-run(1) lacks --precision"
+    grep -q 'mtil run mini run.seeds=1,2,3' run.txt || complain "manual: mtil-run(1) lacks its example"
+else
+    echo "manual pages: skipped, mandoc is not installed"
+fi
+
+# bash_completes WORD…: what bash offers for the last word, line by line
+bash_completes() {
+    bash --norc -c 'source "$1"; shift
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); _mtil; printf "%s\n" "${COMPREPLY[@]}"' \
+        bash <("$mtil" completion bash) mtil "$@"
+}
+
+what="bash"
+bash_completes '' | shows run data completion help
+bash_completes da | shows data
+bash_completes data '' | shows mini check cache --help
+bash_completes data cache cl | shows clear
+bash_completes run min | shows mini mini_table2
+bash_completes run mini merge.e | shows merge.every=
+bash_completes run mini merge.policy = mo | shows most_used
+bash_completes run mini run.cache = '' | shows memory disk
+bash_completes run --precision '' | shows auto f32 bf16
+bash_completes run --precision = b | shows bf16
+bash_completes run --dry-run min | shows mini
+bash_completes list key | shows keys
+touch a-file
+bash_completes eval mini --adapters a- | shows a-file
+
+what="fish"
+if command -v fish >/dev/null; then
+    "$mtil" completion fish >mtil.fish
+    fish_completes() { fish --no-config -c 'source mtil.fish; complete -C $argv[1]' "$1" | cut -f1; }
+    fish_completes "mtil da" | shows data
+    fish_completes "mtil data cache " | shows show clear
+    fish_completes "mtil run mini --prec" | shows --precision
+    fish_completes "mtil run --precision " | shows auto f32 bf16
+    fish_completes "mtil run mini_t" | shows mini_table2
+else
+    echo "fish completion: skipped, fish is not installed"
+fi
+
+# Its completion system needs a terminal: what it would be asked is shown instead.
+what="zsh"
+if command -v zsh >/dev/null; then
+    "$mtil" completion zsh >_mtil
+    zsh_completes() {
+        zsh -f -c '_arguments() { print -rl -- "$@" }; _values() { print -rl -- "$@" }
+            words=(mtil "$@") CURRENT=$#words; source ./_mtil' zsh "$@"
+    }
+    zsh_completes da | shows 'data[write, check and show datasets, clear the cache]'
+    zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, time, memory and disk; do nothing]'
+    zsh_completes data cache cl | grep -q 'show clear' || complain "zsh: data cache"
+else
+    echo "zsh completion: skipped, zsh is not installed"
+fi
+exit $failed
